@@ -22,14 +22,16 @@ if TYPE_CHECKING:
     from .api import Stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .decorate import stencil
-    from .files import ImageReadError, imread, imsave
-    from .gufuncs.api import Gufunc
-    from .gufuncs.decorate import gufunc
+    from .gufuncs.api import Gufunc, gufunc
+    from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
-    from .inspecting.timing import Measurement
+    from .io.errors import ImageReadError
+    from .io.frames import imsave
+    from .io.images import imread
+    from .io.opening import open
+    from .io.saving import save
     from .language.errors import StencilError
-    from .language.positions import index
-    from .language.spacings import spacing
+    from .language.positions import index, spacing
     from .language.statistics import entropy, mode, trimmed_mean
     from .language.warned import (
         ChannelWarning,
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
-    from .saving import save
     from .slabs.ranks import distribute
-    from .stores.opening import open
 
 __version__ = "0.1.0"
 
@@ -89,9 +89,9 @@ _LAZY = {
     "ChannelWarning": ".language.warned",
     "Condition": ".arrays.conditions",
     "Gufunc": ".gufuncs.api",
-    "ImageReadError": ".files",
+    "ImageReadError": ".io.errors",
     "Lazy": ".recording",
-    "Measurement": ".inspecting.timing",
+    "Measurement": ".inspecting.measuring",
     "MetadataWarning": ".language.warned",
     "PerformanceWarning": ".language.warned",
     "RoundingWarning": ".language.warned",
@@ -104,18 +104,18 @@ _LAZY = {
     "entropy": ".language.statistics",
     "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
-    "gufunc": ".gufuncs.decorate",
-    "imread": ".files",
-    "imsave": ".files",
+    "gufunc": ".gufuncs.api",
+    "imread": ".io.images",
+    "imsave": ".io.frames",
     "index": ".language.positions",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "mode": ".language.statistics",
     "neumann": ".arrays.conditions",
-    "open": ".stores.opening",
+    "open": ".io.opening",
     "robin": ".arrays.conditions",
-    "save": ".saving",
-    "spacing": ".language.spacings",
+    "save": ".io.saving",
+    "spacing": ".language.positions",
     "stencil": ".decorate",
     "trimmed_mean": ".language.statistics",
     "ufunc": ".pointwise",

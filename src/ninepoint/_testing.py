@@ -29,15 +29,16 @@ import numpy as np
 from . import limits as limit
 from .arrays.cuda import work as device_work
 from .arrays.layout import layout
+from .backends import cache
+from .backends.compiled import Compiled
 from .backends.cuda import cubins, driver
 from .backends.llvm.native import Kind
-from .backends.numba import cache
-from .backends.numba.interpreted import in_numpy
-from .backends.numba.interpreted import interpreted as as_plain_python
+from .backends.numba import cpu
+from .backends.numba.cpu import Loaded, in_numpy
+from .backends.numba.cpu import interpreted as as_plain_python
 from .backends.pipeline import Forms
 from .inspecting.asked import asked
-from .inspecting.describing import notes
-from .inspecting.explaining import no_chain
+from .inspecting.explaining import no_chain, notes
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .language.text import kernel_text
@@ -92,12 +93,12 @@ class PlanOf:
 def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
     """The plan of a call on fields of these types, or on these arrays; `named` as for a call."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    plan = call.plan
+    last, plan = call.last.compiled, call.plan
+    forms = last.forms
     return PlanOf(
-        reason=reason,
-        dtypes=tuple(call.last.out_dtypes),
-        reaches=tuple((box.lo, box.hi) for box in call.last.reaches),
+        reason=last.reason,
+        dtypes=tuple(last.out_dtypes),
+        reaches=tuple((box.lo, box.hi) for box in last.reaches),
         notes=() if forms is None else notes(forms),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
@@ -134,9 +135,9 @@ class PassesOf:
 def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
     """The kernel of a call, which the compiler understands, after each pass."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    assert forms is not None, reason
-    last = call.last
+    last = call.last.compiled
+    forms = last.forms
+    assert forms is not None, last.reason
     return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
 
 
@@ -167,38 +168,21 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     Outside
         Where code looked outside an array, or where nothing had been written.
     """
-    compiled = cache.load
+    load = cpu.loaded
 
-    def as_python(
-        text: str,
-        name: str,
-        types: Any,
-        signature: Any,
-        fastmath: bool,
-        kinds: Sequence[Kind] | None = None,
-        elements: bool = False,
-    ) -> Any:
-        if kinds is None:
-            return compiled(text, name, types, signature, fastmath, kinds, elements)
-        texts.add(text)
-        return _Interpreted(text, kinds, checked)
+    def as_python(compiled: Compiled) -> Loaded:
+        if compiled.module.opaque:
+            return load(compiled)
+        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled), checked))
 
-    # The same text may have been compiled before, for whole arrays.
-    texts: set[str] = set()
-    takes_commands: Any = cache.takes_commands
-    of_others: Any = lambda text, *rest: text not in texts and takes_commands(text, *rest)  # noqa: E731
-    cache.takes_commands = of_others
-    try:
-        with _loading(as_python):
-            yield
-    finally:
-        cache.takes_commands = takes_commands
+    with _loading(as_python):
+        yield
 
 
 def forget() -> None:
     """Forget machine code that is in memory, as in a new process: it is read from disk again."""
-    cache._loaded.clear()
-    cache._modules.clear()
+    cpu._loaded.clear()
+    cpu._modules.clear()
     cache._refused.clear()
     if cache._fallback.cache_info().currsize:
         shutil.rmtree(cache._fallback())
@@ -221,23 +205,18 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 
     It is told which arguments the function writes, and whether its floats are exact.
     """
-    load = cache.load
+    load = cpu.loaded
 
-    def loaded(
-        text: str,
-        name: str,
-        types: Any,
-        signature: Callable[[], Any],
-        fastmath: bool,
-        kinds: Sequence[Kind] | None = None,
-        elements: bool = False,
-    ) -> Any:
-        found = load(text, name, types, signature, fastmath, kinds, elements)
+    def loaded(compiled: Compiled) -> Loaded:
+        found, module = load(compiled), compiled.module
         if as_plain_python():
             return found
-        told = signature().args if kinds is None else kinds
-        writes = [bool(getattr(one, "mutable", False)) for one in told]
-        return watch(found, text, writes, not fastmath)
+        writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
+        if module.opaque:
+            # What it notes.
+            writes[-1] = True
+        entry = watch(found.entry, module.text, writes, not compiled.fastmath)
+        return dataclasses.replace(found, entry=entry)
 
     with _loading(loaded):
         yield
@@ -245,12 +224,12 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 
 @contextmanager
 def _loading(load: Any) -> Iterator[None]:
-    before = cache.load
-    cache.load = load
+    before = cpu.loaded
+    cpu.loaded = load
     try:
         yield
     finally:
-        cache.load = before
+        cpu.loaded = before
 
 
 class _Interpreted:
@@ -337,6 +316,11 @@ class Checked:
         """The elements as others of the same size."""
         return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
 
+    def reshape(self, shape: tuple[int, ...]) -> Checked:
+        """The elements in another shape."""
+        written = None if self.written is None else self.written.reshape(shape)
+        return Checked(self.array.reshape(shape), self.name, self.writeable, written)
+
     def check(self, index: Any) -> None:
         if not isinstance(index, tuple):
             index = (index,)
@@ -367,20 +351,8 @@ class _NumPy:
         return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
 
     @staticmethod
-    def array(values: Any, dtype: Any) -> Any:
-        return _Table(np.array(values, dtype=dtype))
-
-
-class _Table(Checked):
-    """An array of constants."""
-
-    __slots__ = ()
-
-    def __init__(self, array: np.ndarray) -> None:
-        super().__init__(array, "a table", writeable=False)
-
-    def reshape(self, shape: tuple[int, ...]) -> _Table:
-        return _Table(self.array.reshape(shape))
+    def array(values: Any, dtype: Any) -> Checked:
+        return Checked(np.array(values, dtype=dtype), "a table", writeable=False)
 
 
 def buffer(shape: Any, dtype: Any) -> Checked:

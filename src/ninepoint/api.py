@@ -12,12 +12,13 @@ from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.every import per_axis
 from .arrays.keys import Parameters, call_key
-from .arrays.recognise import is_device
 from .bound_calls import Prepared
 from .calls import Call
 from .definition import Definition
 from .flow import Flow, Leaves
+from .language.positions import Spacing
 from .language.signature import (
+    Page,
     docstring,
     options_of,
     signature,
@@ -25,7 +26,6 @@ from .language.signature import (
     with_options,
 )
 from .language.source import ArrayFunction
-from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .remembered import Remembered
@@ -38,10 +38,10 @@ from .waiting import before_writing, waiting
 if TYPE_CHECKING:
     from . import bound_calls, calling, iteration, preparing
     from .inspecting import asked as asking
-    from .inspecting import debugging, displays, explaining, measuring, tuning
-    from .inspecting.search import Tuning
-    from .inspecting.timing import Measurement
-    from .language import page
+    from .inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from .inspecting.asked import Asked
+    from .inspecting.measuring import Measurement
+    from .inspecting.tuning import Tuning
     from .signatures import A, Each, One, Several
 else:
     # A call of a stencil on arrays of NumPy needs none of these.
@@ -53,7 +53,7 @@ else:
     explaining = Later(".inspecting.explaining", __package__)
     iteration = Later(".iteration", __package__)
     measuring = Later(".inspecting.measuring", __package__)
-    page = Later(".language.page", __package__)
+    picture = Later(".inspecting.picture", __package__)
     preparing = Later(".preparing", __package__)
     tuning = Later(".inspecting.tuning", __package__)
 
@@ -129,7 +129,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         )
 
     def __reduce__(self) -> Any:
-        return _restored, (self.definition,)
+        return _restored, (type(self), self.definition)
 
     def __dask_tokenize__(self) -> str:
         return self.definition.token
@@ -450,8 +450,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         until : float, optional
             End when no element of the state changes by more than this in one step.
         progress : bool or callable, optional
-            True shows a bar (on a terminal with Rich), False none; by default there is one in
-            notebooks and on terminals with Rich, if it takes longer than a second.  A function
+            True shows a bar, False none; by default there is one in
+            notebooks and on terminals, if it takes longer than a second.  A function
             is called with the numbers of steps done and in all.
         out : array or tuple of arrays, optional
             Where to write the last state, for NumPy arrays: one for each state.  They may be the
@@ -594,14 +594,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
-        asking.check_target(target)
-        if target == "cuda":
-            # Imported here, not above: most programs never ask.
-            from .inspecting import device
-
-            return page.Page(device.texts(asking.asked(self.definition, types)))
-        kernels = asking.asked(self.definition, types).kernels
-        return page.Page("\n\n".join(kernel.module.text for kernel in kernels))
+        return Page(explaining.texts(asking.asked(self.definition, types), target))
 
     @door
     def ir(self, *types: Any) -> str:
@@ -628,7 +621,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
           t3 = t2 // 2                                   0 .. 255
           return t3
         """
-        return page.Page(explaining.intermediate(asking.asked(self.definition, types)))
+        return Page(explaining.intermediate(asking.asked(self.definition, types)))
 
     @door
     def schedule(self, *types: Any) -> Schedule:
@@ -653,7 +646,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return self.definition.schedule_for(asking.types_of(self.definition, types))
+        return asking.asked(self.definition, types).schedule
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
@@ -665,7 +658,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         Parameters
         ----------
         *args, **named
-            As for a call, with NumPy arrays.
+            As for a call, with NumPy arrays; a ufunc takes numbers, too.
         seconds : float, optional
             After so long nothing new is tried; most of it is spent compiling.
 
@@ -692,23 +685,19 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> difference.tune(np.zeros(1000), seconds=0).gain
         1.0
         """
-        definition = self.definition
-        if definition.options.schedule != Schedule():
+        if self.definition.options.schedule != Schedule():
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        options = {name: named[name] for name in CALL_OPTIONS & set(named)}
-        given = {name: value for name, value in named.items() if name not in options}
-        one = measuring.real(definition, self._without_names(args, given), options, "tune()")
+        stencil, one, _ = self._to_measure(args, named, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
-        out = self(*args, **named)
+        out = stencil(*args, **named)
 
         def variant(other: Definition) -> Callable[[], Any]:
-            return functools.partial(type(self)(other), *args, **{"out": out, **named})
+            return functools.partial(type(stencil)(other), *args, **{"out": out, **named})
 
         found = tuning.tuned(one, variant, seconds)
-        # What is prepared already is of the schedule before.
-        self._prepared.clear()
+        self._forget()
         return found
 
     @door
@@ -766,7 +755,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         Parameters
         ----------
         *args, **named
-            As for a call, with NumPy arrays, or arrays of a GPU.
+            As for a call, with NumPy arrays, or arrays of a GPU; a ufunc takes numbers, too.
         repeat : int, optional
             How many samples are taken; one is many calls where a call is short.
 
@@ -795,19 +784,30 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        options = {name: named.pop(name) for name in CALL_OPTIONS & set(named)}
-        values = self._without_names(args, named)
-        if options.get("device") is not None or any(is_device(values[n]) for n in self.fields):
-            # Imported here, not above: most programs use no GPU.
-            from .inspecting import device_timing
+        stencil, one, options = self._to_measure(args, named, "bench()", gpu=True)
+        return measuring.measured(stencil, one, options, repeat, 5.0)
 
-            return device_timing.measured(self, self.definition, values, options, repeat, 5.0)
-        one = measuring.real(self.definition, values, options, "bench()")
-        return measuring.measured(self, one, options, repeat, 5.0)
+    def _to_measure(
+        self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
+    ) -> tuple[Stencil, Asked, dict[str, Any]]:
+        """What a call is done by, the call itself on real arrays, and its options."""
+        options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
+        given = {name: value for name, value in named.items() if name not in options}
+        values = self._without_names(args, given)
+        stencil = self._done_by(values)
+        return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
+
+    def _done_by(self, values: Mapping[str, Any]) -> Stencil:
+        """What does a call with these values of the parameters."""
+        return self
+
+    def _forget(self) -> None:
+        """Forget what is prepared, after another schedule was found."""
+        self._prepared.clear()
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
-        return explaining.drawn(self.definition)
+        return picture.drawn(self.definition)
 
 
 if TYPE_CHECKING:
@@ -817,5 +817,5 @@ if TYPE_CHECKING:
 _stencils: Registry[Stencil] = Registry()
 
 
-def _restored(definition: Definition) -> Stencil:
-    return _stencils.restored(definition.token, lambda: Stencil(definition))
+def _restored(kind: type[Stencil], definition: Definition) -> Stencil:
+    return _stencils.restored(definition.token, lambda: kind(definition))

@@ -13,9 +13,8 @@ import numpy as np
 
 from .arrays.accepted import check_dtype, native
 from .arrays.axes import behind
-from .arrays.numpy import core_shape
+from .arrays.numpy import core_shape, each_out
 from .arrays.quick import Quick
-from .arrays.recognise import listed
 from .arrays.single import BorderedCall, OneCall, bind_call
 from .arrays.work import Block, Work
 from .backends.compiled import Compiled, readable
@@ -23,7 +22,7 @@ from .calls import Call
 from .flow import Leaves
 from .graph import graph_of
 from .language.dtypes import computed
-from .language.lengths import Length
+from .language.positions import Length
 from .options import Place, as_it_is
 from .undisturbed import Later
 
@@ -67,7 +66,8 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
         node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
     inputs = dict(enumerate(fields))
     work = Work([node], inputs, node.outputs, Block(tuple(fields)), None)
-    outs = dict(zip(node.outputs, listed(place.out), strict=False))
+    given = () if place.out is None else each_out(place.out, len(node.outputs))
+    outs = dict(zip(node.outputs, given, strict=False))
     step = bind_call(work, node, node.outputs[:1], inputs, place.threads, outs)
     if not isinstance(step, OneCall):
         return None

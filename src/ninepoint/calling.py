@@ -30,8 +30,8 @@ from .iteration import (
     iterate,
     positions,
 )
-from .language.elsewhere import hint
-from .language.spacings import Spacing
+from .language.errors import hint
+from .language.positions import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded

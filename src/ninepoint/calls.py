@@ -14,7 +14,7 @@ from .arrays.borders import Boundary
 from .arrays.every import Every, per_axis
 from .backends.compiled import Compiled
 from .definition import Definition
-from .language.spacings import Spacing
+from .language.positions import Spacing
 from .lowering.schedule import Schedule
 from .options import as_it_is, check_grid, overflow_rule
 from .tokens import digest

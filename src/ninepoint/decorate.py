@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -15,8 +15,8 @@ from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import per_axis
 from .definition import Definition
-from .language.depth import with_room
-from .language.elsewhere import hint
+from .language.errors import hint
+from .language.readable import with_room
 from .language.signature import as_read
 from .language.source import capture
 from .lowering.schedule import Schedule
@@ -38,14 +38,12 @@ else:
     recording = Later(".recording", __package__)
 
 # What stands for a function that is not given: None is something that a mistake gives.
-_NOTHING = object()
+NOTHING = object()
 
 _OPTIONS = (
-    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, every, upsample, fastmath, "
-    "schedule and performance_warnings"
-)
-
-_NAMES = _OPTIONS.replace(" and ", ", ").split(", ")
+    "boundary", "cval", "neighborhood", "standard_indexing", "dtype", "overflow", "every",
+    "upsample", "fastmath", "schedule", "performance_warnings",
+)  # fmt: skip
 
 
 @overload
@@ -72,7 +70,7 @@ def stencil(
 @as_read
 @door
 def stencil(
-    function: Any = _NOTHING,
+    function: Any = NOTHING,
     /,
     *,
     boundary: Any = "fill",
@@ -147,10 +145,7 @@ def stencil(
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
-    for name in unknown:
-        raise TypeError(
-            f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name, _NAMES)}."
-        )
+    refuse_unknown("stencil", unknown, _OPTIONS)
     options = Options(
         Boundary.of(boundary),
         as_it_is(cval),
@@ -166,19 +161,31 @@ def stencil(
     )
     check_grid(options.every, options.upsample)
 
+    def make(plain: types.FunctionType) -> Stencil:
+        return Stencil(Definition(capture(plain), options, plain))
+
+    return decorator("stencil", function, make)
+
+
+def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise for options that a decorator does not have."""
+    for name in unknown:
+        words = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
+
+
+def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], Stencil]) -> Any:
+    """What makes a stencil of a function; or what it makes of this one, if one is given."""
+
     @door
     def decorate(function: Callable[..., Any]) -> Stencil:
-        plain = python_function(function, "stencil")
+        plain = _python_function(function, kind)
+        return with_room(functools.partial(make, plain), plain)
 
-        def made() -> Stencil:
-            return Stencil(Definition(capture(plain), options, plain))
-
-        return with_room(made, plain)
-
-    return decorate if function is _NOTHING else decorate(function)
+    return decorate if function is NOTHING else decorate(function)
 
 
-def python_function(value: Any, kind: str) -> types.FunctionType:
+def _python_function(value: Any, kind: str) -> types.FunctionType:
     """What a decorator of some kind was given, if that is a function with a text.
 
     Raises

@@ -22,12 +22,10 @@ import numpy as np
 from .arrays import accepted
 from .arrays.every import Every, steps_of
 from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
-from .backends import records, tuned
+from .backends import records
 from .backends.compiled import Compiled
 from .language import errors
-from .language.depth import with_room
 from .language.dtypes import DType, value_type
-from .language.foreign import shown_at_home
 from .language.kinds import Kind
 from .language.parameters import (
     array_parameters,
@@ -38,8 +36,9 @@ from .language.parameters import (
     indices,
     own_calls,
 )
+from .language.positions import Spacing
+from .language.readable import shown_at_home, with_room
 from .language.source import Function
-from .language.spacings import Spacing
 from .language.stages import split
 from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.request import Request
@@ -51,12 +50,12 @@ from .undisturbed import Later
 
 if TYPE_CHECKING:
     from .backends import pipeline
-    from .language import parse, refusals, values
+    from .language import frame, parse, values
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later(".language.parse", __package__)
     pipeline = Later(".backends.pipeline", __package__)
-    refusals = Later(".language.refusals", __package__)
+    frame = Later(".language.frame", __package__)
     values = Later(".language.values", __package__)
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -155,7 +154,7 @@ class Definition:
             if self.stages is None:
                 self._check_factors()
             if not records.noted(self.name, self.token):
-                refusals.refuse(function)
+                frame.refuse(function)
                 if self.stages is None:
                     self._check_body()
         if self.stages is not None:
@@ -422,12 +421,12 @@ class Definition:
         kinds = _kinds(types)
         found = self._schedules.get(kinds)
         if found is None:
-            found = self._schedules[kinds] = tuned.load(self.token, kinds) or Schedule()
+            found = self._schedules[kinds] = records.tuned(self.token, kinds) or Schedule()
         return found
 
     def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = tuned.store(self.token, _kinds(types), schedule)
+        path = records.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
         self._compiled.clear()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .arrays.layout import Shape
+from .arrays.recognise import listed
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.schedule import Schedule
@@ -98,8 +99,7 @@ class _AtOnce:
             return None
         into = [outs[value] for value in self.outputs] if self.outputs[0] in outs else None
         work = work_of(one, self.graph, self.nodes[-1].compiled)
-        settled = cuda.Settled(work, inputs, into, along)
-        quick = settled.quick
+        settled = cuda.bind(work, inputs, into, along)
         core = whole or tuple(shape[axis] for axis in along)
         bounds = [(node.outputs[0], node.program) for node in self.nodes]
         own = [bound.within(core) for _, bound in bounds]
@@ -117,10 +117,6 @@ class _AtOnce:
             given += [value for program in programs for value in program.scalars]
             fields = [values[value] for value in one.fields]
             out = None if into is None else tuple([outs[v] for v in one.outputs])
-            made = quick(fields, given, out)
-            if made is None:
-                made = cuda.Settled(work, fields, None, along)(fields, given, None)
-            results = made if isinstance(made, tuple) else (made,)
-            return dict(zip(one.outputs, results, strict=True))
+            return dict(zip(one.outputs, listed(settled(fields, given, out)), strict=True))
 
         return do

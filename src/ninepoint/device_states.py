@@ -18,6 +18,7 @@ from .arrays import cuda
 from .arrays import numpy as on_numpy
 from .arrays.accepted import as_field, native
 from .arrays.cuda import understood
+from .arrays.executable import Run
 from .arrays.keys import device_key
 from .arrays.parts import write
 from .backends.cuda import driver
@@ -57,7 +58,7 @@ class OnDevice:
         self.longest = self.unit = 1
         # What does so many steps at once.
         self._chains: dict[int, OnePass] = {}
-        self._passes: dict[Any, cuda.Settled] = {}
+        self._passes: dict[Any, Run] = {}
         self._settle_chain(fields)
         self._out = out
         self._target: list[Any] = []
@@ -114,7 +115,7 @@ class OnDevice:
 
     def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:
         """Make the next state, and go on with it."""
-        results = self._spare or cuda.empties(self._shape, self._dtypes)
+        results = self._spare or [driver.empty(self._shape, dtype) for dtype in self._dtypes]
         do([*self._states, *self._others], results)
         self._spare = self._states if self._owned else None
         self._before, self._states, self._owned = self._states, results, True
@@ -126,10 +127,9 @@ class OnDevice:
         if found is None:
             recorded = self._recorded
             work = work_of(chain, recorded.graph, recorded.nodes[-1].compiled)
-            found = self._passes[key] = cuda.Settled(work, fields, results)
+            found = self._passes[key] = cuda.bind(work, fields, results)
         coefficients, scalars = numbers
-        made = found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))
-        assert made is not None, "the next state lies apart from all that is read"
+        found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on."""

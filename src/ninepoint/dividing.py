@@ -49,7 +49,7 @@ def divided(
     - its results are of another shape: they may be there once for many chunks,
     - the axis that it takes as a ring is cut, and another one of the nodes does not: no block
       of neighbours then serves both,
-    - more would be computed again, or chunks read again, than tasks saved are worth.
+    - more would be computed again than tasks saved are worth.
     """
     one = _Division(graph, frozenset(wanted), shapes, chunks)
 
@@ -59,7 +59,7 @@ def divided(
             return "it gives fewer points than it is given"
         if any(one.factors for one in joined):
             return "it gives more points than it is given"
-        if not one.together(joined, [[node], *homes]):
+        if not one.together(joined, len(homes)):
             return "a task of its own takes less"
         return ""
 
@@ -87,7 +87,7 @@ class _Division:
         for k in range(1, len(after)):
             first, second = [*before, *after[:k]], after[k:]
             bytes_ = self._between(first, second)
-            if bytes_ < best and self.together(first, [before, after[:k]]):
+            if bytes_ < best and self.together(first, 1):
                 best, found = bytes_, (first, second)
         return found
 
@@ -97,8 +97,8 @@ class _Division:
         read = {value for node in second for value in node.fields}
         return sum(self.graph.dtypes[value].itemsize for value in made & read)
 
-    def together(self, nodes: Sequence[Node], alone: Sequence[Sequence[Node]]) -> bool:
-        """Whether nodes can be done in one task a chunk, and are better done so than `alone`."""
+    def together(self, nodes: Sequence[Node], fewer: int) -> bool:
+        """Whether nodes can be one task a chunk, and better are than so many more tasks."""
         fine = finer_values(self.graph.nodes)
         whole = {
             broadcast_shape(cut_shapes([self.shapes[v] for v in node.fields], node.fields, fine))
@@ -108,39 +108,24 @@ class _Division:
             return False
         # A length that is not known is that of an axis that no node works along: any will do.
         shape = tuple(_LONG if math.isnan(n) else n for n in next(iter(whole)))
-        if not math.prod(shape):
-            return True
         counts = [len(sizes) for sizes in self.chunks[nodes[-1].outputs[0]]]
         counts = [1] * (len(shape) - len(counts)) + counts
         if any(n > 1 and mixed(nodes, axis) for axis, n in enumerate(counts, -len(counts))):
-            return False
-        points, edges, near = self._cost(nodes, shape, counts)
-        others = sum(self._cost(some, shape, counts)[1] for some in alone)
-        saved = math.prod(counts) * (len(alone) - 1)
-        most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * saved
-        return points <= most and (near or edges <= others)
+            return math.prod(shape) == 0
+        most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * fewer * math.prod(counts)
+        return self._points(nodes, shape, counts) <= most
 
-    def _cost(
-        self, nodes: Sequence[Node], shape: Shape, counts: Sequence[int]
-    ) -> tuple[float, float, bool]:
-        """The points that all tasks compute, the chunks they read, whether only the next ones."""
+    def _points(self, nodes: Sequence[Node], shape: Shape, counts: Sequence[int]) -> float:
+        """The points that all tasks compute."""
         made = {value for node in nodes for value in node.outputs}
-        sources = {value for node in nodes for value in node.fields} - made
         others = (node for node in self.graph.nodes if node not in nodes)
         outside = self.wanted.union(*(node.fields for node in others))
         points = [1.0] * len(nodes)
-        edges, near = float(len(sources)), True
         for axis, (n, count) in enumerate(zip(shape, counts, strict=True), -len(shape)):
-            size = max(1, n // count)
-            end = _MIDDLE + size
-            values, taken = needed(nodes, made & outside, (_MIDDLE, end), 2 * _MIDDLE, axis)
+            end = _MIDDLE + max(1, n // count)
+            _, taken = needed(nodes, made & outside, (_MIDDLE, end), 2 * _MIDDLE, axis)
             for k, (node, span) in enumerate(zip(nodes, taken, strict=True)):
                 if span is not None:
                     low, high = look(node, axis)
                     points[k] *= count * min(n, span[1] - high - span[0] + low)
-            low = max(_MIDDLE - values[value][0] for value in sources)
-            high = max(values[value][1] - end for value in sources)
-            touched = min(count, 1 + -(-low // size) - (-high // size))
-            near = near and (count == 1 or max(low, high) <= size)
-            edges *= count * touched
-        return sum(points), edges, near
+        return sum(points)

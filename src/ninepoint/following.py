@@ -13,12 +13,14 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from .arrays.chunked import cut_values
 from .arrays.chunked.computation import Computation
-from .arrays.chunked.grid import Chunks, cut_as
-from .arrays.chunked.layer import Lazy, origin_of
+from .arrays.chunked.grid import cut_as, grid_of
+from .arrays.chunked.layer import Lazy, known
+from .arrays.chunked.sources import readable
 from .arrays.recognise import is_cupy
 from .dividing import divided
 from .graph import Graph
@@ -31,41 +33,51 @@ MOST = 8
 def follow(program: Program, made: Sequence[Any]) -> None:
     """Let what a program gives be made from what its fields were made from.
 
+    That is done where all of that can be read, or has chunks that the graph has.
+
     Parameters
     ----------
     program : Program
     made : sequence of dask.array.Array
         What the program makes of them, whose layers nobody else has yet.
     """
-    found = origin_of(made[0])
+    found = known(made[0]).origin
     if found is None or _asks(program):
         return
-    own, _ = found
-    if not isinstance(own.layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
+    own, layer = found[0], found[0].layer
+    if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
         return
     makers = [_maker(array, own) for array in own.arrays]
     if not any(makers):
         return
-    pairs = zip(own.inputs, makers, strict=True)
-    given = [maker[0].inputs if maker else [field] for field, maker in pairs]
-    passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
-    whole = _composed(own, given, makers)
-    if whole is not None:
+    whole = _composed(own, layer, makers)
+    if whole is None:
+        return
+    whole.sources = readable(whole.work, whole.fields, whole.chunks)
+    rule = whole.rules().blocks
+    if not whole.sources:
         # What Dask makes one with something else is not there for others.
         fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
-        own.compose(*whole, passed, set() if fused else made[0].dask.layers.keys())
+        there = set() if fused else made[0].dask.layers.keys()
+        if rule.chunks != whole.chunks or not set(rule.below) <= there:
+            return
+    passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
+    whole.layer = Lazy(replace(rule, name=layer.rule.name))
+    whole.passed = own.passed | passed
+    layer.further = whole.layer, passed, bool(whole.sources)
+    own.further = whole
 
 
 def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
     """What made a field, and as which result, where that may be one with what it is given to."""
-    found = origin_of(array)
+    found = known(array).origin
     if found is None:
         return None
     one, position = found
     work, layers = one.work, (one.layer, own.layer)
     if not isinstance(work, Program) or _asks(work) or work.schedule != own.work.choices:
         return None
-    if len({repr(layer and layer.annotations) for layer in layers}) > 1:
+    if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None
     return one.further or one, position
 
@@ -76,46 +88,40 @@ def _asks(program: Program) -> bool:
 
 
 def _composed(
-    one: Computation,
-    given: Sequence[Sequence[tuple[Any, ...]]],
-    makers: Sequence[tuple[Computation, int] | None],
-) -> tuple[Program, list[Any]] | None:
-    """What makers and a program do, as one program of what these were given, and all of that.
+    one: Computation, layer: Lazy, makers: Sequence[tuple[Computation, int] | None]
+) -> Computation | None:
+    """What makers and a program do, as one program of what these were given.
 
     There is none where the calls are better done in several tasks a block.
     """
-    program, layer = one.work, one.layer
+    program, chunks = one.work, layer.rule.chunks
     assert isinstance(program, Program)
-    assert isinstance(layer, Lazy)
-    inputs = {entry[1].name: entry for entries in given for entry in entries}
+    pairs = zip(one.inputs, makers, strict=True)
+    given = [maker[0].inputs if maker else [field] for field, maker in pairs]
+    inputs = {array.name: (field, array, t) for some in given for field, array, t in some}
     numbers = {name: k for k, name in enumerate(inputs)}
-    graph = Graph([f"f{k}" for k in range(len(inputs))], [e[2] for e in inputs.values()])
+    graph = Graph([f"f{k}" for k in numbers.values()], [dtype for *_, dtype in inputs.values()])
     starts: list[int] = []
-    for entries, maker in zip(given, makers, strict=True):
-        values = [numbers[array.name] for _, array, _ in entries]
+    for some, maker in zip(given, makers, strict=True):
+        values = [numbers[array.name] for _, array, _ in some]
         if maker is not None:
             values = [_added(graph, maker[0].work, values)[maker[1]]]
         starts += values
     wanted = _added(graph, program, starts)
     nodes = graph.needed(wanted)
-    arrays = [array for _, array, _ in inputs.values()]
-    if len(nodes) > MOST or not _is_one(graph, wanted, nodes, arrays, layer.rule.chunks):
+    shapes = graph.shapes([array.shape for _, array, _ in inputs.values()])
+    cuts = {value: cut_as(shapes[value], chunks) for value in range(graph.given)}
+    cut_values(nodes, shapes, cuts)
+    if len(nodes) > MOST or len(divided(graph, wanted, nodes, shapes, cuts)) > 1:
         return None
     part, inside = graph.part(nodes)
-    order = list(inputs.values())
+    order = [list(inputs.values())[value] for value in inside if value < graph.given]
+    fields, arrays = [field for field, *_ in order], [array for _, array, _ in order]
+    if grid_of(arrays)[0] != one.shape:
+        # A longer one is cut where a call takes it with a shorter one.
+        return None
     whole = Program(part, tuple(inside[v] for v in wanted), program.schedule, part.token)
-    return whole, [order[value] for value in inside if value < graph.given]
-
-
-def _is_one(
-    graph: Graph, wanted: Sequence[int], nodes: Any, arrays: Sequence[Any], blocks: Chunks
-) -> bool:
-    """Whether the calls are better done in one task a block than in several."""
-    given = [array.shape for array in arrays]
-    shapes = graph.shapes(given)
-    chunks = {value: cut_as(shape, blocks) for value, shape in enumerate(given)}
-    cut_values(nodes, shapes, chunks)
-    return len(divided(graph, wanted, nodes, shapes, chunks)) == 1
+    return Computation(whole, one.shape, chunks, fields, arrays)
 
 
 def _added(graph: Graph, program: Any, fields: Sequence[int]) -> list[int]:

@@ -26,8 +26,8 @@ from .backends.memory import empty
 from .backends.threads import thread_count
 from .chaining import Chains, step_reach, unfit
 from .chaining import chain as chained
-from .files.progress import Progress, shown
 from .graph import Graph
+from .io.progress import Progress, shown
 from .lowering.schedule import Schedule
 from .running import positions as positions_beside
 from .running import reaching
@@ -226,7 +226,10 @@ class Advance(Protocol):
     unit: int
 
     def forward(self, first: int, length: int) -> int:
-        """Do so many steps from `first` on, or some of them; how many were done."""
+        """Do so many steps from `first` on, or some of them; how many were done.
+
+        None are where it has ended by itself.
+        """
 
     def ends(self, step: int) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
@@ -235,22 +238,36 @@ class Advance(Protocol):
         """Give the state as the caller gets it."""
 
 
-def iterate(state: Advance, scalars: Scalars, plan: Iteration) -> list[Any]:
-    """Do the steps block by block; gives the state after the last."""
-    apart = plan.until is not None
+def iterate(state: Advance, scalars: Scalars | None, plan: Iteration) -> list[Any]:
+    """Do the steps block by block; gives the state after the last.
+
+    What scalars are at steps that are done is forgotten.
+    """
     with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
-        for first, length, looked in blocks(
-            plan.steps, plan.every, state.longest, apart, state.unit
-        ):
-            done = 0
-            while done < length:
-                scalars.forget(first + done)
-                some = state.forward(first + done, length - done)
-                advanced(some)
-                done += some
-            if looked and state.ends(first + length):
-                break
+        before = 0
+        for done in advance(state, plan):
+            advanced(done - before)
+            before = done
+            if scalars is not None:
+                scalars.forget(done)
     return state.final()
+
+
+def advance(state: Advance, plan: Iteration, first: int = 0) -> Iterator[int]:
+    """Do the steps from the first on, until the state ends; gives how many are done in all."""
+    apart = plan.until is not None
+    for start, length, looked in blocks(
+        plan.steps, plan.every, state.longest, apart, state.unit, first
+    ):
+        done = 0
+        while done < length:
+            some = state.forward(start + done, length - done)
+            if not some:
+                break
+            done += some
+            yield start + done
+        if (looked or done < length) and state.ends(start + done):
+            return
 
 
 class InMemory:

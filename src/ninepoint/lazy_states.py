@@ -7,6 +7,7 @@ a look      the state is computed where it is, and the next steps go on from the
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -130,54 +131,27 @@ def _held(arrays: Sequence[Any]) -> list[Any]:
     base: Any = dask.base
     made = iter(base.persist(*lazy))
     held = [next(made) if is_dask(array) or is_expression(array) else array for array in arrays]
-    futures = _futures(held)
-    if futures:
-        # Imported here: it is optional, and who has futures has it.
-        import distributed
-
-        wait: Any = distributed.wait
-        # Raises what a task has raised.
-        for done in wait(futures).done:
-            if done.status != "finished":
-                done.result()
+    distributed: Any = sys.modules.get("distributed")
+    futures = [] if distributed is None else distributed.futures_of(held)
+    # Raises what a task has raised.
+    for done in distributed.wait(futures).done if futures else []:
+        if done.status != "finished":
+            done.result()
     return held
-
-
-def _futures(arrays: Sequence[Any]) -> list[Any]:
-    """Those that arrays hold; without a cluster there are none."""
-    return [
-        value
-        for array in arrays
-        if is_dask(array) or is_expression(array)
-        for value in dict(array.dask).values()
-        if hasattr(value, "status") and hasattr(value, "result")
-    ]
-
-
-def _as_floats(array: Any, library: Any) -> Any:
-    if hasattr(array, "astype"):
-        return array.astype("float64")
-    return library.astype(array, library.float64)
 
 
 def changed(after: Any, before: Any) -> float:
     """The greatest change of an element of lazy arrays; NaN where one is no number."""
-    if not is_dask(after):
-        library = library_of(after)
-        if after.dtype.kind in "bu":
-            after, before = _as_floats(after, library), _as_floats(before, library)
-        return float(library.max(abs(after - before))) if after.size else 0.0
-    # Imported here: it is optional, and the caller has it.
-    import dask.array
-
-    arrays: Any = dask.array
+    if not after.size:
+        return 0.0
+    library = library_of(after)
     # The first state may be of another shape, or cut otherwise.
-    before = arrays.broadcast_to(before, after.shape).rechunk(after.chunks)
-    far = arrays.map_blocks(
-        _far, after, before, dtype="float64", chunks=tuple((1,) * n for n in after.numblocks),
-        meta=np.empty((0,) * after.ndim),
-    )  # fmt: skip
-    return float(far.max().compute()) if after.size else 0.0
+    before = library.broadcast_to(before, after.shape)
+    if before.chunks != after.chunks:
+        before = before.rechunk(after.chunks)
+    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
+    far = library.map_blocks(_far, after, before, dtype="float64", chunks=chunks)
+    return float(library.max(far))
 
 
 def _far(after: Any, before: Any) -> np.ndarray:

@@ -10,16 +10,15 @@ shape; where they have others, and where there is no text, the calls are done on
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays.borders import Border
 from .backends.compiled import Compiled
-from .backends.cuda import choose
 from .backends.cuda.source import Source
-from .backends.cuda.writing import support, title
+from .backends.cuda.writing import at_once, link, title
 from .backends.pipeline import Forms
 from .chaining import unfit
 from .graph import Graph, Node
@@ -91,7 +90,7 @@ def together(
     given = [(names[value], graph.dtypes[value]) for value in fields]
 
     def text() -> Source | None:
-        return choose.group(
+        return at_once(
             title(nodes[-1].compiled.name),
             parts.links,
             given,
@@ -126,14 +125,14 @@ def steps_together(
     names = parts.names
 
     def text() -> Source | None:
-        return choose.chain(
+        return at_once(
             f"{title(nodes[-1].compiled.name)}_{steps}",
             parts.links,
             [(names[value], graph.dtypes[value]) for value in fields],
             [names[value] for value in range(len(wanted))],
-            steps,
             [border.rules for border, _ in parts.borders],
             schedule,
+            steps,
         )
 
     source = _remembered(("steps", *_key(parts, nodes), steps, schedule), text, parts.forms)
@@ -208,9 +207,7 @@ def _parts(graph: Graph, nodes: Sequence[Node], fields: Sequence[int]) -> _Parts
         compiled = node.compiled
         zero = type(cval) in (int, float) and cval == 0
         links.append(
-            choose.link(
-                part, compiled.out_dtypes, compiled.reaches, number, border.rules, zero=zero
-            )
+            link(part, compiled.out_dtypes, compiled.reaches, number, border.rules, zero=zero)
         )
     return _Parts(names, tuple(links), tuple(borders), forms)
 
@@ -230,7 +227,5 @@ def _remembered(
 ) -> Source | None:
     found = _texts.get(key)
     if found is None:
-        made = text()
-        whole = replace(made, text=support() + made.text) if made is not None else None
-        found = _texts[key] = whole, forms
+        found = _texts[key] = text(), forms
     return found[0]

@@ -347,16 +347,18 @@ class Pipeline:
         """The same for arrays that lie in another layout, if all calls have such a form."""
         links = []
         for link in self.links:
-            kernel = layout.kernel(link.part.kernel)
+            kernel = layout.turn.kernel(link.part.kernel)
             if kernel is None:
                 return None
             part = replace(link.part, kernel=kernel)
-            links.append(replace(link, part=part, reaches=tuple(map(layout.box, link.reaches))))
+            links.append(
+                replace(link, part=part, reaches=tuple(map(layout.turn.box, link.reaches)))
+            )
         turned = replace(
             self,
             links=tuple(links),
             borders=tuple((layout.border(border), cval) for border, cval in self.borders),
-            margin=layout.box(self.margin),
+            margin=layout.turn.box(self.margin),
             rings=layout.rings(self.rings),
         )
         return turned.chain(*turned.compiled()[1:])

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -34,35 +34,25 @@ from .arrays.recognise import (
 )
 from .bound_calls import quick
 from .calls import Call
-from .decorate import python_function
+from .decorate import NOTHING, decorator, refuse_unknown
 from .definition import Definition
-from .language.depth import with_room
 from .language.dtypes import kind_of
-from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Options, Place, overflow_rule
+from .options import Options, Place, overflow_rule
 from .remembered import Remembered
-from .tokens import Registry
 from .tracebacks import door, shorten
 from .undisturbed import Later
 from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
     from .inspecting import debugging
-    from .inspecting.search import Tuning
-    from .inspecting.timing import Measurement
 else:
     debugging = Later(".inspecting.debugging", __package__)
 
-_T = TypeVar("_T")
-
-# What stands for a function that is not given: None is something that a mistake gives.
-_NOTHING = object()
-
-_OPTIONS = "dtype, overflow, fastmath and schedule"
+_OPTIONS = ("dtype", "overflow", "fastmath", "schedule")
 
 # Options of stencils that say nothing where there are no neighbours, and why.
 _REFUSED = {
@@ -104,10 +94,6 @@ class Ufunc(Stencil):
         self._last: Quick | None = None
         # The text is gone through once, not for each column of pandas.
         self._names, self._nout = definition.parameters, _results(definition.function)
-        _ufuncs.add(definition.token, self)
-
-    def __reduce__(self) -> Any:
-        return _restored, (self.definition,)
 
     @property
     def nin(self) -> int:
@@ -245,9 +231,8 @@ class Ufunc(Stencil):
             )
         if all(_has_no_axes(value) for value in fields.values()):
             return self._of_numbers(given, out, options)
-        numbers = [name for name, value in fields.items() if _is_number(value)]
-        if numbers:
-            one = self._numbered(numbers)
+        one = self._done_by(given)
+        if one is not self:
             result = one._again(given, out, options)
             if one._last is not None and list(map(type, values)) == one._last.kinds:
                 self._last = one._last
@@ -298,93 +283,17 @@ class Ufunc(Stencil):
             return tuple(map(_without_axis, made))
         return _without_axis(made)
 
-    @door
-    def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
-        """Measure other schedules on real arrays and numbers, as `Stencil.tune` does.
+    def _done_by(self, values: Mapping[str, Any]) -> Ufunc:
+        numbers = [name for name in self.fields if _is_number(values[name])]
+        # Where there are no arrays, that is said of what takes arrays.
+        return self._numbered(numbers if len(numbers) < len(self.fields) else ())
 
-        Parameters
-        ----------
-        *args, **named
-            As for a call, with NumPy arrays and numbers.
-        seconds : float, optional
-            After so long nothing new is tried.
-
-        Returns
-        -------
-        Tuning
-            Prints what was tried.
-
-        Raises
-        ------
-        TypeError
-            If a field is no NumPy array and no number.
-        ValueError
-            If all are numbers, an array is empty, or the ufunc was decorated with a schedule.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.ufunc
-        ... def difference(x, y):
-        ...     return x - y
-        >>> difference.tune(np.zeros(1000), 1.5, seconds=0).gain
-        1.0
-        """
-        found = self._for_numbers(args, named, partial(Stencil.tune, seconds=seconds))
-        # What is quick is of the schedule before.
+    def _forget(self) -> None:
         for one in (self, *self._with_numbers.values()):
+            one._prepared.clear()
+            # What is quick is of the schedule before.
             one._quicks.clear()
             one._last = None
-        return found
-
-    @door
-    def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
-        """Measure a call on arrays and numbers, as `Stencil.bench` does.
-
-        Parameters
-        ----------
-        *args, **named
-            As for a call, with NumPy arrays and numbers.
-        repeat : int, optional
-            Samples of the call, and of a copy of its arrays.
-
-        Returns
-        -------
-        Measurement
-            Prints as one line.
-
-        Raises
-        ------
-        TypeError
-            If a field is no NumPy array and no number.
-        ValueError
-            If all are numbers, an array is empty, or `repeat` is less than 1.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.ufunc
-        ... def difference(x, y):
-        ...     return x - y
-        >>> difference.bench(np.zeros(1000), 1.5, repeat=3).samples
-        3
-        """
-        return self._for_numbers(args, named, partial(Stencil.bench, repeat=repeat))
-
-    def _for_numbers(
-        self, args: tuple[Any, ...], named: dict[str, Any], look: Callable[..., _T]
-    ) -> _T:
-        """What is found for the ufunc that a call with these arguments is done by."""
-        options = {name: named.pop(name) for name in CALL_OPTIONS & named.keys()}
-        given = self._bound(args, named)
-        numbers = [name for name in self.fields if _is_number(given[name])]
-        if len(numbers) == len(self.fields):
-            # There are no arrays, which is said there.
-            numbers = []
-        by_place, by_name = self._arranged(given)
-        return look(self._numbered(numbers), *by_place, **by_name, **options)
 
     @door
     def debug(
@@ -425,10 +334,8 @@ class Ufunc(Stencil):
         """
         _refuse(self.__name__, named)
         values = self._bound(args, named)
-        fields = {name: values[name] for name in self.fields}
-        alone = all(_has_no_axes(value) for value in fields.values())
-        numbers = [name for name, value in fields.items() if _is_number(value)]
-        one = self if alone else self._numbered(numbers)
+        alone = all(_has_no_axes(values[name]) for name in self.fields)
+        one = self if alone else self._done_by(values)
         call = Call.of(one.definition, values, None, None, dtype, overflow)
         made = debugging.by_definition(call, [values[name] for name in one.fields], None)
         if isinstance(made, tuple):
@@ -453,7 +360,7 @@ def ufunc(
 @as_read
 @door
 def ufunc(
-    function: Any = _NOTHING,
+    function: Any = NOTHING,
     /,
     *,
     dtype: Any = None,
@@ -510,11 +417,9 @@ def ufunc(
            [20, 20, 20, 20,  2],
            [ 0,  2,  3,  3,  1]])
     """
-    for name in unknown:
-        raise TypeError(
-            f"ufunc() has no option '{name}'; it has {_OPTIONS}"
-            f"{hint(name, ('dtype', 'overflow', 'fastmath', 'schedule'))}."
-        )
+    refuse_unknown("ufunc", unknown, _OPTIONS)
+    # What is wrong with them is said at once, not where the function is given.
+    dtypes, rule = storage_types(dtype), overflow_rule(overflow)
 
     def options(captured: Function) -> Options:
         indexed = indexed_parameters(captured) - set(array_parameters(captured))
@@ -523,35 +428,18 @@ def ufunc(
             0,
             ((0, 0),),
             tuple(name for name in captured.parameters if name in indexed),
-            storage_types(dtype),
-            overflow_rule(overflow),
+            dtypes,
+            rule,
             bool(fastmath),
             schedule or Schedule(),
             pointwise=True,
         )
 
-    # What is wrong with them is said at once, not where the function is given.
-    storage_types(dtype)
-    overflow_rule(overflow)
+    def make(plain: FunctionType) -> Ufunc:
+        captured = capture(plain)
+        return Ufunc(Definition(captured, options(captured), plain))
 
-    @door
-    def decorate(function: Callable[..., Any]) -> Ufunc:
-        plain = python_function(function, "ufunc")
-
-        def made() -> Ufunc:
-            captured = capture(plain)
-            return Ufunc(Definition(captured, options(captured), plain))
-
-        return with_room(made, plain)
-
-    return decorate if function is _NOTHING else decorate(function)
-
-
-_ufuncs: Registry[Ufunc] = Registry()
-
-
-def _restored(definition: Definition) -> Ufunc:
-    return _ufuncs.restored(definition.token, partial(Ufunc, definition))
+    return decorator("ufunc", function, make)
 
 
 def _refuse(name: str, named: Mapping[str, Any]) -> None:

@@ -122,6 +122,11 @@ class Lazy(NDArrayOperatorsMixin):
         done = "" if self._node.value is None else ", computed"
         return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
 
+    @property
+    def _call(self) -> Call | None:
+        """The call that gives it; None of an array."""
+        return None if self._node.made is None else self._node.made.call
+
     # What is asked before an array is written over.
 
     def _sources(self) -> Iterator[Any]:

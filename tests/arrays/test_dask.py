@@ -285,6 +285,12 @@ def test_calls_that_follow_each_other_are_done_at_once_where_nobody_asks_between
     equal(first + second, sum(far(mean(a), mean(a))))
 
 
+def test_calls_that_follow_each_other_write_no_tasks_before_they_are_scheduled() -> None:
+    x = da.zeros((64000, 64000), chunks=64)
+    z = mean(mean(x))
+    assert not any(layer.is_materialized() for layer in z.dask.layers.values())
+
+
 def test_calls_that_dask_makes_one_are_not_passed_by() -> None:
     a = image(30, 24)
     x = da.from_array(a, chunks=(10, 24)).map_blocks(np.positive)

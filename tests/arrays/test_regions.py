@@ -191,3 +191,12 @@ def test_random_calls_after_one_another(seed: int, limited: Any) -> None:
     np.testing.assert_array_equal(both[1], arrays[beside])
     tile = tuple(slice(int(n) // 3, int(n) // 3 + 4) for n in last.shape)
     np.testing.assert_array_equal(last[tile].compute(scheduler="sync"), arrays[-1][tile])
+
+
+def test_every_other_point_is_saved_in_other_chunks(tmp_path: Any) -> None:
+    pytest.importorskip("zarr")
+    a = whole(40, 40, dtype="int64")
+    made = mean(sliced(a, -1), every=2)
+    path = npt.save(made, tmp_path / "out.zarr", chunks=(10, 5), progress=False)
+    found = npt.open(path).compute(scheduler="sync")
+    np.testing.assert_array_equal(found, mean(a, every=2))

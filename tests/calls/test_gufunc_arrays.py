@@ -80,6 +80,8 @@ def test_dask_stacks_broadcast():
     x, y = da.from_array(numbers(4, 2, 3), chunks=(3, -1, -1)), numbers(4, 3, 2)
     made = MATMUL(x, da.from_array(y, chunks=(2, -1, -1)))
     np.testing.assert_array_equal(made, MATMUL(x.compute(), y))
+    # Cut beside an array that is not.
+    np.testing.assert_array_equal(MATMUL(x, y), MATMUL(x.compute(), y))
 
 
 def test_dask_axes():

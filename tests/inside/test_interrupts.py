@@ -114,7 +114,7 @@ def test_nothing_is_written_after_an_interrupt(tmp_path):
     """Wherever it comes, also while threads are started: who is interrupted waits for them."""
     script = """
         from concurrent.futures import ThreadPoolExecutor
-        from ninepoint.files.apart import follow
+        from ninepoint.io.run import follow
 
         written = 0
 

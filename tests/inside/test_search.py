@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import ninepoint as npt
-from ninepoint.inspecting.search import search
+from ninepoint.inspecting.tuning import search
 
 
 def test_it_takes_what_is_faster():
@@ -17,10 +17,8 @@ def test_it_takes_what_is_faster():
         code = f"import time; time.sleep({naps[how]})"
         return how, lambda: exec(code) or np.zeros(3)
 
-    def rounds(base):
-        return [[{"stages": (("s", how),)} for how in ("rows", "inline", "whole")]]
-
-    found = search(npt.Schedule(), rounds, variant, 30)
+    choices = [{"stages": (("s", how),)} for how in ("rows", "inline", "whole")]
+    found = search(npt.Schedule(), choices, variant, 30)
     assert found.schedule.stages == (("s", "inline"),)
     # A nap takes longer on a busy machine, the shorter ones by a greater part.
     assert found.gain > 1.1
@@ -31,6 +29,6 @@ def test_what_gives_other_bits_is_not_taken():
     def variant(schedule):
         return schedule.tile, lambda: np.array([1.0 + schedule.tile])
 
-    found = search(npt.Schedule(), lambda base: [[{"tile": 5}]], variant, 30)
+    found = search(npt.Schedule(), [{"tile": 5}], variant, 30)
     assert found.schedule == npt.Schedule()
     assert not found.trials

@@ -296,7 +296,7 @@ def test_inputs_that_are_not_there(here, capsys):
     assert "no file matches 'no*.png'" in refused(capsys, "apply", "mean", "no*.png", "o.png")
     (here / "empty").mkdir()
     assert "the folder 'empty' holds no image" in refused(capsys, "apply", "mean", "empty", "o")
-    assert "no PNG, JPEG, BMP or TIFF" in refused(capsys, "apply", "mean", "weights.py", "o")
+    assert "no PNG, JPEG or TIFF" in refused(capsys, "apply", "mean", "weights.py", "o")
 
 
 def test_a_damaged_frame_leaves_the_others(here, capsys):

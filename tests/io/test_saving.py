@@ -392,14 +392,14 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
 class TestOtherFormats:
     def test_npy(self, tmp_path):
         path = tmp_path / "a.npy"
-        for part in (1, 0):
-            assert not path.exists()
-            npt.save(smooth(lazy()), path, part=(part, 2))
+        npt.save(smooth(lazy()), path)
         np.testing.assert_array_equal(np.load(path), WANTED)
         npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
         with pytest.raises(ValueError, match="the argument 'weight'"):
             npt.save(smooth(lazy(), weight=2), path, resume=True)
         np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
+        with pytest.raises(ValueError, match="cannot be written by several processes"):
+            npt.save(lazy(), tmp_path / "b.npy", part=(0, 2))
         with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
             npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
 
@@ -418,6 +418,19 @@ class TestOtherFormats:
             npt.save(lazy().astype("complex64"), tmp_path / "b.nc")
         with pytest.raises(ValueError, match="cannot be written by several processes"):
             npt.save(lazy(), tmp_path / "b.nc", part=(0, 2))
+
+    @pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+    def test_numbers_that_were_scaled_are_scaled_again(self, tmp_path, name):
+        pytest.importorskip("h5netcdf")
+        packed = xr.DataArray(np.arange(600).reshape(20, 30) / 4, dims=("y", "x"), name="u")
+        code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1}
+        packed.to_netcdf(tmp_path / "in.nc", engine="h5netcdf", encoding={"u": code})
+        with xr.open_dataset(tmp_path / "in.nc", engine="h5netcdf", chunks={"y": 5}) as source:
+            path = npt.save(source, tmp_path / name)
+            kind = {"engine": "h5netcdf"} if name == "a.nc" else {"engine": "zarr"}
+            with xr.open_dataset(path, **kind) as back:
+                assert back.u.encoding["dtype"] == np.int16
+                xr.testing.assert_identical(back.load(), source.load())
 
     @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
     def test_geotiff(self, tmp_path):

@@ -23,6 +23,18 @@ def test_error_survives_pickling():
     assert copy.diagnostic == caught.value.diagnostic
 
 
+def test_whole_array_is_no_value_of_a_point():
+    weights = np.array([1.0, 2.0, 3.0])
+    with pytest.raises(npt.StencilError, match=r"must be a number\. \[not-a-number\]"):
+        npt.stencil(lambda x: weights * 2 if x[0] is None else weights)(np.ones(4))
+
+
+@pytest.mark.parametrize("kernel", [lambda x: (x[0], 1) + 2, lambda x: (x[0], 1) * (1, 2)])
+def test_tuple_beside_what_it_cannot_be_joined_with(kernel):
+    with pytest.raises(npt.StencilError, match=r"has no meaning for a tuple of 2\. \[bad-op"):
+        npt.stencil(kernel)(np.ones(4))
+
+
 def test_source_changed_after_import(tmp_path, monkeypatch):
     module = tmp_path / "edited_kernel.py"
     module.write_text("def smooth(x):\n    return x[-1] + x[1]\n")

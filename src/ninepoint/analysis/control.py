@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..language.dtypes import DType
 from ..language.ir import (
-    Assign,
     Binary,
     Const,
     Expr,
@@ -19,7 +18,8 @@ from ..language.ir import (
     Ref,
     within,
 )
-from .ranges import Interval, interval, of_storage, of_type, ranges, refined, turn_ranges
+from .ranges import Interval, interval, of_arrays, ranges, refined, turn_ranges
+from .rewrite import Body, bodies, made_as, mapped, named
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16
@@ -27,8 +27,8 @@ _SOON = 2**16
 
 def outside(gather: Gather, axis: int, known: Mapping[str, Interval]) -> bool:
     """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
-    index = interval(gather.index[axis], known)
-    return index.low < gather.low[axis] or gather.high[axis] < index.high
+    inside = Interval(gather.low[axis], gather.high[axis])
+    return not interval(gather.index[axis], known).within(inside)
 
 
 def bounded(kernel: Kernel) -> Kernel:
@@ -38,17 +38,12 @@ def bounded(kernel: Kernel) -> Kernel:
     """
     if not loops(kernel):
         return kernel
-    known = {name: of_type(dtype) for name, dtype in kernel.scalars}
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    return replace(kernel, body=_body(kernel.body, {**known, **ranges(kernel)}, arrays))
+    return replace(kernel, body=_body(kernel.body, ranges(kernel), of_arrays(kernel)))
 
 
-def _body(
-    body: tuple[Assign, ...], known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> tuple[Assign, ...]:
-    values = {assign.name: assign.value for assign in body}
-    return tuple(Assign(a.name, _expression(a.value, known, arrays, values)) for a in body)
+def _body(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Interval]) -> Body:
+    values = named(body)
+    return mapped(body, lambda expr: _expression(expr, known, arrays, values))
 
 
 def _expression(
@@ -60,7 +55,7 @@ def _expression(
     match expr:
         case Gather():
             inside = (
-                index is None or (low <= index.low and index.high <= high)
+                index is None or index.within(Interval(low, high))
                 for low, index, high in zip(
                     expr.low,
                     (refined(i, expr.active, True, known, values) for i in expr.index),
@@ -71,7 +66,7 @@ def _expression(
             return replace(expr, place="") if all(inside) else expr
         case Inside():
             index = refined(expr.index, expr.active, True, known, values)
-            if index is None or (-expr.length <= index.low and index.high < expr.length):
+            if index is None or index.within(Interval(-expr.length, expr.length - 1)):
                 return replace(expr, place="")
             return expr
         case Loop():
@@ -87,14 +82,14 @@ def _expression(
 
 def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
     """How many turns a loop has at most, by a number that it counts; 0 if nobody knows."""
-    values = {assign.name: assign.value for assign in loop.body}
+    values = named(loop.body)
     for name, step in values.items():
         if step == Binary(DType.INT, "+", loop.index, Const(DType.INT, "1")):
             again = refined(Ref(DType.INT, name), loop.next[0], True, found, values)
             if again is not None and again.high < _SOON:
                 return int(again.high) + 1
     for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-        made = values.get(after.name) if isinstance(after, Ref) else None
+        made = made_as(after, values)
         if not isinstance(made, Binary) or made.op not in ("+", "-") or made.left != ref:
             continue
         by = made.right
@@ -107,8 +102,7 @@ def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
 
 def watched(kernel: Kernel) -> bool:
     """Whether a kernel must be told to stop, or might read outside its neighborhood."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    values = [assign.value for body in bodies for assign in within(body)]
+    values = [assign.value for body in bodies(kernel) for assign in within(body)]
     return any(
         not v.most if isinstance(v, Loop) else isinstance(v, Noting) and v.place for v in values
     )
@@ -116,5 +110,4 @@ def watched(kernel: Kernel) -> bool:
 
 def loops(kernel: Kernel) -> bool:
     """Whether a kernel holds loops, or reads at computed offsets."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return any(isinstance(a.value, Noting) for body in bodies for a in body)
+    return any(isinstance(a.value, Noting) for body in bodies(kernel) for a in body)

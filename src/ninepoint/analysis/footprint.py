@@ -12,13 +12,10 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from ..language.box import Box
+from ..language.box import Box, joined
 from ..language.ir import (
-    Assign,
-    Atom,
     Binary,
     Cast,
-    Const,
     Expr,
     Gather,
     Kernel,
@@ -30,8 +27,10 @@ from ..language.ir import (
     Tap,
     Weight,
     atoms,
+    needed,
     window_indices,
 )
+from .rewrite import made_as, named
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:
@@ -39,25 +38,10 @@ def reaches(kernel: Kernel) -> tuple[Box, ...]:
     here = Box((0,) * kernel.ndim, (0,) * kernel.ndim)
     found: list[Box] = []
     for output in kernel.outputs:
-        box: Box | None = None
-        for expr in _cone(kernel.body, output):
-            for _, low, high in extents(expr):
-                one = Box(low, high)
-                box = one if box is None else box | one
-        found.append(box or here)
+        cone = needed(kernel.body, [output])
+        boxes = [Box(low, high) for one in cone for _, low, high in extents(one.value)]
+        found.append(joined(boxes) if boxes else here)
     return tuple(found)
-
-
-def _cone(body: tuple[Assign, ...], output: Atom) -> Iterator[Expr]:
-    values = {assign.name: assign.value for assign in body}
-    pending, seen = [output], set[str]()
-    while pending:
-        atom = pending.pop()
-        if isinstance(atom, Const) or atom.name in seen or atom.name not in values:
-            continue
-        seen.add(atom.name)
-        yield values[atom.name]
-        pending += atoms(values[atom.name])
 
 
 def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
@@ -86,7 +70,7 @@ def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
 
 def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
     """Each tap's field and the offsets at which it matters: not where its weight is zero."""
-    values = {assign.name: assign.value for assign in reduce.body}
+    values = named(reduce.body)
     first, kinds = alike(reduce)
     live = [_live(reduce, values, position) for position in first]
     for name, value in values.items():
@@ -132,9 +116,9 @@ def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> bool:
     if not isinstance(expr, Binary) or expr.op != "*":
         return False
     for side in (expr.left, expr.right):
-        found = values.get(side.name) if isinstance(side, Ref) else None
-        if isinstance(found, Cast) and isinstance(found.arg, Ref):
-            found = values.get(found.arg.name)
+        found = made_as(side, values)
+        if isinstance(found, Cast):
+            found = made_as(found.arg, values)
         if isinstance(found, Weight) and is_zero(found.texts[position]):
             return True
     return False

@@ -51,9 +51,9 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
-    atoms,
 )
 from .footprint import alike, zero_product
+from .rewrite import made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,19 @@ class Interval:
     def ends(self) -> tuple[float, float]:
         """The least and the greatest value."""
         return self.low, self.high
+
+    @property
+    def largest(self) -> float:
+        """The greatest absolute value."""
+        return max(abs(self.low), abs(self.high))
+
+    def below(self, limit: float) -> bool:
+        """Whether all absolute values are below a limit."""
+        return self.largest < limit
+
+    def within(self, other: Interval) -> bool:
+        """Whether another range holds all values."""
+        return other.low <= self.low and self.high <= other.high
 
     def __or__(self, other: Interval) -> Interval:
         return Interval(
@@ -106,18 +119,24 @@ def of_type(dtype: DType) -> Interval:
 def ranges(kernel: Kernel) -> dict[str, Interval]:
     """Bound every assignment, every stage and every scalar of a kernel."""
     known = {name: of_type(dtype) for name, dtype in kernel.scalars}
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    for (name, dtype), one in zip(given, kernel.positions, strict=True):
-        if dtype.kind in "iu":
-            arrays[name] = Interval(one.low, one.high)
+    arrays = of_arrays(kernel)
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
         arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known
+
+
+def of_arrays(kernel: Kernel) -> dict[str, Interval]:
+    """Bound the elements of all fields and coefficients."""
+    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
+    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    for (name, dtype), one in zip(given, kernel.positions, strict=True):
+        if dtype.kind in "iu":
+            arrays[name] = Interval(one.low, one.high)
+    return arrays
 
 
 def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
@@ -142,7 +161,7 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
 def _bound_body(
     body: tuple[Assign, ...], known: dict[str, Interval], arrays: Mapping[str, Interval]
 ) -> None:
-    values = {assign.name: assign.value for assign in body}
+    values = named(body)
     for assign in body:
         known[assign.name] = bound(assign.value, known, arrays, values)
 
@@ -172,7 +191,9 @@ def bound(
     `position` is the place in the window, in C order, for what stands inside one.
     """
     match expr:
-        case Read(field=name) | Tap(field=name) | Element(array=name) | Coefficient(array=name):
+        case Read(field=name) | Tap(field=name) | Gather(field=name):
+            return arrays[name]
+        case Element(array=name) | Coefficient(array=name):
             return arrays[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
@@ -190,8 +211,6 @@ def bound(
             return _call(expr, [interval(a, known) for a in expr.args])
         case Reduce():
             return _reduce(expr, known, arrays)
-        case Gather(field=name):
-            return arrays[name]
         case Inside():
             return Interval(0, expr.length - 1)
         case Loop() | Carried():
@@ -206,20 +225,26 @@ def turn_ranges(
     What it carries begins as wide as before the first turn.  Where a turn makes it wider it goes
     to the next number that something is compared with, until no turn does.
     """
-    first = {ref.name: _initial(ref, atom, known) for ref, atom in loop.carried}
-    head, whole = dict(first), {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    whole = {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    # Of an integer what it is before the first turn, of anything else all of its type.
+    head = whole | {
+        ref.name: interval(atom, known) for ref, atom in loop.carried if ref.dtype is DType.INT
+    }
     ends = _ends(loop, known)
     for _ in range(_ROUNDS):
         found = _turn(loop, head, known, arrays)
-        values = {assign.name: assign.value for assign in loop.body}
+        values = named(loop.body)
         wider = dict(head)
         for (ref, _), after in zip(loop.carried, loop.next, strict=True):
             own = head[ref.name]
             new = refined(after, loop.next[0], True, found, values)
             if own == whole[ref.name] or new is None:
                 continue
-            low = own.low if new.low >= own.low else _below(new.low, ends)
-            high = own.high if new.high <= own.high else _above(new.high, ends)
+            low, high = own.ends
+            if new.low < low:
+                low = max((end for end in ends if end <= new.low), default=-math.inf)
+            if new.high > high:
+                high = min((end for end in ends if end >= new.high), default=math.inf)
             fits = whole[ref.name].low < low and high < whole[ref.name].high
             wider[ref.name] = Interval(low, high) if fits else whole[ref.name]
         if wider == head:
@@ -230,11 +255,6 @@ def turn_ranges(
 
 # How often a loop's values may become wider, until nothing is said of them.
 _ROUNDS = 6
-
-
-def _initial(ref: Ref, atom: Atom, known: Mapping[str, Interval]) -> Interval:
-    """Of an integer what it is before the first turn, of anything else all of its type."""
-    return interval(atom, known) if ref.dtype is DType.INT else of_type(ref.dtype)
 
 
 def _turn(
@@ -248,7 +268,7 @@ def _turn(
     return found
 
 
-def _ends(loop: Loop, known: Mapping[str, Interval]) -> list[float]:
+def _ends(loop: Loop, known: Mapping[str, Interval]) -> set[float]:
     """The ends of what integers are compared with that no turn changes, and their neighbours."""
     tests = (assign.value for assign in loop.body)
     sides = (
@@ -258,25 +278,16 @@ def _ends(loop: Loop, known: Mapping[str, Interval]) -> list[float]:
         for side in (one.left, one.right)
         if isinstance(side, Const) or side.name in known
     )
-    return sorted({end + step for side in sides for end in side.ends for step in (-1, 0, 1)})
-
-
-def _below(value: float, ends: Sequence[float]) -> float:
-    return max((end for end in ends if end <= value), default=-math.inf)
-
-
-def _above(value: float, ends: Sequence[float]) -> float:
-    return min((end for end in ends if end >= value), default=math.inf)
+    return {end + step for side in sides for end in side.ends for step in (-1, 0, 1)}
 
 
 def _settled(result: Interval, dtype: DType) -> Interval:
     """A computed bound as its type holds it."""
     if dtype in (DType.INT, DType.UINT):
         word = of_type(dtype)
-        fits = word.low <= result.low and result.high <= word.high
-        return result if fits else replace(word, wraps=True)
+        return result if result.within(word) else replace(word, wraps=True)
     if dtype.is_float:
-        if math.isnan(result.low) or math.isnan(result.high):
+        if any(map(math.isnan, result.ends)):
             return ANY
         slack = _SLACK[dtype]
         low, high = result.low - abs(result.low) * slack, result.high + abs(result.high) * slack
@@ -294,8 +305,7 @@ def _unary(expr: Unary, arg: Interval) -> Interval:
             if not expr.dtype.is_integer and arg == ANY:
                 return Interval(0.0, math.inf, True)
             least = 0 if arg.low <= 0 <= arg.high else min(abs(arg.low), abs(arg.high))
-            most = max(abs(arg.low), abs(arg.high))
-            return _settled(Interval(least, most, arg.nan), expr.dtype)
+            return _settled(Interval(least, arg.largest, arg.nan), expr.dtype)
         case "not":
             return TRUTH
         case _:
@@ -324,8 +334,7 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
         case "**":
             result = _power(expr, a, b)
         case "round":
-            low, high = (nearest_multiple(int(v), int(b.low)) for v in (a.low, a.high))
-            result = Interval(low, high)
+            result = _spanned([nearest_multiple(int(v), int(b.low)) for v in a.ends])
         case "minimum":
             return Interval(min(a.low, b.low), min(a.high, b.high), nan)
         case "maximum":
@@ -337,23 +346,25 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
     return _settled(result, expr.dtype)
 
 
+def _spanned(numbers: Sequence[float], nan: bool = False) -> Interval:
+    """From the least to the greatest of some numbers."""
+    return Interval(min(numbers), max(numbers), nan)
+
+
 def _product(expr: Binary, a: Interval, b: Interval) -> Interval:
-    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    if any(math.isnan(c) for c in corners if isinstance(c, float)):
+    corners = [x * y for x in a.ends for y in b.ends]
+    if any(map(math.isnan, corners)):
         return ANY
-    low = 0 if expr.left == expr.right and a.low <= 0 <= a.high else min(corners)
-    if expr.left == expr.right:
-        low = max(low, 0)
-    infinite = math.inf in (abs(a.low), abs(a.high), abs(b.low), abs(b.high))
-    nan = a.nan or b.nan or (infinite and expr.dtype.is_float)
-    return Interval(low, max(corners), nan)
+    infinite = math.inf in map(abs, (*a.ends, *b.ends))
+    found = _spanned(corners, a.nan or b.nan or (infinite and expr.dtype.is_float))
+    # A square is not negative.
+    return replace(found, low=max(found.low, 0)) if expr.left == expr.right else found
 
 
 def _quotient(a: Interval, b: Interval) -> Interval:
     if b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(a.low) or math.isinf(a.high):
         return ANY
-    corners = [float(x) / float(y) for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Interval(min(corners), max(corners))
+    return _spanned([float(x) / float(y) for x in a.ends for y in b.ends])
 
 
 def _floor_quotient(expr: Binary, a: Interval, b: Interval) -> Interval:
@@ -361,10 +372,8 @@ def _floor_quotient(expr: Binary, a: Interval, b: Interval) -> Interval:
         quotient = _quotient(a, b)
         return Interval(quotient.low - 1, quotient.high, quotient.nan)
     divisors = [d for d in (b.low, b.high, -1, 1) if b.low <= d <= b.high and d != 0]
-    corners = [int(x) // int(d) for x in (a.low, a.high) for d in divisors]
-    if b.low <= 0 <= b.high:
-        corners.append(0)
-    return Interval(min(corners), max(corners))
+    corners = [int(x) // int(d) for x in a.ends for d in divisors]
+    return _spanned([*corners, 0] if b.low <= 0 <= b.high else corners)
 
 
 def _modulo(expr: Binary, a: Interval, b: Interval) -> Interval:
@@ -386,15 +395,15 @@ def _power(expr: Binary, a: Interval, b: Interval) -> Interval:
         return ANY
     if b.low < 0 or b.high > 64:
         return of_type(expr.dtype)
-    corners = [int(x) ** int(n) for x in (a.low, a.high) for n in (b.low, b.high)]
+    corners = [int(x) ** int(n) for x in a.ends for n in b.ends]
     if a.low <= 0:
         corners += [0, 1]
         for n in (b.high, b.high - 1):
             if n >= 0:
                 corners += [int(a.low) ** int(n), -(int(-a.low) ** int(n))]
+    found = _spanned(corners)
     even = b.low == b.high and b.low % 2 == 0
-    low = max(0, min(corners)) if even else min(corners)
-    return Interval(low, max(corners))
+    return replace(found, low=max(0, found.low)) if even else found
 
 
 def nearest_multiple(value: int, step: int) -> int:
@@ -408,17 +417,12 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
     if expr.op == ">>":
         if b.low < 0:
             return Interval(min(a.low, -1 if a.low < 0 else 0), max(a.high, 0))
-        corners = [int(x) >> min(int(n), 64) for x in (a.low, a.high) for n in (b.low, b.high)]
-        return Interval(min(corners), max(corners))
+        return _spanned([int(x) >> min(int(n), 64) for x in a.ends for n in b.ends])
     if expr.op == "<<":
         if b.low < 0 or b.high > 64:
             return whole
-        corners = [int(x) << int(n) for x in (a.low, a.high) for n in (b.low, b.high)]
-        return (
-            Interval(min(0, *corners), max(0, *corners))
-            if b.high >= 64
-            else Interval(min(corners), max(corners))
-        )
+        corners = [int(x) << int(n) for x in a.ends for n in b.ends]
+        return _spanned([*corners, 0] if b.high >= 64 else corners)
     if a.low >= 0 and b.low >= 0:
         bits = max(int(a.high).bit_length(), int(b.high).bit_length())
         if expr.op == "&":
@@ -427,7 +431,7 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
         return Interval(least, 2**bits - 1)
     if expr.op == "&" and (a.low >= 0 or b.low >= 0):
         return Interval(0, a.high if a.low >= 0 else b.high)
-    bits = max(int(abs(v)).bit_length() for v in (a.low, a.high, b.low, b.high))
+    bits = max(int(abs(v)).bit_length() for v in (*a.ends, *b.ends))
     return Interval(-(2**bits), 2**bits - 1)
 
 
@@ -435,11 +439,11 @@ def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if expr.storage in SHORT_FLOATS:
-        if math.isnan(float(arg.low)) or math.isnan(float(arg.high)):
+        if any(map(math.isnan, arg.ends)):
             return ANY
         with np.errstate(over="ignore"):
             kind = np.dtype(expr.storage).type
-            low, high = (float(kind(float(v))) for v in (arg.low, arg.high))
+            low, high = (float(kind(float(v))) for v in arg.ends)
         return Interval(low, high, arg.nan)
     if expr.dtype.is_float:
         # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.
@@ -448,7 +452,7 @@ def _cast(expr: Cast, arg: Interval) -> Interval:
         return ANY
     target = of_storage(np.dtype(expr.storage)) if expr.storage else of_type(expr.dtype)
     if isinstance(arg.low, int) and isinstance(arg.high, int):
-        return arg if target.low <= arg.low and arg.high <= target.high else target
+        return arg if arg.within(target) else target
     low = target.low if arg.low <= target.low else math.trunc(arg.low)
     high = target.high if arg.high >= target.high else math.trunc(arg.high)
     low, high = min(low, target.high), max(high, target.low)
@@ -476,7 +480,7 @@ def _stepped(value: Interval, step: Callable[[float], float]) -> Interval:
 def _call(expr: Call, args: list[Interval]) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if not args or not expr.dtype.is_float:
+    if not expr.dtype.is_float:
         return ANY
     arg = args[0]
     if expr.function in WHOLE:
@@ -502,7 +506,7 @@ def refined(
 ) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
     plain = interval(atom, known)
-    comparison = values.get(test.name) if isinstance(test, Ref) else None
+    comparison = made_as(test, values)
     if isinstance(comparison, Unary) and comparison.op == "not":
         return refined(atom, comparison.arg, not holds, known, values)
     if isinstance(comparison, Binary) and comparison.op == ("&" if holds else "|"):
@@ -525,13 +529,13 @@ def refined(
         other = interval(right, known)
         if atom == left:
             return _narrowed(plain, one, other)
-        value = values.get(atom.name) if isinstance(atom, Ref) else None
+        value = made_as(atom, values)
         if isinstance(value, Unary) and value.op == "-" and value.arg == left:
             inner = _narrowed(interval(left, known), one, other)
             if inner is None:
                 return None
             flipped = Interval(-inner.high, -inner.low)
-            return flipped if plain.low <= flipped.low and flipped.high <= plain.high else plain
+            return flipped if flipped.within(plain) else plain
     return plain
 
 
@@ -569,21 +573,18 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
     nan = any(i.nan for i in items)
     match expr.kind:
         case "min":
-            return Interval(min(i.low for i in items), min(i.high for i in items), nan)
+            return Interval(low, min(i.high for i in items), nan)
         case "max":
-            return Interval(max(i.low for i in items), max(i.high for i in items), nan)
+            return Interval(max(i.low for i in items), high, nan)
         case "quantile" | "nanquantile" | "nanrank":
             result = Interval(low, high, nan)
         case "sum" | "mean":
             each = count if len(items) == 1 else 1
-            divisor = count if expr.kind == "mean" else 1
-            result = Interval(
-                each * sum(i.low for i in items),
-                each * sum(i.high for i in items),
-                nan or (expr.dtype.is_float and math.isinf(max(-low, high))),
-            )
-            if divisor > 1:
-                result = Interval(result.low / divisor, result.high / divisor, result.nan)
+            nan = nan or (expr.dtype.is_float and math.isinf(max(-low, high)))
+            least, most = (each * sum(ends) for ends in zip(*(i.ends for i in items), strict=True))
+            if expr.kind == "mean" and count > 1:
+                least, most = least / count, most / count
+            result = Interval(least, most, nan)
         case "var":
             if math.isinf(low) or math.isinf(high) or count <= expr.quantile:
                 return ANY
@@ -592,10 +593,10 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
         case _:
             return of_type(expr.dtype)
     if expr.dtype.is_float:
-        slack = count * _SLACK[expr.dtype] * max(abs(result.low), abs(result.high))
+        slack = count * _SLACK[expr.dtype] * result.largest
         if expr.kind in ("sum", "mean") and not math.isinf(slack):
-            largest = max(max(abs(i.low), abs(i.high)) for i in items)
-            slack = count * _SLACK[expr.dtype] * max(largest, abs(result.low), abs(result.high))
+            largest = max(result.largest, *(item.largest for item in items))
+            slack = count * _SLACK[expr.dtype] * largest
             # Terms of one sign round towards each other: zero stays a bound.
             low = result.low - slack if result.low != 0 or low < 0 else result.low
             high = result.high + slack if result.high != 0 or high > 0 else result.high
@@ -610,7 +611,7 @@ def window_ranges(
     """The range of the window's elements: one for all, or one for each where weights differ."""
     used: set[str] = set()
     for assign in expr.body:
-        used |= {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        used.update(operands(assign.value))
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
@@ -628,7 +629,7 @@ _Given: TypeAlias = tuple[tuple[str, Interval, bool], ...]
 @lru_cache(32)
 def _window_ranges(expr: Reduce, outside: _Given, read: _Given) -> tuple[Interval, ...]:
     known, arrays = ({name: one for name, one, _ in given} for given in (outside, read))
-    values = {assign.name: assign.value for assign in expr.body}
+    values = named(expr.body)
     first, kinds = alike(expr)
     items = []
     for position in first:
@@ -656,8 +657,7 @@ def words(value: Interval) -> str:
 
 def holds(storage: np.dtype, value: Interval) -> bool:
     """Whether an integer type can hold every value of a range."""
-    target = of_storage(storage)
-    return target.low <= value.low and value.high <= target.high
+    return value.within(of_storage(storage))
 
 
 _INTEGERS = tuple(np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", ""))

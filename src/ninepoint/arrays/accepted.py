@@ -22,20 +22,28 @@ def as_field(value: object, name: str = "") -> Array:
     TypeError
         If it is masked, or its dtype is not a number or bool.
     """
-    array: Array
-    if type(value) is np.ndarray:
-        array = value
-    else:
-        refuse_mask(value)
-        refuse_foreign(value, f"'{name}'" if name else "a field")
-        array = np.asarray(value)
-        if array.ndim == 0 and kind_of(array.dtype) not in "biufc":
-            what = f"'{name}'" if name else "a field"
-            words = (
-                repr(value) if value is None or isinstance(value, str) else type(value).__name__
-            )
-            raise TypeError(f"{what} must be an array of numbers, not {words}.")
+    array = as_array(value, name)
     check_dtype(array.dtype, name)
+    return array
+
+
+def as_array(value: object, name: str = "") -> Array:
+    """The same, but that its elements may be anything.
+
+    Raises
+    ------
+    TypeError
+        If it is masked, or neither an array nor a number.
+    """
+    if type(value) is np.ndarray:
+        return value
+    refuse_mask(value)
+    what = f"'{name}'" if name else "a field"
+    refuse_foreign(value, what)
+    array = np.asarray(value)
+    if array.ndim == 0 and kind_of(array.dtype) not in "biufc":
+        words = repr(value) if value is None or isinstance(value, str) else type(value).__name__
+        raise TypeError(f"{what} must be an array of numbers, not {words}.")
     return array
 
 

@@ -26,7 +26,7 @@ from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
 from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
 from ninepoint.arrays.recognise import listed
-from ninepoint.backends.backend import Code
+from ninepoint.backends.compiled import Bound
 
 from .. import limits
 
@@ -36,7 +36,7 @@ View: TypeAlias = Callable[[Array], Array]
 class Arrangement:
     """How the arrays of calls like one are given to a program."""
 
-    def __init__(self, program: Code, fields: Sequence[Array], axes: Any, out: Any) -> None:
+    def __init__(self, program: Bound, fields: Sequence[Array], axes: Any, out: Any) -> None:
         self.program = program
         self._lanes: Lanes | None = None
         shape = broadcast_shape([field.shape for field in fields])

@@ -40,6 +40,11 @@ class Part:
     strips: tuple[Strip, ...]
 
 
+def spans_of(sizes: Sequence[int]) -> list[Span]:
+    """From where to where each chunk of an axis is."""
+    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
+
+
 def parts(chunks: Sequence[int], spans: Sequence[Span], n: int) -> list[Part]:
     """Give the part for every span of an axis of length `n`, along which a field has `chunks`.
 

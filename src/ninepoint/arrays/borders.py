@@ -12,7 +12,7 @@ import numpy as np
 
 from ninepoint.arrays.conditions import Condition, Slot, named_function
 
-from ..language.elsewhere import alike
+from ..language.errors import alike
 
 Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"

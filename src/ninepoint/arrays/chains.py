@@ -25,10 +25,8 @@ from ..backends.memory import empty
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from ..language.dtypes import computed
-from ..language.ir import Kernel
-from ..lowering import lanes as turning
-from ..lowering import transposing
 from ..lowering.chain import Edges
+from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
 from .borders import Array, Border
 from .fitting import fitting_cval
 from .gathering import source_indices
@@ -134,10 +132,9 @@ def _cost(length: int, steps: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Another order of axes in memory: what kernels are in it, where they look, and borders."""
+    """Another order of axes in memory: how kernels are turned, and borders."""
 
-    kernel: Callable[[Kernel], Kernel | None]
-    box: Callable[[Box], Box]
+    turn: Turn
     border: Callable[[Border], Border]
     rings: Callable[[tuple[bool, ...]], tuple[bool, ...]]
 
@@ -170,52 +167,37 @@ class Chain:
         """It makes all points."""
         return ()
 
-    def transposed(self, order: tuple[int, ...]) -> Chain | None:
-        """The same, whose axis k is axis `order[k]` of this one."""
-        return self._laid(
-            order,
-            Layout(
-                lambda kernel: transposing.transposed(kernel, order),
-                lambda box: transposing.box_transposed(box, order),
+    def turned(self, how: int | tuple[int, ...]) -> Chain | None:
+        """The same for arrays that lie in another way, if it has such a form.
+
+        A number says how many lanes each column of a row has; 0 asks for one more axis, along
+        which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
+        """
+        if how not in self._known:
+            unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
+            self._known[how] = None if unfit else self.laid(self._layout(how))
+        return self._known[how]
+
+    def _layout(self, how: int | tuple[int, ...]) -> Layout:
+        if isinstance(how, tuple):
+            return Layout(
+                transposed(how),
                 lambda border: replace(
                     border,
-                    rules=tuple(border.rules[axis] for axis in order),
-                    deciding=tuple(map(order.index, range(self.ndim))),
+                    rules=tuple(border.rules[axis] for axis in how),
+                    deciding=tuple(map(how.index, range(self.ndim))),
                 ),
-                lambda rings: tuple(rings[axis] for axis in order),
-            ),
+                lambda rings: tuple(rings[axis] for axis in how),
+            )
+        if how:
+            return Layout(
+                interleaved(how), lambda border: replace(border, lanes=how), lambda rings: rings
+            )
+        return Layout(
+            LEVELLED,
+            lambda border: replace(border, rules=(*border.rules, ("nearest", "nearest"))),
+            lambda rings: (*rings, False),
         )
-
-    def levelled(self) -> Chain | None:
-        """The same with one more axis, along which nothing looks."""
-        if self.ndim == MOST_AXES:
-            return None
-        return self._laid(
-            0,
-            Layout(
-                turning.levelled,
-                turning.box_levelled,
-                lambda border: replace(border, rules=(*border.rules, ("nearest", "nearest"))),
-                lambda rings: (*rings, False),
-            ),
-        )
-
-    def interleaved(self, lanes: int) -> Chain | None:
-        """The same on rows in which each column has so many lanes."""
-        return self._laid(
-            lanes,
-            Layout(
-                lambda kernel: turning.interleaved(kernel, lanes),
-                lambda box: turning.box_interleaved(box, lanes),
-                lambda border: replace(border, lanes=lanes),
-                lambda rings: rings,
-            ),
-        )
-
-    def _laid(self, key: Any, layout: Layout) -> Chain | None:
-        if key not in self._known:
-            self._known[key] = None if self.compiled.positions else self.laid(layout)
-        return self._known[key]
 
     def pays(self, core: tuple[int, ...], asked: bool) -> bool:
         """Whether arrays are long enough for it, and large enough if nobody has asked for it."""

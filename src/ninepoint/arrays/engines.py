@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import accepted
-from .recognise import is_chunked, is_cubed, is_cupy, is_dask, is_expression
+from .recognise import is_chunked, is_cubed, is_cupy, is_dask, is_expression, named
 
 if TYPE_CHECKING:
     from .chunked import Work
@@ -65,7 +65,7 @@ def engine_of(fields: Sequence[Any]) -> Engine:
     lazy = [field for field in fields if is_chunked(field)]
     kinds = {type(field): field for field in lazy}
     if len(kinds) > 1:
-        names = " and ".join(sorted(_named(kind) for kind in kinds))
+        names = " and ".join(sorted(named(kind) for kind in kinds))
         raise TypeError(
             f"{names} are lazy arrays of different libraries, which no one computes together; "
             "make them one kind, for example with x.compute() of the small ones."
@@ -110,7 +110,3 @@ def as_dask(array: Any) -> Any:
 
     untyped: Any = dask.array
     return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
-
-
-def _named(kind: type) -> str:
-    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -49,10 +49,9 @@ from ninepoint.arrays.parts import (
 )
 from ninepoint.arrays.recognise import listed
 from ninepoint.arrays.shells import Shell
-from ninepoint.backends.backend import Code
 from ninepoint.backends.compiled import Bound
+from ninepoint.backends.crew import Held
 from ninepoint.backends.memory import LEAST, empty
-from ninepoint.backends.repeated import Held
 from ninepoint.backends.threads import thread_count
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
@@ -64,15 +63,6 @@ LARGE = 2_000_000
 # Lists of commands for each thread.  With one thread and with two a Sobel of 400 x 400 float32
 # took 18 and 12 us, of 512 x 512 37 and 23; where the other core is busy, two take 3 more (Zen 5).
 SHARES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a call was told beside its arguments."""
-
-    border: Border
-    cval: Any
-    threads: int | None
 
 
 class Executable:
@@ -97,7 +87,7 @@ class Executable:
 
     def __init__(
         self,
-        program: Code,
+        program: Bound,
         fields: Sequence[Array],
         border: Border,
         cval: Any = 0,
@@ -297,7 +287,7 @@ def apply(
 
 
 def machine_of_list(
-    program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> Machine | None:
     """What one list of commands for a whole call depends on; None if it takes another way."""
     lead = fields[0].shape[: -len(plan.shape)]

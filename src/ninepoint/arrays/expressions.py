@@ -17,13 +17,10 @@ from typing import Any, ClassVar
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
-from . import accepted
 from .chunked.computation import Computation
-from .chunked.grid import Chunks, cut_as, grid_of
-from .chunked.job import Work
+from .chunked.grid import Chunks, Output, grid_of, lazy
+from .chunked.job import Work, meta_of
 from .chunked.layer import Lazy
-from .chunked.outputs import Output
-from .chunked.places import meta_of
 from .engines import refuse_unknown
 from .recognise import is_expression, library_of
 
@@ -33,32 +30,28 @@ class Results(ArrayExpr):
 
     _parameters: ClassVar[list[str]] = ["computation", "which"]
 
-    @cached_property
-    def _one(self) -> tuple[Computation, int, Output, list[Any]]:
-        one, which, *sources = self.operands
-        return one, which, one.outputs[which], sources
+    @property
+    def _output(self) -> Output:
+        return self.computation.outputs[self.which]  # type: ignore[no-any-return]
 
     @cached_property
     def _name(self) -> str:
-        return f"{self._one[0].work.name}-{self.deterministic_token}"
+        return f"{self.computation.work.name}-{self.deterministic_token}"
 
     @cached_property
     def _meta(self) -> Any:
-        one, _, output, sources = self._one
-        return meta_of(sources[0], len(one.chunks), output.dtype)
+        chunks = self.computation.chunks
+        return meta_of(self.dependencies()[0], len(chunks), self._output.dtype)
 
     @cached_property
     def chunks(self) -> Chunks:
-        one, _, output, _ = self._one
-        return output.chunks(one.chunks)
+        return self._output.chunks(self.computation.chunks)
 
     def _layer(self) -> dict[Any, Any]:
-        one, which, _, sources = self._one
-        recut, blocks, results = replace(one, arrays=sources).rules(
-            None, [self._name] * len(one.outputs)
-        )
+        one = replace(self.computation, arrays=self.dependencies())
+        recut, blocks, results = one.rules([self._name] * len(one.outputs))
         tasks: dict[Any, Any] = {}
-        for rule in [*recut, blocks, *results[which : which + 1]]:
+        for rule in [*recut, blocks, *results[self.which : self.which + 1]]:
             tasks |= Lazy(rule)
         return tasks
 
@@ -70,12 +63,5 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         refuse_unknown(field)
     shape, chunks = grid_of(fields)
     one = Computation(work, shape, chunks)
-    sources = [_lazy(field, chunks, library).expr for field in fields]
+    sources = [lazy(field, chunks, library).expr for field in fields]
     return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
-
-
-def _lazy(field: Any, chunks: Chunks, library: Any) -> Any:
-    if is_expression(field):
-        return field
-    array = accepted.as_field(field)
-    return library.from_array(array, chunks=cut_as(array.shape, chunks))

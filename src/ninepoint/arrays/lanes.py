@@ -21,7 +21,7 @@ from ninepoint import limits
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.every import Steps
 from ninepoint.arrays.layout import Shape
-from ninepoint.backends.backend import Code
+from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import empty
 
 
@@ -34,11 +34,7 @@ class Laid(Protocol):
     @property
     def every(self) -> Steps: ...
 
-    def transposed(self, order: tuple[int, ...]) -> Self | None: ...
-
-    def levelled(self) -> Self | None: ...
-
-    def interleaved(self, lanes: int) -> Self | None: ...
+    def turned(self, how: int | tuple[int, ...]) -> Self | None: ...
 
 
 Program = TypeVar("Program", bound=Laid)
@@ -227,19 +223,19 @@ def with_lanes(
     if found is None or (program.every and found.inner and not _has_steps(found, program.every)):
         return None
     if found.turn:
-        transposed = program.transposed(found.turn)
+        transposed = program.turned(found.turn)
         if transposed is None or not found.inner:
             return None if transposed is None else (found, transposed)
         program = transposed
     if found.count >= LEVELS:
-        other = program.levelled()
+        other = program.turned(0)
         if other is not None:
             return replace(found, levels=True), other
-    other = program.interleaved(found.count) if found.count <= MANY else None
+    other = program.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
 
 
-def told(program: Code, fields: Sequence[Array]) -> str:
+def told(program: Bound, fields: Sequence[Array]) -> str:
     """How a program does a stack that lies innermost, in words; empty where none does.
 
     The fields, without positions, have one shape and core axes last.
@@ -266,7 +262,7 @@ def told(program: Code, fields: Sequence[Array]) -> str:
     return f"innermost, but copied in blocks, image by image: {reason}"
 
 
-def told_order(program: Code, fields: Sequence[Array]) -> str:
+def told_order(program: Bound, fields: Sequence[Array]) -> str:
     """How a program does core axes that lie in another order, in words; empty where none do."""
     turn = turned(fields, program.ndim)
     if not turn or program.positions:
@@ -277,7 +273,7 @@ def told_order(program: Code, fields: Sequence[Array]) -> str:
     return f"in memory in the order {turn}: the kernel is transposed, and results lie so as well"
 
 
-def told_copies(program: Code, fields: Sequence[Array]) -> str:
+def told_copies(program: Bound, fields: Sequence[Array]) -> str:
     """Which fields are copied in blocks and why, in words; empty where none is."""
     found = with_lanes(program, fields)
     lain = fields if found is None else [found[0].of(field) for field in fields]
@@ -303,7 +299,7 @@ def _unreadable(array: Array, dtype: np.dtype) -> str:
     return f"its rows have gaps: {step} bytes from one element of {array.itemsize} to the next"
 
 
-def made_like(program: Code, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:
+def made_like(program: Bound, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:
     """An array that lies in memory as a result of a program on such fields, core axes last."""
     found = with_lanes(program, fields)
     if found is None:

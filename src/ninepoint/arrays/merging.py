@@ -18,8 +18,8 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
-from ninepoint.backends.backend import Code
-from ninepoint.language.lengths import Length
+from ninepoint.backends.compiled import Bound
+from ninepoint.language.positions import Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Merging:
         return turned.transpose(np.argsort(self.order))
 
 
-def looks_at_points(code: Code) -> bool:
+def looks_at_points(code: Bound) -> bool:
     """Whether each result depends on the elements at its own point alone, along one axis."""
     return (
         code.ndim == 1

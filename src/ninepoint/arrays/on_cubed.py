@@ -16,20 +16,16 @@ from functools import partial
 from typing import Any
 
 import cubed
-import numpy as np
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from ..backends.memory import empty
-from . import accepted
-from .blocks import Part, parts, put_together
+from .blocks import Part
 from .borders import Array
 from .chunked.bound import bound, computed
-from .chunked.grid import Chunks, cut_as, grid_of
-from .chunked.job import Job, Work
-from .chunked.outputs import Output, outputs_of
+from .chunked.grid import Chunks, Output, grid_of, lazy, outputs_of
+from .chunked.job import Job, Work, bare
 from .layout import Region
-from .recognise import is_cubed
+from .recognise import is_cubed, listed
 from .regions import Span
 
 
@@ -46,7 +42,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     shape, chunks = grid_of(fields)
     outputs = outputs_of(work, shape)
     first = next(filter(is_cubed, fields))
-    arrays = [_lazy(field, chunks, first.spec) for field in fields]
+    arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
@@ -64,14 +60,6 @@ def _cuts(first: int, last: int, size: int) -> tuple[Span, ...]:
     return tuple(spans) or ((first, last),)
 
 
-def _lazy(field: Any, chunks: Chunks, spec: Any) -> Any:
-    if is_cubed(field):
-        return field
-    array = accepted.as_field(field)
-    sizes = tuple(map(max, cut_as(array.shape, chunks)))
-    return cubed.from_array(array, chunks=sizes, spec=spec)
-
-
 @dataclass(frozen=True, slots=True)
 class _Operation:
     """The results `which` of a program, in blocks between these cuts, of fields in such chunks."""
@@ -83,15 +71,12 @@ class _Operation:
 
     def on(self, arrays: Sequence[Any], outputs: Sequence[Output]) -> Sequence[Any]:
         """The results as arrays."""
-        first, count = outputs[0], len(outputs)
-        factors = first.factors or (1,) * len(self.cuts)
-        chunks = tuple(
-            tuple((b - a) * k for a, b in axis) for axis, k in zip(self.cuts, factors, strict=True)
-        )
+        count, work = len(outputs), self.job.work
+        axes = zip(self.cuts, outputs[0].factors, strict=True)
+        chunks = tuple(tuple((b - a) * factor for a, b in axis) for axis, factor in axes)
         # No block reads more than one in the middle, nor has more if all values were kept.
         middle = self._reads([(len(axis) - 1) // 2 for axis in self.cuts])
-        types = list(self.job.work.field_dtypes)
-        types += [dtype for node in self.job.work.nodes for dtype in node.out_dtypes]
+        types = [*work.field_dtypes, *(dtype for node in work.nodes for dtype in node.out_dtypes)]
         points = max(math.prod(part.length for part in own) for own in middle)
         made = general_blockwise(
             self,
@@ -103,12 +88,9 @@ class _Operation:
             target_stores=[None] * count if count > 1 else None,
             num_input_blocks=tuple(math.prod(len(part.chunks) for part in own) for own in middle),
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
-            op_name=self.job.work.name,
+            op_name=work.name,
         )
         return made if isinstance(made, tuple) else (made,)
-
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(map(sum, chunks)) for chunks in self.fields]
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
@@ -117,14 +99,8 @@ class _Operation:
 
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""
-        found = []
-        region, shapes = self._region(block), self._shapes()
-        needs = bound(self.job, region, shapes)
-        for number, chunks in enumerate(self.fields):
-            own = needs.spans(number, region, len(chunks))
-            axes = zip(chunks, own, self.job.shape[len(self.job.shape) - len(own) :], strict=True)
-            found.append([parts(sizes, [span], n)[0] for sizes, span, n in axes])
-        return found
+        region, shapes = self._region(block), [tuple(map(sum, own)) for own in self.fields]
+        return bound(self.job, region, shapes).reads(region, self.fields)
 
     def keys(self, names: Sequence[str], key: Any) -> Any:
         """Tell Cubed which chunks of the arrays of these names a block reads."""
@@ -136,13 +112,5 @@ class _Operation:
 
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
-        types, reads = self.job.work.field_dtypes, self._reads(block_id)
-
-        def read(field: int, spans: Sequence[Span]) -> Array:
-            make = partial(empty, dtype=types[field])
-            return put_together(reads[field], map(np.asarray, chunks[field]), make)
-
-        made = computed(self.job, self._region(block_id), self._shapes(), read)
-        results = made if isinstance(made, tuple) else (made,)
-        some = [results[k] for k in self.which]
-        return some[0] if len(some) == 1 else tuple(some)
+        results = listed(computed(self.job, self._region(block_id), self.fields, chunks))
+        return bare([results[k] for k in self.which])

@@ -22,7 +22,7 @@ from ninepoint.arrays.commands import Machine, Part, band_rows, commands
 from ninepoint.arrays.copying import copied
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.arrays.shells import Shell
-from ninepoint.backends.backend import Code
+from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import run_parallel
 
@@ -53,7 +53,7 @@ class Values:
 
 
 def over_stack(
-    program: Code,
+    program: Bound,
     plan: Layout,
     values: Values,
     fields: list[Array],
@@ -95,7 +95,7 @@ def over_stack(
 
 
 def takes_over(
-    program: Code, plan: Layout, fields: Sequence[Array], outs: Sequence[Array], threads: int
+    program: Bound, plan: Layout, fields: Sequence[Array], outs: Sequence[Array], threads: int
 ) -> bool:
     """Whether results can be written to the place of fields while these are read.
 
@@ -139,7 +139,7 @@ def _merged(array: Array, core: int) -> Array:
 
 
 def _over_parts(
-    program: Code,
+    program: Bound,
     plan: Layout,
     values: Values,
     fields: list[Array],
@@ -177,7 +177,7 @@ def _laid_over(run: Callable[[Part], None]) -> Callable[[Part], None]:
 def _share(
     run: Callable[[Part], None],
     together: Callable[[Sequence[Part]], None] | None,
-    program: Code,
+    program: Bound,
     plan: Layout,
     stack: int,
     threads: int,
@@ -214,7 +214,7 @@ def _share(
         run(part)
 
 
-def is_shared(program: Code, points: int) -> bool:
+def is_shared(program: Bound, points: int) -> bool:
     """Whether so many points are shared among threads: one alone takes longer than to ask others.
 
     How long a point takes was measured in an earlier call; what was not is taken to be slow.
@@ -224,7 +224,7 @@ def is_shared(program: Code, points: int) -> bool:
     return not program.pace or program.pace[0] * points > program.handoff
 
 
-def note_pace(program: Code, points: float, took: float, threads: int) -> None:
+def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
     """Remember how long a point takes, of so many that took so long [s].
 
     What takes longer than before may do so for another reason, and counts four times as much at
@@ -251,7 +251,7 @@ def _points(plan: Layout, part: Part) -> int:
     return (part.stop - part.start) * plan.computed.within(part.first, part.last).points
 
 
-def _timed(run: Callable[[Part], None], program: Code, plan: Layout, part: Part) -> None:
+def _timed(run: Callable[[Part], None], program: Bound, plan: Layout, part: Part) -> None:
     """Run a part, and remember its pace."""
     began = perf_counter()
     run(part)
@@ -263,7 +263,7 @@ def _timed(run: Callable[[Part], None], program: Code, plan: Layout, part: Part)
 
 
 def _run_commands(
-    program: Code,
+    program: Bound,
     plan: Layout,
     machine: Machine,
     fields: Sequence[Array],
@@ -291,7 +291,7 @@ def _run_commands(
 
 
 def _run_together(
-    program: Code,
+    program: Bound,
     plan: Layout,
     machine: Machine,
     fields: Sequence[Array],
@@ -303,26 +303,26 @@ def _run_together(
     program.run_parts(fields, outs, [commands(plan, machine, part) for part in parts], threads)
 
 
-def images_together(program: Code, plan: Layout, moved: Sequence[int] = ()) -> int:
+def images_together(program: Bound, plan: Layout, moved: Sequence[int] = ()) -> int:
     """How many images one list of commands is for: blocks of as many stay in cache."""
     if plan.inside and not moved:
         return 1 << 62
     return max(1, _limit(program) // max(1, plan.points))
 
 
-def _limit(program: Code) -> int:
+def _limit(program: Bound) -> int:
     """How many points are copied together."""
     return limits.current.block_elements * 8 // max(1, itemsize_of(program))
 
 
-def itemsize_of(program: Code) -> int:
+def itemsize_of(program: Bound) -> int:
     """The bytes of one element of every field together; positions are no arrays of that size."""
     count = len(program.field_dtypes) - len(program.along)
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
 
 
 def machine_of(
-    program: Code, plan: Layout, values: Values, moved: tuple[int, ...] = ()
+    program: Bound, plan: Layout, values: Values, moved: tuple[int, ...] = ()
 ) -> Machine:
     """What commands depend on beside the layout."""
     fields, outs = program.field_dtypes, program.out_dtypes
@@ -354,14 +354,14 @@ def _as_bytes(value: Any, dtype: np.dtype[Any], used: bool) -> bytes:
     return np.array(value).astype(dtype).tobytes() if used else b""
 
 
-def has_movable_zones(program: Code, plan: Layout) -> bool:
+def has_movable_zones(program: Bound, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
     pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
     return not plan.has_keep or all(field == out for field, out in pairs)
 
 
 def write_zones(
-    program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> None:
     """Write what is not computed, after all that is; arrays have one stack axis."""
     for k, (output, dtype) in enumerate(zip(plan.outputs, program.out_dtypes, strict=True)):
@@ -384,14 +384,14 @@ def write(target: Array, values: Array) -> None:
         target[...] = values
 
 
-def _are_exact(program: Code, fields: Sequence[Array], outs: Sequence[Array]) -> bool:
+def _are_exact(program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> bool:
     """Whether arrays are of the program's own dtypes, whatever their strides."""
     pairs = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=True)
     return all(array.dtype == dtype for array, dtype in pairs)
 
 
 def _run_elements(
-    program: Code, fields: Sequence[Array], outs: Sequence[Array], part: Part
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
 ) -> None:
     """Compute a part of what looks at no neighbour, of elements that lie anywhere."""
     cut = slice(part.start, part.stop), slice(part.first, part.last)
@@ -399,7 +399,7 @@ def _run_elements(
 
 
 def _run_copies(
-    program: Code,
+    program: Bound,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],
@@ -428,7 +428,7 @@ def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Reg
 
 
 def _run_block(
-    program: Code,
+    program: Bound,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],
@@ -487,14 +487,14 @@ def _is_read(array: Array, dtype: np.dtype[Any], one_a_row: bool) -> bool:
     return is_readable(array, dtype) or (one_a_row and array.dtype == dtype)
 
 
-def rows_of(program: Code) -> list[int]:
+def rows_of(program: Bound) -> list[int]:
     """The fields of which one element of each row is read, wherever the others lie."""
     given = len(program.field_dtypes) - len(program.along)
     return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
 def moved_arrays(
-    program: Code, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array]
 ) -> tuple[int, ...] | None:
     """Which fields and results commands move into blocks, by number; None if they take not all."""
     if not program.takes_commands:
@@ -518,7 +518,7 @@ def is_movable(array: Array, dtype: np.dtype[Any]) -> bool:
     return array.dtype == dtype and array.flags.aligned
 
 
-def are_readable(program: Code, fields: Sequence[Array]) -> bool:
+def are_readable(program: Bound, fields: Sequence[Array]) -> bool:
     """Whether a program can work on the fields themselves."""
     rows = rows_of(program)
     pairs = zip(fields, program.field_dtypes, strict=True)

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.backends.elements import Elements
 from ninepoint.backends.memory import LEAST
 from ninepoint.backends.threads import CREW_HANDOFF
+from ninepoint.backends.universal import Elements
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
 MOST = 1 << 16

@@ -52,6 +52,11 @@ def is_dataset(value: object) -> bool:
     return _isinstance(value, "xarray", "Dataset")
 
 
+def is_pandas(value: object) -> bool:
+    """Whether `value` is a column or a table of pandas."""
+    return _isinstance(value, "pandas", "Series") or _isinstance(value, "pandas", "DataFrame")
+
+
 def is_device(value: object) -> bool:
     """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
     kind = type(value)
@@ -124,10 +129,10 @@ def refuse_foreign(value: object, what: str) -> None:
     for one in kind.__mro__:
         cure = _CURES.get((one.__module__.partition(".")[0], one.__name__))
         if cure is not None:
-            raise TypeError(f"{what} is a {_named(kind)}; {cure.format(name=name)}.")
+            raise TypeError(f"{what} is a {named(kind)}; {cure.format(name=name)}.")
     if hasattr(kind, "__dask_graph__"):
         raise TypeError(
-            f"{what} is a {_named(kind)}, which no stencil takes; {name}.compute() gives its "
+            f"{what} is a {named(kind)}, which no stencil takes; {name}.compute() gives its "
             "values, and dask.array.from_delayed(...) or .to_dask_array(lengths=True) a "
             "dask.array.Array."
         )
@@ -138,18 +143,19 @@ def refuse_foreign(value: object, what: str) -> None:
     elsewhere = hasattr(value, "chunks") or not hasattr(kind, "__array__")
     if elsewhere and all(hasattr(value, one) for one in ("shape", "dtype", "__getitem__")):
         raise TypeError(
-            f"{what} is a {_named(kind)}, which would be loaded whole; "
+            f"{what} is a {named(kind)}, which would be loaded whole; "
             f'dask.array.from_array({name}, chunks="auto") reads it piece by piece, and '
             f"{name}[...] loads it."
         )
     if hasattr(kind, "__array__"):
         raise TypeError(
-            f"{what} is a {_named(kind)}, no array of NumPy, Dask or xarray; "
+            f"{what} is a {named(kind)}, no array of NumPy, Dask or xarray; "
             f"numpy.asarray({name}) makes one, and loads it whole if it is not in memory."
         )
 
 
-def _named(kind: type) -> str:
+def named(kind: type) -> str:
+    """What a class of a library is called."""
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 

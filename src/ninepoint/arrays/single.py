@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backends.memory import empty
-from ..language.lengths import Length
+from ..language.positions import Length
 from . import phases
 from .axes import Behind
 from .borders import Array, Border, Boundary, Rule
 from .conditions import Condition, Slot
 from .every import Steps, steps_left, thinned_copy
-from .executable import Executable, Options, Run, apply
+from .executable import Executable, Run, apply
 from .ghosts import AtEdge, GhostCall
 from .lanes import steps_made
 from .layout import Shape
@@ -252,7 +252,7 @@ def _run(
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        return cuda.bind(program, fields, Options(border, node.cval, threads), into, axes)
+        return cuda.bind(cuda.one_call(program, border, node.cval), fields, into, axes)
 
     def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         bound = program.with_numbers(numbers)

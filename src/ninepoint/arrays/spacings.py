@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from ..language.spacings import Spacing
+from ..language.positions import Spacing
 from .borders import Boundary
 
 if TYPE_CHECKING:

@@ -22,19 +22,12 @@ import mmap
 import struct
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..undisturbed import imported
-from .assembly import Assembly
-
-USED, FREE, OWN, PLAIN = range(4)
-
-# Before an array's memory: what becomes of it, where its mapping begins, how long that is, and
-# how many bytes the array may have.  64 bytes keep arrays aligned for every vector.
-HEAD = 64
+from .llvm.native import HEAD, USED
 
 # Where functions are in the table of NumPy's C interface, which never changes.
 _SET, _DEFAULT = 304, 306
@@ -56,18 +49,43 @@ class _Handler(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True, slots=True)
 class Allocator:
     """What arrays are made of memory with, and memory is asked for and given back with."""
 
-    _next: Any
-    _handler: Any
-    _default: Any
-    _choose: Callable[[Any], Any]
-    _swap: Callable[[int, int, int], int]
-    _map: Callable[..., int]
-    _unmap: Callable[[int, int], int]
-    _advise: Callable[[int, int, int], int]
+    def __init__(self) -> None:
+        from .llvm import runtime
+
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype = ctypes.py_object
+        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        core = imported("numpy._core._multiarray_umath")
+        table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
+        self._default = ctypes.py_object.from_address(table[_DEFAULT]).value
+
+        assembly = runtime.allocator()
+        self._next = ctypes.c_int64(0)
+        functions = [assembly.address(name) for name in ("malloc", "calloc", "realloc", "free")]
+        handler = _Handler(_NAME, 1, ctypes.addressof(self._next), *functions)
+        label = ctypes.c_char_p(b"mem_handler")
+        self._handler = new(ctypes.addressof(handler), label, None)
+        # Arrays outlive this module when the interpreter ends.
+        for one in (assembly, self._next, handler, label, self._handler):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+
+        word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
+        process = ctypes.CDLL(None)
+        # Only what may take long lets other threads run: to get on again may take 5 ms.
+        kind = ctypes.PYFUNCTYPE
+        self._choose = kind(ctypes.py_object, ctypes.py_object)(table[_SET])
+        self._swap: Callable[[int, int, int], int] = kind(word, word, word, word)(
+            assembly.address("swap")
+        )
+        mmap_type = kind(word, word, size, number, number, number, word)
+        self._map: Callable[..., int] = mmap_type(("mmap", process))
+        self._unmap = ctypes.CFUNCTYPE(number, word, size)(("munmap", process))
+        self._advise = kind(number, word, size, number)(("madvise", process))
 
     def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array whose memory begins at `at`; nothing where the user chose another allocator.
@@ -126,123 +144,4 @@ def allocator() -> Allocator | None:
     """The allocator; nothing where NumPy, or the system, is not as it needs them."""
     if struct.calcsize("P") != 8 or sys.platform == "win32":
         return None
-    if sys.implementation.name != "cpython":
-        return None
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-    core = imported("numpy._core._multiarray_umath")
-    table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
-    default = ctypes.py_object.from_address(table[_DEFAULT]).value
-
-    assembly = _assembly()
-    given = ctypes.c_int64(0)
-    functions = [assembly.address(name) for name in ("malloc", "calloc", "realloc", "free")]
-    handler = _Handler(_NAME, 1, ctypes.addressof(given), *functions)
-    label = ctypes.c_char_p(b"mem_handler")
-    capsule = new(ctypes.addressof(handler), label, None)
-    # Arrays outlive this module when the interpreter ends.
-    for one in (assembly, given, handler, label, capsule):
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-
-    word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
-    process = ctypes.CDLL(None)
-    # Only what may take long lets other threads run: to get on again may take 5 ms.
-    kind = ctypes.PYFUNCTYPE
-    return Allocator(
-        given,
-        capsule,
-        default,
-        kind(ctypes.py_object, ctypes.py_object)(table[_SET]),
-        kind(word, word, word, word)(assembly.address("swap")),
-        kind(word, word, size, number, number, number, word)(("mmap", process)),
-        ctypes.CFUNCTYPE(number, word, size)(("munmap", process)),
-        kind(number, word, size, number)(("madvise", process)),
-    )
-
-
-def _assembly() -> Assembly:
-    """The four functions that NumPy calls, and one that changes what becomes of memory."""
-    from llvmlite import ir
-
-    byte, word = ir.IntType(8), ir.IntType(64)
-    pointer, nothing = byte.as_pointer(), ir.VoidType()
-    module = ir.Module("ninepoint.allocator")
-
-    def declared(name: str, result: Any, *arguments: Any) -> Any:
-        return ir.Function(module, ir.FunctionType(result, arguments), name)
-
-    def begun(name: str, result: Any, *arguments: Any) -> tuple[Any, Any]:
-        function = declared(f"ninepoint_{name}", result, *arguments)
-        return function, ir.IRBuilder(function.append_basic_block())
-
-    def place(builder: Any, at: Any, offset: int) -> Any:
-        moved = builder.gep(at, [word(offset)])
-        return builder.bitcast(moved, word.as_pointer())
-
-    c_malloc = declared("malloc", pointer, word)
-    c_calloc = declared("calloc", pointer, word, word)
-    c_free = declared("free", nothing, pointer)
-    c_munmap = declared("munmap", ir.IntType(32), pointer, word)
-    c_memcpy = declared("memcpy", pointer, pointer, pointer, word)
-
-    def headed(builder: Any, base: Any, size: Any) -> Any:
-        """Memory from `malloc` with a head."""
-        lost = builder.icmp_unsigned("==", base, pointer(None))
-        with builder.if_then(lost, likely=False):
-            builder.ret(pointer(None))
-        after = builder.add(builder.ptrtoint(base, word), word(2 * HEAD - 1))
-        at = builder.inttoptr(builder.and_(after, word(-HEAD)), pointer)
-        values = (word(PLAIN), builder.ptrtoint(base, word), word(0), size)
-        for k, value in enumerate(values):
-            builder.store(value, place(builder, at, 8 * k - HEAD))
-        return at
-
-    malloc, builder = begun("malloc", pointer, pointer, word)
-    context, size = malloc.args
-    slot = builder.bitcast(context, word.as_pointer())
-    given = builder.atomic_rmw("xchg", slot, word(0), "seq_cst")
-    with builder.if_then(builder.icmp_unsigned("!=", given, word(0))):
-        builder.ret(builder.inttoptr(given, pointer))
-    base = builder.call(c_malloc, [builder.add(size, word(2 * HEAD))])
-    builder.ret(headed(builder, base, size))
-
-    calloc, builder = begun("calloc", pointer, pointer, word, word)
-    _, count, size = calloc.args
-    base = builder.call(c_calloc, [builder.add(count, word(2 * HEAD)), size])
-    builder.ret(headed(builder, base, builder.mul(count, size)))
-
-    free, builder = begun("free", nothing, pointer, pointer, word)
-    _, at, _ = free.args
-    with builder.if_then(builder.icmp_unsigned("==", at, pointer(None)), likely=False):
-        builder.ret_void()
-    base = builder.inttoptr(builder.load(place(builder, at, 8 - HEAD)), pointer)
-    length = builder.load(place(builder, at, 16 - HEAD))
-    state = builder.atomic_rmw("xchg", place(builder, at, -HEAD), word(FREE), "seq_cst")
-    with builder.if_then(builder.icmp_unsigned("==", state, word(OWN))):
-        builder.call(c_munmap, [base, length])
-    with builder.if_then(builder.icmp_unsigned("==", state, word(PLAIN))):
-        builder.call(c_free, [base])
-    builder.ret_void()
-
-    realloc, builder = begun("realloc", pointer, pointer, pointer, word)
-    context, at, size = realloc.args
-    fresh = builder.call(malloc, [context, size])
-    lost = builder.icmp_unsigned("==", fresh, pointer(None))
-    with builder.if_then(lost, likely=False):
-        builder.ret(fresh)
-    with builder.if_then(builder.icmp_unsigned("!=", at, pointer(None))):
-        capacity = builder.load(place(builder, at, 24 - HEAD))
-        fewer = builder.icmp_unsigned("<", capacity, size)
-        builder.call(c_memcpy, [fresh, at, builder.select(fewer, capacity, size)])
-        builder.call(free, [context, at, word(0)])
-    builder.ret(fresh)
-
-    swap, builder = begun("swap", word, word, word, word)
-    at, before, after = swap.args
-    slot = place(builder, builder.inttoptr(at, pointer), -HEAD)
-    swapped = builder.cmpxchg(slot, before, after, "seq_cst", "seq_cst")
-    builder.ret(builder.extract_value(swapped, 0))
-    return Assembly(str(module))
+    return Allocator() if sys.implementation.name == "cpython" else None

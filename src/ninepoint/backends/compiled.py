@@ -1,34 +1,39 @@
-"""What a kernel is compiled to, for whichever back end, and with values for its scalars."""
+"""What a kernel is compiled to, and the same with values for its scalars."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from .. import limits
 from ..language.box import Box, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..language.lengths import Length
+from ..language.positions import Length
+from ..lowering.schedule import Schedule
 from ..undisturbed import Later
-from .backend import Backend, Lowered, Module, Written
-from .elements import Elements
-from .repeated import Held
-from .threads import handoff, run_parts
+from .crew import Held
+from .generated import Module
+from .numba import cpu
+from .threads import CREW_HANDOFF, run_parts
+from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Kernel
+    from ..language.ir import Kernel, Position
+    from ..lowering import abreast, passes, sharing
     from ..lowering import lanes as turning
-    from ..lowering import merging, passes, sharing, transposing
+    from .numba import loops
 else:
     # What is loaded from disk needs none of these.
-    merging = Later("..lowering.merging", __package__)
+    abreast = Later("..lowering.abreast", __package__)
     passes = Later("..lowering.passes", __package__)
     sharing = Later("..lowering.sharing", __package__)
-    transposing = Later("..lowering.transposing", __package__)
     turning = Later("..lowering.lanes", __package__)
+    loops = Later(".numba.loops", __package__)
 
 
 # What keeps a kernel from being a part of others.
@@ -39,68 +44,98 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled(Lowered):
-    """A kernel for given types, its text, and the back end that makes something to call of it.
+class Written:
+    """What a text was written of, by its title.
 
-    The text was made of what is `written`, if that can be written in another way as well.
-    `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
-    many times as long it takes.  `control` is its first loop whose turns differ from point to
-    point.  `pace` is how long a point took when that was last measured [s], or empty.  Its outputs
-    are those of so many `phases`: the results at the first of the points around an element, then
-    at the next one.
+    `together` is the same kernel with several rows made at once.  `single` gives the same bits
+    one row after the other, and leaves to be chosen what is kept in rows and made at once.
     """
 
+    title: str
+    kernel: Kernel
+    together: Kernel | None
+    single: Kernel
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A kernel for given types, and its text, which is compiled when it first runs.
+
+    It is called with fields, outputs, coefficients and scalars, in the order of their names
+    here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
+    its own.
+
+    The text was made of what is `written`, if that can be written in another way as well, and the
+    passes made the `lowering` of the kernel; one that was loaded from disk has neither, and what
+    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
+    `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
+    turns differ from point to point.  `pace` is how long a point took when that was last measured
+    [s], or empty.  Its outputs are those of so many `phases`: the results at the first of the
+    points around an element, then at the next one.
+    """
+
+    name: str
+    fields: tuple[str, ...]
+    coefficients: tuple[str, ...]
+    scalars: tuple[str | Length, ...]
+    reaches: tuple[Box, ...]
+    field_dtypes: tuple[np.dtype, ...]
+    out_dtypes: tuple[np.dtype, ...]
+    coefficient_types: tuple[tuple[np.dtype, int], ...]
+    scalar_types: tuple[DType, ...]
+    fastmath: bool
     module: Module
-    backend: Backend
+    positions: tuple[Position, ...] = ()
+    # The axis along which each of these has other elements, where loops read one of equal elements
+    # along all other axes: the first of a row.
+    along: tuple[int, ...] = ()
+    # The step along each axis, where it computes some points only.
+    every: tuple[int, ...] = ()
+    # Of each field whether it is read in the row of a result only; nothing if that is not known.
+    in_row: tuple[bool, ...] = ()
     written: Written | None = field(default=None, repr=False, compare=False)
+    lowering: Any = field(default=None, repr=False, compare=False)
+    again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
     control: Span | None = None
     reason: str = ""
     factor: str = ""
     phases: int = 1
-    _forms: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
-    # What compiles it anew, of one that was loaded; then what that gave.
-    _again: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
-    _entry: list[Callable[..., None]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
-    _takes_commands: list[bool] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    _elements: list[Elements | None] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
-    # The same for stacks that lie innermost, by the number of lanes; 0 stands for any number.
-    # And for axes that lie in another order, by that.
-    _with_lanes: dict[int | tuple[int, ...], Compiled | None] = field(
+    # The other forms that were asked for (see `turned`).
+    _turned: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def made_again(self, make: Callable[[], Compiled]) -> Compiled:
-        """The same, which was loaded: what it does not hold is that of one that `make` gives."""
-        made = replace(self)
-        made._again.append(make)
-        return made
+    @property
+    def ndim(self) -> int:
+        return self.reaches[0].ndim
 
+    @property
+    def reach(self) -> Box:
+        """The box that holds every output's."""
+        return joined(self.reaches)
+
+    @property
+    def alone(self) -> bool:
+        """Whether it looks at no neighbour."""
+        looks = any(any(box.lo) or any(box.hi) for box in self.reaches)
+        return not looks and not self.every
+
+    @cached_property
     def _fresh(self) -> Compiled:
         """The same with all that it was made of."""
-        if not self._again:
-            return self
-        if not isinstance(self._again[0], Compiled):
-            self._again[0] = self._again[0]()
-        fresh: Compiled = self._again[0]
-        return fresh
+        return self if self.again is None else self.again()
 
     @property
     def forms(self) -> Any:
         """What the passes made of it, as a GPU's text needs it; None if it is not analysed."""
-        forms = self._fresh()._forms
-        return forms[0] if forms else None
+        return self._fresh.lowering
 
     @property
     def as_part(self) -> Any:
-        """The same, of what can be a part of another kernel; else the reason why it cannot."""
+        """The forms of what can be a part of another kernel; else the reason why it cannot."""
         if self.control is not None:
             return LOOP
         return self.forms or f"{self.reason}, which is not analysed"
@@ -115,50 +150,27 @@ class Compiled(Lowered):
         assert self.control is not None
         return self.control, WATCHED
 
-    def formed(self, forms: Any) -> None:
-        """Hold what the passes made of it."""
-        self._forms.append(forms)
-
-    @property
-    def entry(self) -> Callable[..., None]:
-        """What computes a block: called with fields, outputs, coefficients and scalars.
-
-        Compiled when it is first asked for, and remembered here: looking it up in the cache
-        by its text takes 15 us.
-        """
-        if not self._entry:
-            self._entry.append(self.backend.load(self, self.module))
-        return self._entry[0]
+    @cached_property
+    def loaded(self) -> cpu.Loaded:
+        """Its machine code, compiled or loaded when it is first asked for."""
+        return cpu.load(self)
 
     @property
     def ready(self) -> bool:
         """Whether this kernel's machine code was asked for already."""
-        return bool(self._entry)
+        return "loaded" in vars(self)
 
-    @property
-    def takes_commands(self) -> bool:
-        """Whether it also takes whole arrays, with commands (see `arrays.commands`)."""
-        if not self._takes_commands:
-            _ = self.entry
-            self._takes_commands.append(self.backend.takes_commands(self, self.module))
-        return self._takes_commands[0]
-
-    @property
+    @cached_property
     def elements(self) -> Elements | None:
         """The same as a function of NumPy's, if it looks at the point alone and has no arrays.
 
         It takes fields, then numbers, whose types are exact; see `Elements`.
         """
-        if not self._elements:
-            self._elements.append(self._made_for_elements())
-        return self._elements[0]
-
-    def _made_for_elements(self) -> Elements | None:
         alone = self.ndim == 1 and self.alone
         lengths = any(isinstance(one, Length) for one in self.scalars)
-        if not alone or lengths or self.coefficients or not self.takes_commands:
+        if not alone or lengths or self.coefficients:
             return None
-        loop = self.backend.elements(self.entry)
+        loop = self.loaded.elements
         numbers = (one.numpy for one in self.scalar_types)
         inputs = (*self.field_dtypes, *map(np.dtype, numbers))
         types = (*inputs, *self.out_dtypes)
@@ -167,85 +179,61 @@ class Compiled(Lowered):
             return None
         return Elements(loop, inputs, self.out_dtypes, self.name)
 
-    def interleaved(self, lanes: int) -> Compiled | None:
-        """The same on rows in which each column has so many lanes, if it has such a form."""
-        if lanes not in self._with_lanes:
-            self._with_lanes[lanes] = self._made_interleaved(lanes)
-        return self._with_lanes[lanes]
+    def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
+        """The same bits for arrays that lie in another way, if it has such a form.
 
-    def levelled(self) -> Compiled | None:
-        """The same with one more axis, along which nothing looks, if it has such a form."""
-        if 0 not in self._with_lanes:
-            self._with_lanes[0] = self._made_levelled()
-        return self._with_lanes[0]
-
-    def transposed(self, order: tuple[int, ...]) -> Compiled | None:
-        """The same with its axes in another order, if it has such a form: its bits are the same.
-
-        Its axis k is axis `order[k]` of this one.
+        A number says how many lanes each column of a row has; 0 asks for one more axis, along
+        which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
         """
-        if order not in self._with_lanes:
-            self._with_lanes[order] = self._made_transposed(order)
-        return self._with_lanes[order]
+        if how not in self._turned:
+            written = self._fresh.written
+            self._turned[how] = None if written is None else self._of(written, how)
+        return self._turned[how]
 
-    def _made_transposed(self, order: tuple[int, ...]) -> Compiled | None:
-        written = self._fresh().written
-        if written is None or self.positions:
-            return None
-        single = transposing.transposed(written.single, order)
+    def _of(self, written: Written, how: int | tuple[int, ...]) -> Compiled | None:
+        title, schedule = written.title, written.schedule
+        if isinstance(how, tuple):
+            turn = turning.transposed(how)
+            single = None if self.positions else turn.kernel(written.single)
+            if single is None:
+                return None
+            every = turn.offset(self.every) if self.every else ()
+            kernel = _rows(single, schedule, every)
+            title = f"{title}, transposed"
+            made = self._with(title, kernel, None, tuple(map(turn.box, self.reaches)))
+            # Rows are others now.
+            basis = Written(title, kernel, None, single, schedule)
+            return replace(made, written=basis, every=every, in_row=())
+        if how:
+            turn = turning.interleaved(how)
+            lanes = turn.kernel(written.kernel)
+            together = written.together and turn.kernel(written.together)
+            if lanes is None:
+                return None
+            reaches = tuple(map(turn.box, self.reaches))
+            return self._with(f"{title}, {how} lanes", lanes, together, reaches)
+        single = turning.LEVELLED.kernel(written.single)
         if single is None:
             return None
-        title, schedule = f"{written.title}, transposed", written.schedule
-        kernel = merging.merged(sharing.shared(single, schedule))
-        every = transposing.in_order(self.every, order) if self.every else ()
-        kernel = replace(kernel, every=every) if every else self.backend.schedule(kernel, schedule)
-        reaches = tuple(transposing.box_transposed(box, order) for box in self.reaches)
-        made = self._of(title, kernel, None, reaches)
-        # Rows are others now.
-        basis = Written(title, kernel, None, single, schedule)
-        return replace(made, written=basis, every=every, in_row=())
+        reaches = tuple(map(turning.LEVELLED.box, self.reaches))
+        return self._with(f"{title}, levels last", _rows(single, schedule), None, reaches)
 
-    def _made_interleaved(self, lanes: int) -> Compiled | None:
-        written = self._fresh().written
-        if written is None:
-            return None
-        kernel = turning.interleaved(written.kernel, lanes)
-        together = written.together
-        together = together and turning.interleaved(together, lanes)
-        if kernel is None:
-            return None
-        reaches = tuple(turning.box_interleaved(box, lanes) for box in self.reaches)
-        return self._of(f"{written.title}, {lanes} lanes", kernel, together, reaches)
-
-    def _made_levelled(self) -> Compiled | None:
-        written = self._fresh().written
-        kernel = None if written is None else turning.levelled(written.single)
-        if written is None or kernel is None:
-            return None
-        # Neighbours are in other rows now, so that it is chosen anew what is kept of them.
-        kernel = merging.merged(sharing.shared(kernel, written.schedule))
-        kernel = self.backend.schedule(kernel, written.schedule)
-        reaches = tuple(map(turning.box_levelled, self.reaches))
-        return self._of(f"{written.title}, levels last", kernel, None, reaches)
-
-    def _of(
+    def _with(
         self, title: str, kernel: Kernel, together: Kernel | None, reaches: tuple[Box, ...]
     ) -> Compiled:
         """What another form of the kernel is compiled to."""
         reach = joined(reaches)
-        module = self.backend.text(
+        module = loops.module(
             passes.checked(kernel, reach),
             title,
             reach,
-            together=together,
+            together,
             fastmath=self.fastmath,
             dtypes=self.out_dtypes,
         )
-        return replace(self, module=module, reaches=reaches, written=None)
-
-    def from_disk(self) -> bool:
-        """Whether the machine code, which is there, was loaded rather than compiled."""
-        return self.backend.from_disk(self, self.module)
+        return replace(
+            self, module=module, reaches=reaches, written=None, lowering=None, again=None
+        )
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
@@ -262,6 +250,12 @@ class Compiled(Lowered):
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
+
+
+def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
+    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
+    kernel = sharing.merged(sharing.shared(kernel, schedule))
+    return replace(kernel, every=every) if every else abreast.rolled(kernel, schedule)
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -301,25 +295,15 @@ class Bound:
         count = len(self.coefficients)
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
-    def interleaved(self, lanes: int) -> Self | None:
-        """The same kernel on rows in which each column has so many lanes, if it has that form."""
-        found = self.compiled.interleaved(lanes)
-        return None if found is None else replace(self, compiled=found)
-
-    def transposed(self, order: tuple[int, ...]) -> Self | None:
-        """The same kernel with its axes in another order, if it has that form."""
-        found = self.compiled.transposed(order)
-        return None if found is None else replace(self, compiled=found)
-
-    def levelled(self) -> Self | None:
-        """The same kernel with one more axis, along which nothing looks, if it has that form."""
-        found = self.compiled.levelled()
+    def turned(self, how: int | tuple[int, ...]) -> Self | None:
+        """The same kernel for arrays that lie in another way (see `Compiled.turned`)."""
+        found = self.compiled.turned(how)
         return None if found is None else replace(self, compiled=found)
 
     @property
     def entry(self) -> Callable[..., None]:
         """What computes a block, called with all numbers besides."""
-        return self.compiled.entry
+        return self.compiled.loaded.entry
 
     @property
     def every(self) -> tuple[int, ...]:
@@ -334,11 +318,11 @@ class Bound:
     @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
-        return self.compiled.takes_commands
+        return self.compiled.loaded.together is not None
 
     @property
     def pace(self) -> list[float]:
-        """How long a point took when that was last measured [s], or nothing."""
+        """How long a point took when that was last measured [s], or nothing; may be changed."""
         return self.compiled.pace
 
     @property
@@ -348,6 +332,7 @@ class Bound:
 
     @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:
+        """What the fields must be, in native byte order."""
         return self.compiled.field_dtypes
 
     @property
@@ -364,18 +349,26 @@ class Bound:
     def out_dtypes(self) -> tuple[np.dtype, ...]:
         return self.compiled.out_dtypes
 
+    def _arguments(
+        self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]
+    ) -> tuple[Any, ...]:
+        return (*fields, *outs, *self.coefficients, *self.scalars)
+
     def run(
         self,
         fields: Sequence[np.ndarray],
         outs: Sequence[np.ndarray],
         told: np.ndarray | None = None,
     ) -> None:
-        """Compute outs[b, i...] from fields[b, i + o - lo...], serially, without the GIL.
+        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, without the GIL.
 
-        With commands the arrays are whole ones (see `arrays.commands`).
+        With `every` they are ``outs[b, i]`` from ``fields[b, every * i + o - lo]``.
+
+        With commands the arrays are whole ones, with or without a stack axis (see
+        `arrays.commands`).
         """
         more = () if told is None else (told,)
-        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars, *more)
+        self.entry(*self._arguments(fields, outs), *more)
 
     @property
     def takes_elements(self) -> bool:
@@ -383,7 +376,10 @@ class Bound:
         return self.compiled.elements is not None
 
     def run_elements(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
-        """Compute arrays of any strides, by NumPy's own loops around the machine code."""
+        """Compute arrays of any strides, by NumPy's own loops around the machine code.
+
+        Results in the place of fields are allowed.
+        """
         elements = self.compiled.elements
         assert elements is not None
         elements.call(*fields, *self.scalars, out=tuple(outs))
@@ -392,7 +388,7 @@ class Bound:
     @property
     def handoff(self) -> float:
         """How long it takes to share lists of commands among threads [s]."""
-        return handoff(self.compiled.backend.together(self.compiled.entry))
+        return CREW_HANDOFF if self.takes_commands else limits.current.handoff_seconds
 
     def held(
         self,
@@ -401,10 +397,8 @@ class Bound:
         lists: Sequence[np.ndarray],
     ) -> Held | None:
         """What machine code needs to carry out lists of commands again and again, if it can."""
-        together = self.compiled.backend.together(self.compiled.entry)
-        if together is None:
-            return None
-        return Held(together, (*fields, *outs, *self.coefficients, *self.scalars), lists)
+        together = self.compiled.loaded.together
+        return None if together is None else Held(together, self._arguments(fields, outs), lists)
 
     def run_parts(
         self,
@@ -414,7 +408,5 @@ class Bound:
         threads: int,
     ) -> None:
         """Carry out lists of commands, shared among threads; they must end soon."""
-        entry = self.compiled.entry
-        together = self.compiled.backend.together(entry)
-        arguments = (*fields, *outs, *self.coefficients, *self.scalars)
-        run_parts(entry, together, arguments, lists, threads)
+        loaded = self.compiled.loaded
+        run_parts(loaded.entry, loaded.together, self._arguments(fields, outs), lists, threads)

@@ -1,8 +1,8 @@
-"""A crew: threads that wait in machine code, and share the parts of a job with who calls.
+"""Jobs of machine code: a crew of threads that share them, and calls that are repeated.
 
 To hand work to threads that wait in Python takes 40 to 120 us: each must wake, and get the
-interpreter's lock.  These hold no such lock and run no Python.  After a job they look for the next
-one for a moment, and only then sleep.
+interpreter's lock.  Those of a crew hold no such lock and run no Python.  After a job they look
+for the next one for a moment, and only then sleep.
 
 A job is a function of machine code, `part(argument, k)`, which gives 0 if all went well, and how
 many parts there are.  Who comes to a part first does it, the caller as well.  A crew does one job
@@ -11,6 +11,15 @@ at a time: who calls meanwhile does all parts alone.
 In memory a crew begins with the address of the function that does jobs:
 
     do(crew, threads, part, argument, count)  ->  0 if all went well
+
+The steps of an iteration on small arrays are repeated by machine code, without Python:
+
+    held(entry, arguments, lists)       what one call of machine code is given, kept in memory
+    repeat(calls of a step, steps)      all calls of a step, then those of the next one
+
+A call is kept by having its entry hand its work to a crew of nobody, which notes down what it is
+given and does nothing.  Steps go from one half of some arrays to the other and back, so that the
+calls of even steps and those of odd ones are kept.
 """
 
 from __future__ import annotations
@@ -20,23 +29,30 @@ import os
 import signal
 import sys
 import threading
-import time
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
-from ..undisturbed import undisturbed
-from .assembly import Assembly
+import numpy as np
+
+from ..undisturbed import Later, undisturbed
+
+if TYPE_CHECKING:
+    from .llvm import runtime
+else:
+    # `import ninepoint` must not import LLVM.
+    runtime = Later(".llvm.runtime", __package__)
 
 # How long a thread looks for work, or for the end of work, before it sleeps [s].
 SPIN = 50e-6
 
-# Where the parts of a crew are.  What different threads write lies on lines of its own.
-_DO, _SPIN = 0, 8
-_PART, _ARGUMENT, _COUNT = 64, 72, 80
-_GENERATION, _OPEN = 128, 136
-_NEXT, _FAILED = 192, 200
-_BUSY, _OWNED = 256, 264
-_GATE, _WAKE, _DONE = 320, 448, 576
-_SIZE = 704
+
+def cores() -> int:
+    """How many cores this process may use."""
+    # What the scheduler lets it use: containers often get fewer than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Crew:
@@ -74,219 +90,66 @@ class Crew:
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, before)
             # With more threads than cores, to look for work takes time from who does it.
-            spin = SPIN if self._count < _cores() else 0.0
-            ctypes.c_int64.from_address(self._address + _SPIN).value = int(spin * 1e9)
+            spin = SPIN if self._count < cores() else 0.0
+            ctypes.c_int64.from_address(self._address + runtime.SPIN).value = int(spin * 1e9)
 
     def _begin(self) -> None:
-        assembly = _assembly()
-        memory = ctypes.create_string_buffer(_SIZE + 64)
+        assembly = runtime.crew()
+        memory = ctypes.create_string_buffer(runtime.SIZE + 64)
         # Threads stay until the process ends, after the interpreter has.
         for one in (assembly, memory):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
         address = -(-ctypes.addressof(memory) // 64) * 64
         ctypes.CFUNCTYPE(None, ctypes.c_int64)(assembly.address("begin"))(address)
-        ctypes.c_int64.from_address(address + _DO).value = assembly.address("do")
+        ctypes.c_int64.from_address(address + runtime.DO).value = assembly.address("do")
         self._member, self._address = assembly.address("member"), address
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+class Held:
+    """A call of machine code: the arrays and lists that it is given, which stay where they are."""
+
+    def __init__(
+        self,
+        together: Callable[..., None],
+        arguments: Sequence[Any],
+        lists: Sequence[np.ndarray],
+    ) -> None:
+        self._arguments = arguments
+        self._lists = lists
+        # An array takes its address and strides, or all that Numba knows of it; a number less.
+        each = [6 + 2 * (one.ndim if isinstance(one, np.ndarray) else 0) for one in arguments]
+        self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
+        self._memory[0] = _repeating()[0]
+        self.address = self._memory.__array_interface__["data"][0]
+        together(self.address, len(self._memory), *arguments, *lists)
 
 
-class _Writer:
-    """Writes the functions of a crew."""
+def repeat(
+    turns: Sequence[Sequence[Held]], first: int, steps: int, crew: int, threads: int
+) -> None:
+    """Do so many steps from `first` on; the calls of each are those of its turn.
 
-    def __init__(self) -> None:
-        from llvmlite import ir
+    Lists of commands are shared among a crew, if there is one.
 
-        self.ir = ir
-        self.word, self.number = ir.IntType(64), ir.IntType(32)
-        self.byte = ir.IntType(8).as_pointer()
-        self.module = ir.Module("ninepoint.crew")
-        self.builder: Any = None
-        self.crew: Any = None
-        self.outside: dict[str, Any] = {}
-
-    def begin(self, name: str, result: Any, *arguments: Any) -> Any:
-        """Begin a function, whose first argument is a crew's address."""
-        kind = self.ir.FunctionType(result, arguments)
-        function = self.ir.Function(self.module, kind, f"ninepoint_{name}")
-        self.builder = self.ir.IRBuilder(function.append_basic_block())
-        self.crew = function.args[0]
-        return function
-
-    def call(self, name: str, result: Any, *values: Any) -> Any:
-        """Call a function of C."""
-        if name not in self.outside:
-            kind = self.ir.FunctionType(result, [value.type for value in values])
-            self.outside[name] = self.ir.Function(self.module, kind, name)
-        return self.builder.call(self.outside[name], values)
-
-    def part(self, offset: int) -> Any:
-        """The address of a part of the crew, for functions of C."""
-        address = self.builder.add(self.crew, self.word(offset))
-        return self.builder.inttoptr(address, self.byte)
-
-    def place(self, offset: int) -> Any:
-        address = self.builder.add(self.crew, self.word(offset))
-        return self.builder.inttoptr(address, self.word.as_pointer())
-
-    def get(self, offset: int) -> Any:
-        """A word of the crew, as it is now."""
-        return self.builder.load_atomic(self.place(offset), "seq_cst", 8)
-
-    def put(self, offset: int, value: Any) -> None:
-        self.builder.store_atomic(value, self.place(offset), "seq_cst", 8)
-
-    def add(self, offset: int, value: int) -> Any:
-        """Add to a word; what it was before."""
-        return self.builder.atomic_rmw("add", self.place(offset), self.word(value), "seq_cst")
-
-    def is_equal(self, one: Any, other: Any) -> Any:
-        return self.builder.icmp_signed("==", one, other)
-
-    def loop(self) -> tuple[Any, Any]:
-        """Begin a loop; its first block, and the one behind it."""
-        first, after = (self.builder.append_basic_block() for _ in range(2))
-        self.builder.branch(first)
-        self.builder.position_at_end(first)
-        return first, after
-
-    def end(self, first: Any, after: Any) -> None:
-        """End a loop."""
-        self.builder.branch(first)
-        self.builder.position_at_end(after)
-
-    def leave_if(self, test: Any, after: Any) -> None:
-        """Leave a loop."""
-        on = self.builder.append_basic_block()
-        self.builder.cbranch(test, after, on)
-        self.builder.position_at_end(on)
-
-    def lock(self) -> None:
-        self.call("pthread_mutex_lock", self.number, self.part(_GATE))
-
-    def unlock(self) -> None:
-        self.call("pthread_mutex_unlock", self.number, self.part(_GATE))
-
-    def now(self, clock: Any) -> Any:
-        """The time [ns]; `clock` is room for two words."""
-        builder = self.builder
-        room = builder.bitcast(clock, self.byte)
-        self.call("clock_gettime", self.number, self.number(time.CLOCK_MONOTONIC), room)
-        seconds, rest = (builder.load(builder.gep(clock, [self.number(k)])) for k in range(2))
-        return builder.add(builder.mul(seconds, self.word(1_000_000_000)), rest)
-
-    def wait(self, offset: int, value: Any, differs: bool, condition: int) -> None:
-        """Wait until a word differs from a value, or is it: look for a moment, then sleep."""
-        builder = self.builder
-        operator = "!=" if differs else "=="
-        with builder.goto_entry_block():
-            clock = builder.alloca(self.word, 2)
-        end = builder.add(self.now(clock), self.get(_SPIN))
-        done = builder.append_basic_block()
-        first, sleep = self.loop()
-        self.leave_if(builder.icmp_signed(operator, self.get(offset), value), done)
-        self.leave_if(builder.icmp_signed(">=", self.now(clock), end), sleep)
-        self.call("sched_yield", self.number)
-        self.end(first, sleep)
-        self.lock()
-        first, after = self.loop()
-        self.leave_if(builder.icmp_signed(operator, self.get(offset), value), after)
-        places = self.part(condition), self.part(_GATE)
-        self.call("pthread_cond_wait", self.number, *places)
-        self.end(first, after)
-        self.unlock()
-        builder.branch(done)
-        builder.position_at_end(done)
+    Raises
+    ------
+    MemoryError
+        If there was not enough memory for what a call needs beside its arrays.
+    """
+    calls = np.array([[one.address for one in turn] for turn in turns], np.int64)
+    address = calls.__array_interface__["data"][0]
+    if _repeating()[1](address, calls.shape[1], first, steps, crew, threads):
+        raise MemoryError
 
 
-def _assembly() -> Assembly:
-    """What begins a crew, what a member does all its life, and what does a job."""
-    writer = _Writer()
-    ir, word = writer.ir, writer.word
+@cache
+def _repeating() -> tuple[int, Any]:
+    """Where that begins which keeps a call, and what repeats calls.
 
-    writer.begin("begin", ir.VoidType(), word)
-    nothing = ir.Constant(writer.byte, None)
-    for name, offset in (("mutex", _GATE), ("cond", _WAKE), ("cond", _DONE)):
-        writer.call(f"pthread_{name}_init", writer.number, writer.part(offset), nothing)
-    writer.builder.ret_void()
-
-    work = writer.begin("work", ir.VoidType(), word)
-    builder = writer.builder
-    kind = ir.FunctionType(word, [word, word]).as_pointer()
-    part, argument, count = (writer.get(offset) for offset in (_PART, _ARGUMENT, _COUNT))
-    part = builder.inttoptr(part, kind)
-    first, after = writer.loop()
-    k = writer.add(_NEXT, 1)
-    writer.leave_if(builder.icmp_signed(">=", k, count), after)
-    failed = builder.call(part, [argument, k])
-    builder.atomic_rmw("or", writer.place(_FAILED), failed, "seq_cst")
-    writer.end(first, after)
-    builder.ret_void()
-
-    # A member of the crew.
-    writer.begin("member", writer.byte, word)
-    builder = writer.builder
-    seen = builder.alloca(word)
-    builder.store(word(0), seen)
-    life = builder.append_basic_block()
-    builder.branch(life)
-    builder.position_at_end(life)
-    writer.wait(_GENERATION, builder.load(seen), True, _WAKE)
-    builder.store(writer.get(_GENERATION), seen)
-    writer.add(_BUSY, 1)
-    # So many more may take part: who did not come before a job's end must leave it alone.
-    first, after = writer.loop()
-    open_ = writer.get(_OPEN)
-    writer.leave_if(builder.icmp_signed("<=", open_, word(0)), after)
-    fewer = builder.sub(open_, word(1))
-    taken = builder.cmpxchg(writer.place(_OPEN), open_, fewer, "seq_cst", "seq_cst")
-    with builder.if_then(builder.extract_value(taken, 1)):
-        builder.call(work, [writer.crew])
-        builder.branch(after)
-    writer.end(first, after)
-    with builder.if_then(writer.is_equal(writer.add(_BUSY, -1), word(1))):
-        writer.lock()
-        writer.call("pthread_cond_signal", writer.number, writer.part(_DONE))
-        writer.unlock()
-    builder.branch(life)
-
-    do = writer.begin("do", word, word, word, kind, word, word)
-    builder = writer.builder
-    _, threads, part, argument, count = do.args
-    owned = builder.cmpxchg(writer.place(_OWNED), word(0), word(1), "seq_cst", "seq_cst")
-    with builder.if_then(builder.not_(builder.extract_value(owned, 1)), likely=False):
-        entry = builder.block
-        first, after = writer.loop()
-        k, failed = builder.phi(word), builder.phi(word)
-        for phi in (k, failed):
-            phi.add_incoming(word(0), entry)
-        writer.leave_if(builder.icmp_signed(">=", k, count), after)
-        more = builder.or_(failed, builder.call(part, [argument, k]))
-        for phi, value in ((k, builder.add(k, word(1))), (failed, more)):
-            phi.add_incoming(value, builder.block)
-        writer.end(first, after)
-        builder.ret(failed)
-    for offset, value in (
-        (_PART, builder.ptrtoint(part, word)),
-        (_ARGUMENT, argument),
-        (_COUNT, count),
-        (_NEXT, word(0)),
-        (_FAILED, word(0)),
-        (_OPEN, builder.sub(threads, word(1))),
-    ):
-        writer.put(offset, value)
-    writer.add(_GENERATION, 1)
-    writer.lock()
-    writer.call("pthread_cond_broadcast", writer.number, writer.part(_WAKE))
-    writer.unlock()
-    builder.call(work, [writer.crew])
-    writer.put(_OPEN, word(0))
-    writer.wait(_BUSY, word(0), False, _DONE)
-    failed = writer.get(_FAILED)
-    writer.put(_OWNED, word(0))
-    builder.ret(failed)
-    return Assembly(str(writer.module))
+    The latter as ctypes calls it, which lets go of the interpreter's lock.
+    """
+    assembly = runtime.repeat()
+    # A thread may be running it when the interpreter ends.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(assembly))
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
+    return assembly.address("hold"), kind(assembly.address("repeat"))

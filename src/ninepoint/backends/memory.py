@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from ..undisturbed import undisturbed
-from .allocator import FREE, OWN, USED, Allocator, allocator
+from .allocator import Allocator, allocator
+from .llvm.native import FREE, OWN, USED
 
 VARIABLE = "NINEPOINT_MEMORY"
 

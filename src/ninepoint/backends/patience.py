@@ -27,26 +27,21 @@ def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
 
     In a notebook it is said each time, sooner, and only for as long as it lasts.
     """
-    kinds = ", ".join(map(str, dtypes))
-    wanted = not os.environ.get(VARIABLE) and _log.isEnabledFor(logging.WARNING)
-    if wanted and present():
-        with _sign(f"compiling {name} for {kinds} ..."):
-            yield
+    if os.environ.get(VARIABLE) or not _log.isEnabledFor(logging.WARNING):
+        yield
         return
+    kinds, line = ", ".join(map(str, dtypes)), Passing()
     words = f"ninepoint: compiling '{name}' for {kinds} ..., which is kept on disk for other runs"
-    if not wanted or words in _said:
+    if present():
+        after = limits.current.announced_below_cells_seconds
+        say = partial(line.show, f"compiling {name} for {kinds} ...")
+    elif words in _said:
         yield
         return
-    with _meanwhile(limits.current.announced_seconds, partial(_say, words)):
-        yield
-
-
-@contextmanager
-def _sign(words: str) -> Iterator[None]:
-    """Show a line below the cell while something lasts."""
-    line = Passing()
+    else:
+        after, say = limits.current.announced_seconds, partial(_say, words)
     try:
-        with _meanwhile(limits.current.announced_below_cells_seconds, partial(line.show, words)):
+        with _meanwhile(after, say):
             yield
     finally:
         line.clear()

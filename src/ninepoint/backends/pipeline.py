@@ -3,8 +3,8 @@
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
     fastest     or several rows are made at once     lowering.abreast
-    schedule    what only the back end can choose    backends.backend
-    text        what it compiles
+    rolled      or where stages are kept             lowering.abreast
+    text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
 
 A function that `read` does not understand takes the general path instead.
@@ -30,11 +30,11 @@ from ..language.parameters import asks_position
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import beside, fastest
+from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained, piped
 from ..lowering.hoisting import hoisted
-from ..lowering.merging import merged
+from ..lowering.inlining import sparse
 from ..lowering.passes import (
     IN_PLACE,
     ROWS,
@@ -44,16 +44,14 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.request import Request
-from ..lowering.sparse import sparse
+from ..lowering.sharing import merged
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
-from .backend import Backend, Module, Written
-from .compiled import Compiled
-from .numba.cache import identifier
-from .numba.cpu import NUMBA
-
-# The one back end that there is.
-BACKEND: Backend = NUMBA
+from .cache import identifier
+from .compiled import Compiled, Written
+from .generated import Module
+from .numba import loops as row_by_row
+from .numba import steps as step_by_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ def compile_kernel(
     except NotUnderstood as error:
         reason, place = error.reason, error.span
     else:
-        return forms.compiled
+        return replace(forms.compiled, lowering=forms)
     if request.upsample and asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
@@ -126,21 +124,20 @@ def compile_understood(
     lowered, together = kept, None
     if not is_ordered(forms["windowed"]):
         in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
-        lowered = fastest(kept, in_place, request.schedule)
-        together = beside(kept, in_place, request.schedule)
+        lowered, together = fastest(kept, in_place, request.schedule)
     if lowered is kept:
-        lowered = BACKEND.schedule(kept, request.schedule)
+        lowered = rolled(kept, request.schedule)
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
         lowered = replace(kept, rows=1, every=request.every)
         lowered = sparse(lowered, request.schedule)
         together = None
     lowered = checked(lowered, reach)
-    module = BACKEND.text(
+    module = row_by_row.module(
         checked(kept, reach) if together else lowered,
         function.name,
         reach,
-        together=together,
+        together,
         fastmath=request.fastmath,
         dtypes=dtypes,
     )
@@ -157,7 +154,7 @@ def compile_understood(
         in_row=_in_row(kernel),
         control=_control(kernel, function),
     )
-    made = Forms(
+    return Forms(
         kernel,
         forms["simplified"],
         forms["widened"],
@@ -169,8 +166,6 @@ def compile_understood(
         compiled,
         request,
     )
-    compiled.formed(made)
-    return made
 
 
 def _control(kernel: Kernel, function: Function) -> Span | None:
@@ -217,7 +212,6 @@ def _compiled(
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=fastmath,
         module=module,
-        backend=BACKEND,
         positions=kernel.positions,
         along=tuple(one.axis for one in kernel.positions),
     )
@@ -235,8 +229,8 @@ def compile_lines(lines: Lines) -> Compiled:
     request = Request(dtypes=lines.dtypes)
     simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
     written = passed(WINDOWED, simplified, request, reach)["windowed"]
-    lowered = BACKEND.schedule(passed(ROWS, written, request, reach)["merged"], request.schedule)
-    module = BACKEND.text(checked(lowered, reach), "lines", reach, fastmath=False)
+    lowered = rolled(passed(ROWS, written, request, reach)["merged"], request.schedule)
+    module = row_by_row.module(checked(lowered, reach), "lines", reach)
     reaches_ = (reach,) * len(kernel.outputs)
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
@@ -273,8 +267,8 @@ def compile_chain(
         title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
     if not steps:
-        kernel = checked(BACKEND.schedule(kernel, schedule), reach)
-    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath, dtypes=dtypes)
+        kernel = checked(rolled(kernel, schedule), reach)
+    module = step_by_step.module(kernel, edges, title, reach, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

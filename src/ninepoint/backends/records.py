@@ -1,17 +1,22 @@
-"""Records: what kernels were compiled to, on disk beside their machine code.
+"""Records on disk beside machine code: what kernels were compiled to, and tuned schedules.
 
     definition, types, request   ->   what was compiled of it in another process
+    definition, types, machine   ->   the schedule that was measured to be fastest
 
 So a kernel that was compiled once is neither read nor lowered in the next process.  A record is
-named by all that it depends on, the files that compile among it.
+named by all that it depends on, the files that compile among it.  A schedule that cannot be read
+is as if it were not there: it changes speed, never a result.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import pickle
+import platform
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,9 +24,10 @@ from typing import Any
 import numpy as np
 
 from ..lowering.request import VERIFY
+from ..lowering.schedule import Schedule
 from ..tokens import digest
+from . import cache as disk
 from .compiled import Compiled
-from .numba.cache import binary, is_kept
 
 # The folders whose files say what a kernel is compiled to.
 _FOLDERS = ("analysis", "backends", "language", "loops", "lowering")
@@ -36,7 +42,9 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     def made() -> bytes | None:
         fresh.append(make())
         # What Numba compiles holds more than what its text says.
-        return None if fresh[0].unread else pickle.dumps(_record(fresh[0]), protocol=5)
+        if fresh[0].unread:
+            return None
+        return pickle.dumps(replace(fresh[0], written=None, lowering=None), protocol=5)
 
     def loaded(content: bytes) -> Compiled:
         if fresh:
@@ -45,26 +53,20 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
             found: Compiled = pickle.loads(content)
         except Exception as error:
             raise ValueError(name) from error
-        return found.made_again(make)
+        return replace(found, again=make)
 
-    compiled: Compiled = binary(name, _named(meaning), "kernel", loaded, made)
-    return compiled
+    return disk.binary(name, _named(meaning), "kernel", loaded, made) or fresh[0]
 
 
 def note(name: str, meaning: Any) -> None:
     """Note that something went well."""
     if VERIFY not in os.environ:
-        binary(name, _named(meaning), "well", bytes, bytes)
+        disk.binary(name, _named(meaning), "well", bytes, bytes)
 
 
 def noted(name: str, meaning: Any) -> bool:
     """Whether it was noted, by any process."""
-    return VERIFY not in os.environ and is_kept(name, _named(meaning), "well")
-
-
-def _record(compiled: Compiled) -> Compiled:
-    """What is kept: all but what the text was written of, and what was loaded."""
-    return replace(compiled, written=None)
+    return VERIFY not in os.environ and disk.is_kept(name, _named(meaning), "well")
 
 
 def _named(meaning: Any) -> str:
@@ -88,3 +90,52 @@ def _files(folder: str) -> Iterator[tuple[str, int, int]]:
             elif entry.name.endswith(".py"):
                 found = entry.stat()
                 yield entry.path, found.st_mtime_ns, found.st_size
+
+
+# Schedules.
+
+
+def tuned(token: str, types: str) -> Schedule | None:
+    """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
+    try:
+        known = json.loads(disk.read_private(_tuned(token, types)).decode())
+        return _schedule(known)
+    except (disk.NotPrivate, OSError, ValueError, TypeError, LookupError):
+        return None
+
+
+def keep_tuned(token: str, types: str, schedule: Schedule) -> Path:
+    """Keep a schedule; the file that it is in."""
+    target = _tuned(token, types)
+    target.parent.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
+    disk.replace(target, json.dumps(asdict(schedule)).encode())
+    return target
+
+
+def _tuned(token: str, types: str) -> Path:
+    text = f"{token}\n{types}\n{_machine()}"
+    return disk.folder() / f"tuned_{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+
+def _schedule(known: dict[str, Any]) -> Schedule:
+    default = asdict(Schedule())
+    numbers = (int, float)
+    kinds = {n: numbers if isinstance(v, numbers) else type(v) for n, v in default.items()}
+    known["stages"] = tuple((str(name), str(how)) for name, how in known["stages"])
+    if set(known) != set(default) or not all(isinstance(v, kinds[n]) for n, v in known.items()):
+        raise ValueError("no schedule of this version")
+    return Schedule(**known)
+
+
+@cache
+def _machine() -> str:
+    """The processor, as far as one can tell without a compiler."""
+    # Not `platform.processor`: it starts a program and holds a lock meanwhile, which a child
+    # that is forked then would wait for without end.
+    name = ""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
+        name = next((line for line in lines if line.startswith("model name")), name)
+    return f"{platform.machine()} {name} {os.cpu_count()}"

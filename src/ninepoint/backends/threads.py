@@ -11,19 +11,20 @@ pool slows a call down and can never block it.
 from __future__ import annotations
 
 import functools
+import multiprocessing
 import operator
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
-from .. import limits
-from .crew import Crew
-from .tasks import in_task
+from .crew import Crew, cores
 
 VARIABLE = "NINEPOINT_THREADS"
 
@@ -68,17 +69,46 @@ def thread_count(threads: int | None = None) -> int:
         return 1
     text = os.environ.get(VARIABLE)
     if text is None or not text.strip():
-        return _cores()
+        return cores()
     if not text.strip().isdecimal() or int(text) < 1:
         raise ValueError(f"{VARIABLE}={text!r} is no number of threads; set it to 1 or more.")
     return min(int(text), _MOST)
 
 
-def _cores() -> int:
-    # What the scheduler lets this process use: containers often get fewer than the machine has.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def in_task() -> bool:
+    """Whether this thread runs a task of Dask's, or of `distributed`'s.
+
+    Nothing is imported for it.  A task on the main thread of a program, as `scheduler="sync"` runs
+    them, is the only one at a time, and does not count.
+    """
+    modules = sys.modules
+    if "dask" not in modules:
+        return False
+    thread = threading.current_thread()
+    if thread is threading.main_thread():
+        # Of a pool of processes this is the thread that works.
+        return multiprocessing.parent_process() is not None and _in_local_task()
+    found = modules.get("distributed.utils")
+    if found is not None and hasattr(getattr(found, "thread_state", None), "key"):
+        return True
+    return _in_local_task()
+
+
+def _in_local_task() -> bool:
+    """Whether a function that runs just now was called by a scheduler of this machine's.
+
+    Its pools' threads have no mark; they may be anybody's who gave Dask a pool of his own.
+    """
+    local = sys.modules.get("dask.local")
+    code = getattr(getattr(local, "execute_task", None), "__code__", None)
+    if code is None:
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is code:
+            return True
+        frame = frame.f_back
+    return False
 
 
 @contextmanager
@@ -219,11 +249,6 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
 
 
-def handoff(together: Callable[..., None] | None) -> float:
-    """How long `run_parts` takes to share parts [s]."""
-    return limits.current.handoff_seconds if together is None else CREW_HANDOFF
-
-
 def crew_address(threads: int) -> int:
     """The crew for jobs of machine code on so many threads, the caller's among them (see `crew`).
 
@@ -247,11 +272,7 @@ def run_parts(
     no interrupt before they have ended.
     """
     count = min(threads, len(lists))
-    crew = 0
-    if together is not None and count > 1 and not getattr(_here, "serial", False):
-        crew = _crew.address(count)
-    if crew:
-        assert together is not None
+    if together is not None and (crew := crew_address(count)):
         together(crew, count, *arguments, *lists)
         return
     run_parallel((functools.partial(entry, *arguments, one) for one in lists), threads)

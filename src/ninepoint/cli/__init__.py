@@ -1,8 +1,7 @@
 """The command `ninepoint`: stencils on files, without writing a program.
 
     parser    the words of the command line       kernels   the kernel that is meant
-    apply     images in, images out               stores    arrays in, arrays out
-    inform    explain, info and cache             progress  a bar, and what is said at the end
+    apply     images or arrays in, and out        inform    explain, info and cache
 
 What a command needs is imported when it runs, so that `--help` is there at once.
 """
@@ -18,13 +17,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..language.errors import StencilError
-from .parser import UsageError, make_parser
+from ..undisturbed import imported
+from .parser import make_parser
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+# Where the function of each command is.
+_COMMANDS = {"apply": ".apply", "explain": ".inform", "info": ".inform", "cache": ".inform"}
 
 # What wrong data, a wrong kernel or a full disk raise, each with words for the user.  Anything
 # else is a mistake of ours, and its traceback is wanted.
 _EXPECTED = (OSError, ValueError, TypeError, ImportError, IndexError, OverflowError, MemoryError)
+
+
+class UsageError(Exception):
+    """The command line is at fault."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -54,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            _run(options)
+            run = getattr(imported(_COMMANDS[options.command], __name__), options.command)
+            run(options)
         _flush()
     except UsageError as error:
         parser.error(str(error))
@@ -75,32 +83,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(options, f"ninepoint: {words}")
         return FAILED
     return DONE
-
-
-def _run(options: Namespace) -> None:
-    match options.command:
-        case "apply":
-            from .apply import apply
-            from .stores import apply_to_store, are_meant
-
-            if are_meant(options):
-                apply_to_store(options)
-            else:
-                apply(options)
-        case "explain":
-            from .inform import explain
-
-            explain(options)
-        case "info":
-            from .inform import info
-
-            info()
-        case "cache":
-            from .inform import cache
-
-            cache(options.clear)
-        case command:
-            raise AssertionError(command)
 
 
 def _flush() -> None:

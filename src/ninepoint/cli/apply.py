@@ -1,72 +1,89 @@
-"""`ninepoint apply` on images: images in, images out, and a few frames in memory."""
+"""`ninepoint apply`: images or arrays in and out, a few frames or blocks in memory."""
 
 from __future__ import annotations
 
-import inspect
+import shutil
+import sys
+import time
 from argparse import Namespace
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..api import Stencil
 from ..backends.cuda import driver
 from ..backends.threads import thread_count
-from ..files import imread, imsave
-from ..files.errors import AmongInputsError
-from ..files.formats import Options, check_options
-from ..files.natural import natural_key
-from ..files.targets import parse_pattern
 from ..inspecting.asked import asked
 from ..inspecting.displays import counted
+from ..io.errors import AmongInputsError
+from ..io.formats import Options, check_options
+from ..io.frames import imsave
+from ..io.images import imread
+from ..io.opening import open as open_array
+from ..io.paths import natural_key
+from ..io.saving import save
+from ..io.targets import parse_pattern
 from ..language.errors import StencilError
 from ..undisturbed import imported
-from .kernels import Filter, Kernel, find_kernel
-from .parser import UsageError
-from .progress import Progress
+from . import UsageError
+from .kernels import Kernel, find_kernel
 
 # Options of a call, which are given on only if the user gave them.
 _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 
+# Options that only images have, and those that only stores and files of arrays have.
+_OF_IMAGES = ("compression", "quality")
+_OF_STORES = ("part", "chunks", "shards", "variable")
+
+_STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
+
+# Between two pictures of the bar [seconds]: the eye sees no more.
+_PAUSE = 0.1
+_WIDTH = 30
+
 
 def apply(options: Namespace) -> None:
-    """Run the command: open lazily, apply lazily, and let saving pull the frames through."""
-    for name in ("part", "chunks", "shards", "variable"):
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name} is for stores and files of arrays, such as out.zarr")
+    """Run the command: open lazily, apply lazily, and let saving pull all of it through."""
+    names = (*options.input, options.output)
+    of_store = any(Path(name).suffix.lower() in _STORES for name in names)
+    _check_options(options, of_store)
     kernel = find_kernel(options.kernel)
-    _check_output(options)
+    if not of_store:
+        _check_output(options)
     _check_device(options.device)
     threads = thread_count(options.threads)
-    limit = {} if options.max_pixels is None else {"max_pixels": options.max_pixels}
-    stack = imread(_sources(options.input), **limit)
-    result = one_result(_applied(kernel, stack, options), options.result)
-    _check_held(result.dtype, stack.dtype, options.output)
-    progress = Progress(visible=not options.quiet)
+    if of_store:
+        array: Any = open_array(options.input[0], variable=options.variable)
+    else:
+        array = imread(_sources(options.input))
+    result = _one_result(_applied(kernel, array, options, of_store), options.result)
+    if not of_store:
+        _check_held(result.dtype, array.dtype, options.output)
+    progress = _Progress("units" if of_store else "frames", visible=not options.quiet)
     config: Any = imported("dask.config")
     try:
         with config.set(scheduler="threads", num_workers=threads):
-            paths = _saved(result, options, progress)
+            text = (_to_store if of_store else _to_images)(result, options, progress)
+    except AmongInputsError as error:
+        raise UsageError(str(error)) from error
     finally:
         progress.close()
     if not options.quiet:
-        print(_summary(progress, result, paths))
+        print(text)
 
 
-def _saved(result: Any, options: Namespace, progress: Progress) -> list[Path]:
-    try:
-        return imsave(
-            result,
-            options.output,
-            overwrite=options.overwrite is not False,
-            resume=options.resume,
-            progress=progress,
-            compression=options.compression,
-            quality=options.quality,
-        )
-    except AmongInputsError as error:
-        raise UsageError(str(error)) from error
+def _check_options(options: Namespace, of_store: bool) -> None:
+    """Refuse what means nothing for stores, or for images."""
+    for name in _OF_IMAGES if of_store else _OF_STORES:
+        if getattr(options, name) is not None:
+            kind = "images, in and out"
+            if not of_store:
+                kind = "stores and files of arrays, such as out.zarr"
+            raise UsageError(f"--{name} is for {kind}")
+    if of_store and len(options.input) > 1:
+        raise UsageError("there is one INPUT where a store is read or written")
+    if options.part and options.overwrite:
+        raise UsageError("--overwrite would remove what other parts have written")
 
 
 def _check_output(options: Namespace) -> None:
@@ -94,35 +111,26 @@ def _sources(inputs: list[str]) -> str | list[str]:
     return sorted(inputs, key=natural_key)
 
 
-def _applied(kernel: Kernel, stack: Any, options: Namespace) -> Any:
-    settings = given_options(options)
-    params = dict(options.param)
-    if isinstance(kernel, Filter):
-        check_params(kernel, params)
-        if settings.pop("overflow", None) == "wrap":
-            raise UsageError("--overflow wrap: a ready-made filter always saturates")
-        return tried(kernel.function, stack, {"axes": (1, 2), **params, **settings})
-    check_fields(kernel)
-    check_params(kernel, params)
-    if kernel.pointwise:
-        return tried(kernel, stack, {**params, **settings})
-    axes = _axes(kernel, stack.dtype, params)
-    return tried(kernel, stack, {"axes": axes, **params, **settings})
-
-
-def given_options(options: Namespace) -> dict[str, Any]:
-    """The options of a call that the user gave."""
+def _applied(kernel: Kernel, array: Any, options: Namespace, of_store: bool) -> Any:
+    """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
+    function, params = kernel.function, dict(options.param)
     given = {name: getattr(options, name) for name in _OPTIONS}
-    settings = {name: value for name, value in given.items() if value is not None}
-    if "dtype" in settings:
-        settings["dtype"] = dtype_of(settings["dtype"])
-    return settings
-
-
-def tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> Any:
-    """Apply a kernel, lazily; what is wrong with it by now stands on the command line."""
+    given = {name: value for name, value in given.items() if value is not None}
+    if "dtype" in given:
+        given["dtype"] = dtype_of(given["dtype"])
+    if not kernel.is_filter and len(function.fields) > 1:
+        raise UsageError(
+            f"'{kernel.name}' takes {len(function.fields)} fields "
+            f"({', '.join(function.fields)}), and there is one INPUT; call it from Python"
+        )
+    kernel.check(params)
+    if kernel.is_filter and given.pop("overflow", None) == "wrap":
+        raise UsageError("--overflow wrap: a ready-made filter always saturates")
+    given = params | given
+    if not of_store:
+        given = _axes(kernel, array.dtype, params) | given
     try:
-        return function(stack, **given)
+        return function(array, **given)
     except StencilError:
         raise
     except (ValueError, TypeError) as error:
@@ -131,14 +139,18 @@ def tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> An
         raise UsageError(str(error)) from error
 
 
-def _axes(kernel: Stencil, dtype: Any, params: dict[str, Any]) -> tuple[int, ...]:
+def _axes(kernel: Kernel, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Choose axes of (frame, y, x[, channel]): the last ones that are no channel."""
-    ndim = asked(kernel.definition, (dtype,), params).last.ndim
+    if kernel.is_filter:
+        return {"axes": (1, 2)}
+    if kernel.function.pointwise:
+        return {}
+    ndim = asked(kernel.function.definition, (dtype,), params).last.ndim
     if ndim > 3:
         raise ValueError(
-            f"'{kernel.__name__}' works on {ndim} axes; a stack of images has 3: frame, y, x."
+            f"'{kernel.name}' works on {ndim} axes; a stack of images has 3: frame, y, x."
         )
-    return tuple(range(3 - ndim, 3))
+    return {"axes": tuple(range(3 - ndim, 3))}
 
 
 def dtype_of(text: str) -> np.dtype[Any]:
@@ -149,40 +161,7 @@ def dtype_of(text: str) -> np.dtype[Any]:
         raise UsageError(f"--dtype {text}: there is no such type; uint8 is one") from error
 
 
-def check_fields(kernel: Stencil) -> None:
-    """Refuse a kernel of several fields: there is one input."""
-    if len(kernel.fields) > 1:
-        raise UsageError(
-            f"'{kernel.__name__}' takes {len(kernel.fields)} fields "
-            f"({', '.join(kernel.fields)}), and there is one INPUT; call it from Python"
-        )
-
-
-def check_params(kernel: Kernel, params: dict[str, Any]) -> None:
-    """Refuse a parameter that the kernel does not have, and miss one that it needs."""
-    if isinstance(kernel, Filter):
-        name, known, needed = kernel.name, *_parameters(kernel)
-    else:
-        name, known = kernel.__name__, list(kernel.scalars)
-        needed = [one for one in known if one not in kernel.defaults]
-    has = f"it has {', '.join(known)}" if known else "it has none"
-    for param in params:
-        if param not in known:
-            raise UsageError(f"--param {param}: {name!r} has no such parameter; {has}")
-    for param in needed:
-        if param not in params:
-            raise UsageError(f"{name!r} needs a value: --param {param}=VALUE")
-
-
-def _parameters(kernel: Filter) -> tuple[list[str], list[str]]:
-    """Give the parameters of a filter, and those of them that have no default."""
-    parameters = list(inspect.signature(kernel.function).parameters.values())
-    own = [one for one in parameters[1:] if one.kind is not one.VAR_KEYWORD]
-    needed = [one.name for one in own if one.default is one.empty]
-    return [*(one.name for one in own), "axes"], needed
-
-
-def one_result(result: Any, number: int | None) -> Any:
+def _one_result(result: Any, number: int | None) -> Any:
     """Give the result that is to be written."""
     if not isinstance(result, tuple):
         if number not in (None, 0):
@@ -214,7 +193,17 @@ def _check_held(dtype: np.dtype[Any], source: np.dtype[Any], output: str) -> Non
     )
 
 
-def _summary(progress: Progress, result: Any, paths: list[Path]) -> str:
+def _to_images(result: Any, options: Namespace, progress: _Progress) -> str:
+    """Write images, and tell what was done."""
+    paths = imsave(
+        result,
+        options.output,
+        overwrite=options.overwrite is not False,
+        resume=options.resume,
+        progress=progress,
+        compression=options.compression,
+        quality=options.quality,
+    )
     frames, (rows, columns) = progress.done, result.shape[1:3]
     channels = f" x {result.shape[3]}" if result.ndim == 4 else ""
     where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}"
@@ -227,3 +216,58 @@ def _summary(progress: Progress, result: Any, paths: list[Path]) -> str:
         f"{frames} frame{'s' if frames > 1 else ''}{there} of {rows} x {columns}{channels} "
         f"{result.dtype} in {progress.seconds:.2f} s, {speed}: {where}"
     )
+
+
+def _to_store(result: Any, options: Namespace, progress: _Progress) -> str:
+    """Write a store or a file of arrays, and tell what was done."""
+    save(
+        result,
+        options.output,
+        chunks=options.chunks,
+        shards=options.shards,
+        resume=options.resume,
+        part=options.part,
+        progress=progress,
+        overwrite=bool(options.overwrite),
+    )
+    if not progress.done:
+        return f"nothing to do: all of it is there, {options.output}"
+    sizes = " x ".join(map(str, result.shape))
+    units = counted(progress.done, "unit" if progress.done == 1 else "units")
+    took = f"{result.dtype} in {progress.seconds:.2f} s"
+    return f"{units} of {sizes} {took}: {options.output}"
+
+
+class _Progress:
+    """Counts what is done, frames or units, and shows a bar if a person sees it."""
+
+    def __init__(self, what: str, visible: bool) -> None:
+        self._what, self._visible = what, visible and sys.stderr.isatty()
+        self.done = 0
+        self._began, self._shown = time.perf_counter(), 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take the number of frames or units that are done."""
+        self.done = done
+        now = time.perf_counter()
+        if self._visible and (now - self._shown > _PAUSE or done == total):
+            self._shown = now
+            full = _WIDTH * done // max(total, 1)
+            rest = self.seconds * (total - done) / max(done, 1)
+            bar = f"[{'#' * full}{'.' * (_WIDTH - full)}]"
+            self._write(f"{bar} {done}/{total} {self._what}, {rest:5.0f} s left")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._shown:
+            self._write(" " * shutil.get_terminal_size().columns)
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write("\r" + text[: shutil.get_terminal_size().columns - 1])
+        sys.stderr.flush()
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.perf_counter() - self._began

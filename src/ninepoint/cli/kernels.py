@@ -5,19 +5,20 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 from ..api import Stencil
 from ..language.errors import StencilError
-from .parser import UsageError
+from . import UsageError
 
 # What running a user's file raises. Errors of the user's own classes keep their traceback, as
 # only the user knows what they mean.
@@ -26,14 +27,31 @@ _RAISED = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupE
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """A ready-made filter: a function that takes the array first, then options by name."""
+class Kernel:
+    """A stencil, or a ready-made filter: a function of the array, then of options by name.
+
+    Of its parameters `known` can be given, and those `needed` have no default.
+    """
 
     name: str
-    function: Callable[..., Any]
+    function: Any
+    known: tuple[str, ...]
+    needed: tuple[str, ...]
 
+    @property
+    def is_filter(self) -> bool:
+        """Whether it is a ready-made filter."""
+        return not isinstance(self.function, Stencil)
 
-Kernel: TypeAlias = Stencil | Filter
+    def check(self, params: dict[str, Any], complete: bool = True) -> None:
+        """Refuse a parameter that it does not have, and miss one that it needs."""
+        has = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        for param in params:
+            if param not in self.known:
+                raise UsageError(f"--param {param}: {self.name!r} has no such parameter; {has}")
+        for param in self.needed if complete else ():
+            if param not in params:
+                raise UsageError(f"{self.name!r} needs a value: --param {param}=VALUE")
 
 
 def find_kernel(text: str) -> Kernel:
@@ -50,32 +68,40 @@ def find_kernel(text: str) -> Kernel:
     """
     where, colon, name = text.rpartition(":")
     if text.endswith(".py"):
-        return _only(_from_file(text), text)
+        return _of_stencil(_only(_from_file(text), text))
     if not colon:
         return _ready_made(text)
     if where in ("ninepoint.filters", "npt.filters"):
         return _ready_made(name)
     if not name or not where:
         raise UsageError(f"{text!r} is not of the form file.py:name or package.module:name")
-    module = _from_file(where) if where.endswith(".py") else _imported(where)
-    return _member(module, where, name)
+    if where.endswith(".py"):
+        module = _from_file(where)
+    else:
+        with _imports_from(os.getcwd(), where):
+            module = importlib.import_module(where)
+    return _of_stencil(_member(module, where, name))
 
 
-def filter_names() -> list[str]:
-    """Give the names of the ready-made filters."""
-    return list(importlib.import_module("ninepoint.filters").__all__)
+def _of_stencil(found: Stencil) -> Kernel:
+    needed = (name for name in found.scalars if name not in found.defaults)
+    return Kernel(found.__name__, found, found.scalars, tuple(needed))
 
 
-def _ready_made(name: str) -> Filter:
-    names = filter_names()
-    if name not in names:
-        close = difflib.get_close_matches(name, names, 1)
+def _ready_made(name: str) -> Kernel:
+    filters = importlib.import_module("ninepoint.filters")
+    if name not in filters.__all__:
+        close = difflib.get_close_matches(name, filters.__all__, 1)
         guess = f"did you mean {close[0]}? " if close else ""
         raise UsageError(
             f"there is no ready-made filter {name!r}; {guess}A kernel of yours is named "
-            f"file.py:name or package.module:name; ready-made are {', '.join(names)}"
+            f"file.py:name or package.module:name; ready-made are {', '.join(filters.__all__)}"
         )
-    return Filter(name, getattr(importlib.import_module("ninepoint.filters"), name))
+    function = getattr(filters, name)
+    _, *parameters = inspect.signature(function).parameters.values()
+    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
+    needed = (one.name for one in own if one.default is one.empty)
+    return Kernel(name, function, (*(one.name for one in own), "axes"), tuple(needed))
 
 
 def _from_file(path: str) -> ModuleType:
@@ -92,11 +118,6 @@ def _from_file(path: str) -> ModuleType:
     with _imports_from(os.path.dirname(os.path.abspath(path)), path):
         spec.loader.exec_module(module)
     return module
-
-
-def _imported(name: str) -> ModuleType:
-    with _imports_from(os.getcwd(), name):
-        return importlib.import_module(name)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ import math
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import Any
 
+from .. import __version__
+
 _EXAMPLES = """\
 examples:
   ninepoint apply median frames/ smooth/ --param size=5
@@ -47,10 +49,6 @@ examples:
 """
 
 
-class UsageError(Exception):
-    """The command line is at fault."""
-
-
 def make_parser() -> ArgumentParser:
     """Give the parser of the whole command line."""
     parser = ArgumentParser(
@@ -59,50 +57,54 @@ def make_parser() -> ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, help="show the version and leave")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    common = ArgumentParser(add_help=False)
-    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    _add_apply(commands, common)
-    _add_explain(commands, common)
-    commands.add_parser(
-        "info",
-        parents=[common],
-        help="show versions, processor, threads and cache",
-        description="Show what one pastes into a bug report.",
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"ninepoint {__version__}",
+        help="show the version and leave",
     )
-    cache = commands.add_parser(
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_apply(_command(commands, "apply", "apply a stencil to images", _APPLY, _APPLY_EXAMPLES))
+    _add_explain(
+        _command(
+            commands,
+            "explain",
+            "tell how a stencil is understood and computed",
+            "Tell how a stencil is understood and computed.",
+        )
+    )
+    _command(
+        commands,
+        "info",
+        "show versions, processor, threads and cache",
+        "Show what one pastes into a bug report.",
+    )
+    cache = _command(
+        commands,
         "cache",
-        parents=[common],
-        help="show or clear the folder of compiled kernels",
-        description="Show the folder of compiled kernels and its size.",
+        "show or clear the folder of compiled kernels",
+        "Show the folder of compiled kernels and its size.",
     )
     cache.add_argument("--clear", action="store_true", help="remove everything in it")
     return parser
 
 
-class _Version(argparse.Action):
-    """Shows the version, which is looked up only then."""
-
-    def __init__(self, **rest: Any) -> None:
-        super().__init__(nargs=0, **rest)
-
-    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
-        from ninepoint import __version__
-
-        print(f"ninepoint {__version__}")
-        parser.exit()
-
-
-def _add_apply(commands: Any, common: ArgumentParser) -> None:
-    apply = commands.add_parser(
-        "apply",
-        parents=[common],
-        help="apply a stencil to images",
-        description=_APPLY,
-        epilog=_APPLY_EXAMPLES,
+def _command(
+    commands: Any, name: str, words: str, description: str, examples: str = ""
+) -> ArgumentParser:
+    """Give the parser of one command."""
+    made: ArgumentParser = commands.add_parser(
+        name,
+        help=words,
+        description=description,
+        epilog=examples,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return made
+
+
+def _add_apply(apply: ArgumentParser) -> None:
     apply.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
     apply.add_argument(
         "input",
@@ -154,12 +156,6 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
     )
     files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
     files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
-    files.add_argument(
-        "--max-pixels",
-        type=positive,
-        metavar="N",
-        help="most pixels an image may claim (default: 2**28)",
-    )
     stores = apply.add_argument_group("stores and files of arrays")
     stores.add_argument("--variable", metavar="NAME", help="which array of INPUT, if of several")
     stores.add_argument(
@@ -187,13 +183,7 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
     running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
 
 
-def _add_explain(commands: Any, common: ArgumentParser) -> None:
-    explain = commands.add_parser(
-        "explain",
-        parents=[common],
-        help="tell how a stencil is understood and computed",
-        description="Tell how a stencil is understood and computed.",
-    )
+def _add_explain(explain: ArgumentParser) -> None:
     explain.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
     explain.add_argument(
         "--dtype",
@@ -240,19 +230,17 @@ def number(text: str) -> bool | int | float | complex:
 def positive(text: str) -> int:
     """Read a whole number of at least 1."""
     value = _literal(text)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if type(value) is not int or value < 1:
         raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return value
 
 
 def lengths(text: str) -> int | tuple[int, ...]:
     """Read `64` or `64,512,-1`."""
-    value = _literal(text)
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, bool) or not isinstance(one, int):
-            raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
-    many: int | tuple[int, ...] = value
-    return many
+    value: int | tuple[int, ...] = _literal(text)
+    if any(type(one) is not int for one in (value if isinstance(value, tuple) else (value,))):
+        raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
+    return value
 
 
 def part(text: str) -> tuple[int, int]:

@@ -12,7 +12,6 @@ import math
 import numbers
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeAlias, TypedDict
 
 import numpy as np
@@ -21,7 +20,7 @@ from ..api import Stencil
 from ..arrays.datasets import over_variables
 from ..arrays.recognise import is_chunked, is_dataset, is_xarray
 from ..language.dtypes import computed, kind_of
-from ..language.elsewhere import hint
+from ..language.errors import hint
 from ..language.signature import with_options
 from ..options import PLACE, Place
 from ..recording import Lazy
@@ -84,27 +83,6 @@ class Options(TypedDict, total=False):
 _DEFAULTS = {"boundary": "reflect", "cval": 0}
 
 
-@dataclass(frozen=True, slots=True)
-class Typed:
-    """Stands for an image, of which a filter tells what it would do instead of doing it."""
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...] = (512, 512)
-
-    @property
-    def ndim(self) -> int:
-        """How many axes the image has."""
-        return len(self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """What a filter calls for an image: a stencil, with scalars and options by name."""
-
-    stencil: Stencil
-    given: dict[str, Any]
-
-
 def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     """The filter, which maps a Dataset variable by variable."""
 
@@ -152,7 +130,7 @@ class Filtering:
                 f"'{unknown[0]}' is no option of a filter; there are "
                 f"{', '.join(Options.__annotations__)}{hint(unknown[0], known)}."
             )
-        is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
+        is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy)
         self.image = x if is_known else as_fields([x], [""])[0]
         self.options = options
         self.named = _named_axes(options)
@@ -248,8 +226,6 @@ class Filtering:
             options["axes"] = (axes,)
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
-        if isinstance(self.image, Typed):
-            return Use(filtered, dict(zip(filtered.scalars, scalars, strict=True)) | options)
         return filtered(self.image, *scalars, **options)
 
 

@@ -1,25 +1,39 @@
-"""The object that `@gufunc` makes."""
+"""`@gufunc` and what it makes: a function of core arrays that applies to stacks of them."""
 
 from __future__ import annotations
 
+import pickle
 import time
-from typing import Any
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import limits
-from ..language.page import Page
-from ..language.signature import signature, with_options
+from ..arrays.accepted import storage_types
+from ..language.errors import hint
+from ..language.readable import with_room
+from ..language.signature import Page, as_read, with_options
+from ..language.signature import signature as read_signature
+from ..language.source import Function, capture
 from ..tokens import Registry
 from ..tracebacks import door, shorten
+from ..undisturbed import Later
 from ..waiting import waiting
-from .calling import arguments, called, types_of
-from .compiled import Compiled, compiled
-from .debugging import by_definition
-from .definition import CALL_OPTIONS, GufuncDefinition, Types
-from .explaining import explained
+from .calling import arguments, called, types_of, whole
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, foreign_values, packed
+from .signature import Signature, parsed
+
+if TYPE_CHECKING:
+    from . import looking
+    from .compiled import Compiled
+else:
+    looking = Later(".looking", __package__)
 
 _ARRAY = np.ndarray
+
+_OPTIONS = "dtype, sizes, fastmath and boundscheck"
 
 
 class Gufunc:
@@ -52,9 +66,8 @@ class Gufunc:
         )
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
-        own = signature(definition.function, definition.defaults)
+        own = read_signature(definition.function, definition.defaults)
         self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        self._compiled: dict[Any, Compiled] = {}
         # The last call of arrays alone, as most are like the one before: dtypes, and what was
         # called.  No call has no inputs.
         self._last: tuple[list[Any], Any] = [], None
@@ -71,7 +84,9 @@ class Gufunc:
         return self
 
     def __reduce__(self) -> Any:
-        return _restored, (self.definition,)
+        own = self.definition
+        foreign = packed(own.foreign)
+        return _restored, (own.token, own.captured, own.signature, own.options, foreign)
 
     def __dask_tokenize__(self) -> str:
         return self.definition.token
@@ -177,25 +192,17 @@ class Gufunc:
             shorten(error)
             raise
 
-    def _called(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _called(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         """The ordinary way of a call."""
-        given = arguments(self.definition, args, dict(named))
-        result = called(self.definition, given, self, self._prepared)
-        plain = not (named or given.scalars or self.definition.signature.apart)
+        definition = self.definition
+        given = arguments(definition, args, named)
+        result = called(self, given)
+        plain = not (named or given.scalars or definition.signature.apart)
         if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
             dtypes = [one.dtype for one in args]
-            types = types_of(self.definition, dtypes, {})
-            self._last = dtypes, self._prepared(types, self.definition.options.dtypes)
+            wanted = definition.options.dtypes
+            self._last = dtypes, definition.compiled(types_of(dtypes, {}), wanted)
         return result
-
-    def _prepared(self, types: Types, dtypes: tuple[np.dtype[Any], ...] | None) -> Compiled:
-        """What is compiled for given types, once."""
-        key = types, dtypes
-        found = self._compiled.get(key)
-        if found is None:
-            made = compiled(self.definition, types, dtypes)
-            found = self._compiled.setdefault(key, made)
-        return found
 
     # Looking inside.
 
@@ -228,7 +235,7 @@ class Gufunc:
         an item of 2
         array([3., 7.])
         """
-        return by_definition(self.definition, arguments(self.definition, args, dict(named)))
+        return looking.by_definition(self.definition, arguments(self.definition, args, named))
 
     @door
     def explain(self, /, *types: Any, **named: Any) -> str:
@@ -256,7 +263,7 @@ class Gufunc:
         >>> "(n)->()" in total.explain()
         True
         """
-        return Page(explained(self.definition, types, named))
+        return Page(looking.explained(self.definition, types, named))
 
 
 def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
@@ -273,5 +280,110 @@ def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
 _gufuncs: Registry[Gufunc] = Registry()
 
 
-def _restored(definition: GufuncDefinition) -> Gufunc:
-    return _gufuncs.restored(definition.token, lambda: Gufunc(definition))
+def _restored(
+    token: str,
+    function: Function,
+    signature: Signature,
+    options: Options,
+    foreign: Mapping[tuple[str, str], bytes],
+) -> Gufunc:
+    def made() -> Gufunc:
+        values = {names: pickle.loads(one) for names, one in foreign.items()}
+        return Gufunc(GufuncDefinition(function, signature, options, values))
+
+    return _gufuncs.restored(token, made)
+
+
+@as_read
+@door
+def gufunc(
+    signature: str,
+    /,
+    *types: Any,
+    dtype: Any = None,
+    sizes: Mapping[str, int] | None = None,
+    fastmath: bool = False,
+    boundscheck: bool = True,
+    **unknown: Any,
+) -> Callable[[Callable[..., Any]], Gufunc]:
+    """Make a function of core arrays apply to stacks of them.
+
+    The function is ordinary code for Numba: it is given the core arrays of one item, and returns
+    its results.  The signature names their axes; no types are declared.  Each combination of
+    types is compiled when it first comes.
+
+    Parameters
+    ----------
+    signature : str
+        The core axes of each input and of each result, such as ``"(n,k),(k,m)->(n,m)"``.  A
+        number is a fixed size.  The function's other parameters are numbers.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; by default what the function gives, as Numba infers
+        it.
+    sizes : dict of str to int, optional
+        Sizes that only results have.  A parameter of the function with the name of a size tells
+        it as well.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    boundscheck : bool, optional
+        Look at each index whether it is inside its array, and raise an IndexError if it is not.
+        Without, what is outside is read and written as memory happens to lie.
+
+    Returns
+    -------
+    Gufunc
+        Called with arrays.
+
+    Raises
+    ------
+    ValueError
+        If the signature cannot be read, or does not fit the function.
+    StencilError
+        If the function cannot be one of core arrays; the message names the place and the cure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.gufunc("(n),(n)->()")
+    ... def weighted(x, w):
+    ...     return np.sum(x * w) / np.sum(w)
+    >>> weighted(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 2]))
+    array([2.25, 5.25])
+    """
+    if types or isinstance(signature, list | tuple):
+        core = next((one for one in types if isinstance(one, str)), "(n)->()")
+        raise TypeError(
+            "gufunc() takes the signature of the core axes alone: no types are declared, so write "
+            f'@gufunc("{core}").'
+        )
+    for name in unknown:
+        raise TypeError(f"gufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
+    read = parsed(signature)
+    if sizes is not None and not isinstance(sizes, Mapping):
+        raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
+    told = tuple(sorted((name, whole(name, value)) for name, value in (sizes or {}).items()))
+    options = Options(storage_types(dtype), told, bool(fastmath), bool(boundscheck))
+    if options.dtypes is not None and len(options.dtypes) != len(read.outputs):
+        raise ValueError(
+            f"dtype= names {len(options.dtypes)} dtypes, but {read} has "
+            f"{len(read.outputs)} results."
+        )
+
+    @door
+    def decorate(function: Callable[..., Any]) -> Gufunc:
+        plain = getattr(function, "py_func", function)
+        if isinstance(function, Gufunc) or not isinstance(plain, FunctionType):
+            raise TypeError(
+                "a gufunc is made from a Python function of core arrays, not from "
+                f"{getattr(function, '__name__', repr(function))!r}."
+            )
+
+        def made() -> Gufunc:
+            captured = capture(plain)
+            foreign = dict(foreign_values(captured))
+            return Gufunc(GufuncDefinition(captured, read, options, foreign), plain)
+
+        return with_room(made, plain)
+
+    return decorate

@@ -1,71 +1,96 @@
-"""From the text of a function to one that Numba compiles, with what its names meant.
+"""The function of the user as Numba's, with what its names meant, and results made in place.
 
-    def mean(x): return np.sum(x) / SCALE     ->     def mean(x): return a0(x) / a1
-                                                     a0 = np.sum, a1 = 100, as they were
+    def mean(x): return np.sum(x) / SCALE     ->     the same text, in which SCALE is 100 for ever
 
-Every name that is found outside becomes one of our own, so that the function means the same in a
-process that has neither the user's file nor modules.  Functions that it calls are compiled with
-it.  Lines stay those of the user's file: Numba's errors lead there.
+Its names mean what they did also in a process that has neither the user's file nor modules.
+Functions that it calls are compiled with it.  Lines stay those of the user's file: Numba's errors
+lead there.
+
+Results that it makes in arrays of its own may be made in those of the call instead:
+
+    def f(x):                                    def f(x, out0):
+        y = np.zeros(len(x))             ->          y = taken(1, out0, len(x), 0)
+        ...                                          ...
+        return y                                     return y
+
+`taken` (see `compiled`) is `out0`, filled, if it has that shape.  So nothing is allocated for an
+item, and nothing copied.  That is the same where the local is bound once, at the top of the
+function, and is what every `return` gives at one place: until then nobody else has the memory, and
+afterwards nobody reads the local.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
-import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from numba import njit
+
+from ..backends.numba.compilers import BoundedCompiler
 from ..language import errors
-from ..language.source import ArrayFunction, Function, SelfReference, Unusable
+from ..language.definitions import Definition
+from ..language.source import (
+    ArrayFunction,
+    Function,
+    SelfReference,
+    Unusable,
+    live_names,
+    rebuild,
+)
 from ..language.trees import copied
-from .definition import FROM_LAMBDA, GufuncDefinition
+from .definition import GufuncDefinition, returned_values
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def jitted(definition: GufuncDefinition, tree: ast.FunctionDef, more: Mapping[str, Any]) -> Any:
-    """Numba's function of a tree, which was made from the user's and also names what is in `more`.
-
-    Raises
-    ------
-    StencilError
-        If it names what cannot be used.
-    """
-    linker = _Linker(definition)
-    return linker.compiled(linker.function(definition.function, tree, more), forceinline=True)
+# What makes a new array of a shape, or like another array, and what fills it.
+_FILLS: dict[Any, Any] = {
+    np.empty: None,
+    np.zeros: 0,
+    np.ones: 1,
+    np.full: ...,
+    np.empty_like: None,
+    np.zeros_like: 0,
+    np.ones_like: 1,
+    np.full_like: ...,
+}
 
 
 @functools.lru_cache(maxsize=16)
 def body(definition: GufuncDefinition) -> Any:
     """Numba's function of the user's text as it stands, which holds what is compiled of it."""
-    return jitted(definition, body_tree(definition), {})
+    return _jitted(definition, body_tree(definition), {})
 
 
-def body_tree(definition: GufuncDefinition) -> ast.FunctionDef:
+def body_in_place(
+    definition: GufuncDefinition, tree: Definition, made: Mapping[int, Made], taken: Any
+) -> Any:
+    """Numba's function of the text, which is also given the arrays of results that it makes."""
+    word, out = _free_word(tree, "taken"), _free_word(tree, "out")
+    for number, one in made.items():
+        tree.args.args.append(ast.arg(f"{out}{number}"))
+        given = [ast.Constant(number + 1), ast.Name(f"{out}{number}", ast.Load())]
+        call = ast.Call(ast.Name(word, ast.Load()), [*given, one.shape, one.fill], [])
+        # An error leads to the user's line.
+        one.place.value = ast.copy_location(call, one.place.value)
+    return _jitted(definition, ast.fix_missing_locations(tree), {word: taken})
+
+
+def body_tree(definition: GufuncDefinition) -> Definition:
     """A copy of the tree of the gufunc's function, to which all is given by its place."""
-    tree = plain_tree(definition.function)
+    tree = copied(definition.function.definition)
     given = tree.args
     given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    given.posonlyargs, given.kwonlyargs, given.defaults, given.kw_defaults = [], [], [], []
+    given.posonlyargs, given.kwonlyargs = [], []
     return tree
 
 
-def plain_tree(function: Function) -> ast.FunctionDef:
-    """A copy of a function's tree as that of a `def`, without decorators and annotations."""
-    tree = copied(function.definition)
-    if isinstance(tree, ast.Lambda):
-        back = ast.copy_location(ast.Return(tree.body), tree.body)
-        tree = ast.copy_location(_def(FROM_LAMBDA, tree.args, [back]), tree)
-    tree.decorator_list, tree.returns = [], None
-    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
-        argument.annotation = None
-    return tree
-
-
-def free_word(tree: ast.FunctionDef, word: str) -> str:
+def _free_word(tree: ast.AST, word: str) -> str:
     """The word, or a longer one, with which no name of the function begins."""
     taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
@@ -74,107 +99,57 @@ def free_word(tree: ast.FunctionDef, word: str) -> str:
     return word
 
 
-def _def(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
-    known: dict[str, Any] = {"name": name, "args": arguments, "body": body, "decorator_list": []}
-    if "type_params" in ast.FunctionDef._fields:
-        known["type_params"] = []
-    return ast.FunctionDef(**known)
+# What names mean.
 
 
-class _Linker:
-    """Makes functions whose names are bound to values."""
+def _jitted(definition: GufuncDefinition, tree: Definition, more: Mapping[str, Any]) -> Any:
+    """Numba's function of a tree, which was made from the user's and also names what is in `more`.
 
-    def __init__(self, definition: GufuncDefinition) -> None:
-        self._definition = definition
-        # What a function that is being made is called by its own text.
-        self._active: dict[str, Any] = {}
-        self._made: dict[int, Any] = {}
+    Raises
+    ------
+    StencilError
+        If it names what cannot be used.
+    """
+    options = definition.options
+    how = {"error_model": "numpy", "fastmath": options.fastmath, **INSIDE}
+    if options.boundscheck:
+        how |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+    # What functions that are being made are called by their own texts.
+    active: dict[str, Any] = {}
 
-    def function(
-        self, function: Function, tree: ast.FunctionDef, more: Mapping[str, Any]
-    ) -> types.FunctionType:
-        made, fresh = self._begun(function, tree)
-        self._bind(function, made, fresh)
-        made.__globals__.update(more)
-        return made
-
-    def compiled(self, function: types.FunctionType, **more: Any) -> Any:
-        # Imported here, not above: to explain a gufunc needs no Numba.
-        from numba import njit
-
-        from ..backends.numba.compilers import BoundedCompiler
-
-        options = self._definition.options
-        found = {"error_model": "numpy", "fastmath": options.fastmath, **INSIDE, **more}
-        if options.boundscheck:
-            found |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
-        return njit(**found)(function)
-
-    def _begun(
-        self, function: Function, tree: ast.FunctionDef
-    ) -> tuple[types.FunctionType, dict[str, str]]:
-        """A function whose names mean nothing yet, and what they are now."""
-        prefix = free_word(tree, "a")
-        outside = [n for n, v in function.constants.items() if getattr(builtins, n, None) is not v]
-        fresh = {name: f"{prefix}{k}" for k, name in enumerate(outside)}
-        _Renaming(fresh).visit(tree)
-        tree.args.defaults = [_nothing(node) for node in tree.args.defaults]
-        tree.args.kw_defaults = [node and _nothing(node) for node in tree.args.kw_defaults]
+    def made(function: Function, **options: Any) -> Any:
         # Numba imports the module of what it kept on disk.
-        names: dict[str, Any] = {"__builtins__": builtins, "__name__": __name__}
-        module = ast.fix_missing_locations(ast.Module([tree], []))
-        exec(compile(module, function.file, "exec"), names)
-        made: types.FunctionType = names[tree.name]
+        names: dict[str, Any] = {"__name__": __name__}
+        plain = rebuild(function, names)
         # All that Numba has compiled is in one engine, where names of code from disk differ too.
-        made.__qualname__ = f"{self._definition.token}.{tree.name}"
-        keyword = {a.arg for a in tree.args.kwonlyargs}
-        defaults = function.defaults
-        made.__defaults__ = tuple(v for k, v in defaults.items() if k not in keyword) or None
-        made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in keyword} or None
-        return made, fresh
+        plain.__qualname__ = f"{definition.token}.{function.name}"
+        found = njit(**how, **options)(plain)
+        before = active.get(function.name)
+        active[function.name] = found
+        known = {name: meant(function, name, one) for name, one in function.constants.items()}
+        active[function.name] = before
+        names |= live_names(replace(function, constants=known))
+        return found
 
-    def _bind(
-        self, function: Function, made: types.FunctionType, fresh: Mapping[str, str]
-    ) -> None:
-        for name, new in fresh.items():
-            made.__globals__[new] = self._value(function, name, function.constants[name])
-
-    def _value(self, function: Function, name: str, value: Any) -> Any:
+    def meant(function: Function, name: str, value: Any) -> Any:
         match value:
             case Function():
-                return self._called(value)
+                return made(value)
             case SelfReference(name=own):
-                return self._active[own]
+                return active[own]
             case Unusable(words=words):
-                key = function.name, name
-                if key not in self._definition.foreign:
-                    raise errors.bad_constant(_place(function, name), name, words)
-                return self._definition.foreign[key]
+                raise errors.bad_constant(_place(function, name), name, words)
             case ArrayFunction():
                 words = "a stencil, which makes whole arrays"
                 raise errors.bad_constant(_place(function, name), name, words)
             case tuple():
-                return tuple(self._value(function, name, one) for one in value)
+                return tuple(meant(function, name, one) for one in value)
             case _:
                 return value
 
-    def _called(self, function: Function) -> Any:
-        """A function that the user's calls, compiled once however often it is named."""
-        if id(function) not in self._made:
-            tree = plain_tree(function)
-            plain, fresh = self._begun(function, tree)
-            made = self.compiled(plain)
-            self._made[id(function)] = made
-            before = self._active.get(function.name)
-            self._active[function.name] = made
-            self._bind(function, plain, fresh)
-            self._active[function.name] = before
-        return self._made[id(function)]
-
-
-def _nothing(node: ast.expr) -> ast.expr:
-    """In the place of a default, whose value is known already."""
-    return ast.copy_location(ast.Constant(None), node)
+    whole = made(replace(definition.function, tree=tree, defaults={}), forceinline=True)
+    whole.py_func.__globals__.update(more)
+    return whole
 
 
 def _place(function: Function, name: str) -> errors.Span:
@@ -185,22 +160,61 @@ def _place(function: Function, name: str) -> errors.Span:
     return function.place
 
 
-class _Renaming(ast.NodeTransformer):
-    """Puts names of our own in the place of those that are found outside, dotted ones whole."""
+# What is made in place.
 
-    def __init__(self, fresh: Mapping[str, str]) -> None:
-        self._fresh = fresh
 
-    def _new(self, node: ast.expr) -> ast.expr | None:
-        new = self._fresh.get(ast.unparse(node))
-        return None if new is None else ast.copy_location(ast.Name(new, ast.Load()), node)
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A local that is a result: where it is made, its shape or what it is like, what fills it."""
 
-    def visit_Name(self, node: ast.Name) -> Any:
-        return (isinstance(node.ctx, ast.Load) and self._new(node)) or node
+    local: str
+    place: ast.Assign
+    shape: ast.expr
+    fill: ast.expr
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        bare: ast.expr = node
-        while isinstance(bare, ast.Attribute):
-            bare = bare.value
-        found = isinstance(bare, ast.Name) and isinstance(node.ctx, ast.Load) and self._new(node)
-        return found or self.generic_visit(node)
+
+def made_in_place(definition: GufuncDefinition, tree: Definition) -> dict[int, Made]:
+    """The results of which it is proved that the call's own array may hold them, by number."""
+    found: dict[int, Made] = {}
+    cores = definition.signature.outputs
+    if definition.outs or isinstance(tree, ast.Lambda):
+        return found
+    values = list(_results(tree, len(cores)))
+    for number, core in enumerate(cores):
+        names = {getattr(one[number], "id", "") for one in values}
+        made = _made(definition.function, tree, names.pop()) if len(names) == 1 and core else None
+        if made is not None and all(made.local != other.local for other in found.values()):
+            found[number] = made
+    return found
+
+
+def _results(tree: ast.FunctionDef, count: int) -> Iterator[Sequence[ast.expr]]:
+    """The results that each `return` gives, one by one; `...` where its text does not tell."""
+    for value in returned_values(tree):
+        if count == 1:
+            yield [value]
+        elif isinstance(value, ast.Tuple) and len(value.elts) == count:
+            yield value.elts
+        else:
+            yield [ast.Constant(...)] * count
+
+
+def _made(function: Function, tree: ast.FunctionDef, local: str) -> Made | None:
+    """How a local is made, if that is done once and for all."""
+    names = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == local]
+    bound = [n for n in names if not isinstance(n.ctx, ast.Load)]
+    place = next((s for s in tree.body if isinstance(s, ast.Assign) and s.targets == bound), None)
+    if place is None or local in function.parameters or not isinstance(place.value, ast.Call):
+        return None
+    call = place.value
+    maker = function.constants.get(ast.unparse(call.func))
+    if not callable(maker) or maker not in _FILLS:
+        return None
+    fill = _FILLS[maker]
+    needed = 2 if fill is ... else 1
+    # A dtype may follow, which is that of the result.  Any order but C's is another array.
+    if not needed <= len(call.args) <= needed + 1 or any(k.arg != "dtype" for k in call.keywords):
+        return None
+    if any(isinstance(one, ast.Starred) for one in call.args):
+        return None
+    return Made(local, place, call.args[0], call.args[1] if fill is ... else ast.Constant(fill))

@@ -1,7 +1,7 @@
 """The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
 
-xarray                    names of dimensions for sizes of the signature    (xarray)
-pandas                    the index of what is left of an axis              (pandas)
+xarray                    names of dimensions for sizes of the signature    (labelled)
+pandas                    the index of what is left of an axis              (labelled)
 Dask                      lazily, chunk by chunk                            (dask)
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
 NumPy                     in parts, on several threads                      (numpy)
@@ -10,51 +10,19 @@ NumPy                     in parts, on several threads                      (num
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
+from ..arrays.accepted import as_array, check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
-from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
-from ..language.dtypes import computed, kind_of
-from .compiled import Compiled
+from ..arrays.recognise import is_dask, is_pandas, is_xarray
+from ..language.dtypes import computed
+from ..undisturbed import imported
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
-
-# What is compiled for given types, once.
-Prepare = Callable[[Types, tuple[np.dtype[Any], ...] | None], Compiled]
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a call says besides its arguments."""
-
-    out: Any = None
-    axes: Any = None
-    axis: Any = None
-    keepdims: bool = False
-    dtype: Any = None
-    sizes: Any = None
-    dims: Any = None
-    threads: int | None = None
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """Those that differ from what a call does anyway."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return {name: v for name, v in values.items() if v is not None and v is not False}
-
-    def refuse(self, names: Sequence[str], words: str) -> None:
-        """Raise where an option is given that this kind of arrays does not have."""
-        for name in names:
-            if name in self.given:
-                raise TypeError(f"{name}= {words}")
-
-
-# Most calls say nothing but their arguments.
-_NOTHING = Options()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +31,17 @@ class Arguments:
 
     inputs: tuple[Any, ...]
     scalars: dict[str, Any]
-    options: Options
+    options: dict[str, Any]
+
+    def refuse(self, names: Sequence[str], words: str) -> None:
+        """Raise where an option is given that this kind of arrays does not have."""
+        for name in names:
+            if name in self.options:
+                raise TypeError(f"{name}= {words}")
 
 
 def arguments(
-    definition: GufuncDefinition, args: tuple[Any, ...], named: dict[str, Any]
+    definition: GufuncDefinition, args: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Arguments:
     """Bind the arguments of a call as Python would.
 
@@ -76,11 +50,15 @@ def arguments(
     TypeError
         If one is missing or unknown, or is no number where one is wanted.
     """
-    own = {name for name in named if name in CALL_OPTIONS}
-    options = Options(**{name: named.pop(name) for name in own}) if own else _NOTHING
-    found = definition.arguments.bound(args, named)
+    own = {name: value for name, value in named.items() if name not in CALL_OPTIONS}
+    options = {
+        name: value
+        for name, value in named.items()
+        if name not in own and value is not None and (name != "keepdims" or value)
+    }
+    found = definition.arguments.bound(args, own)
     if found is None:
-        if "device" in named and "device" not in definition.parameters:
+        if "device" in own and "device" not in definition.parameters:
             raise TypeError(
                 f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
                 "are loops of any kind. Leave device= out, or write it as a stencil."
@@ -88,33 +66,21 @@ def arguments(
         # Imported here, not above: only a mistake needs what calls of stencils need.
         from ..calling import unfit
 
-        raise unfit(definition, args, named, CALL_OPTIONS)
+        raise unfit(definition, args, own, CALL_OPTIONS)
     values = dict(zip(definition.parameters, found, strict=True))
     outs = tuple(values[name] for name in definition.outs)
     if any(out is not None for out in outs):
-        if options.out is not None or any(out is None for out in outs):
+        if "out" in options or any(out is None for out in outs):
             raise TypeError(
                 f"{definition.name}() needs every array for its results, each once, or none."
             )
-        options = replace(options, out=outs[0] if len(outs) == 1 else outs)
+        options["out"] = outs
     scalars = {name: _number(values[name], name) for name in definition.scalars}
     return Arguments(tuple(values[name] for name in definition.inputs), scalars, options)
 
 
 def _number(value: Any, name: str) -> Any:
     """A number as one of NumPy, of the type that Numba gives it."""
-    if isinstance(value, bool):
-        return np.bool_(value)
-    if isinstance(value, int):
-        if -(2**63) <= value < 2**63:
-            return np.int64(value)
-        if 0 <= value < 2**64:
-            return np.uint64(value)
-        raise ValueError(f"'{name}'={value} does not fit into 64 bits; pass a float.")
-    if isinstance(value, float):
-        return np.float64(value)
-    if isinstance(value, complex):
-        return np.complex128(value)
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         check_dtype(value.dtype, name)
         return np.asarray(value, computed(native(value.dtype)))[()]
@@ -123,68 +89,64 @@ def _number(value: Any, name: str) -> Any:
             f"'{name}' is a number: the signature has no array for it. Name its axes in the "
             "signature, '()' if there are none, to give arrays."
         )
-    raise TypeError(f"'{name}' must be a number, not {value!r}.")
+    if not isinstance(value, bool | int | float | complex):
+        raise TypeError(f"'{name}' must be a number, not {value!r}.")
+    found = np.asarray(value)
+    if found.dtype == object:
+        raise ValueError(f"'{name}'={value} does not fit into 64 bits; pass a float.")
+    return found[()]
 
 
-def called(definition: GufuncDefinition, given: Arguments, gufunc: Any, prepare: Prepare) -> Any:
-    """What a call gives for arrays of any kind; `gufunc` is what was called."""
-    from .numpy import on_numpy
+def whole(name: str, value: Any) -> int:
+    """A size as a whole number of at least 1."""
+    try:
+        size = operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"the size '{name}' is a whole number, not {value}.") from error
+    if size < 1:
+        raise ValueError(f"the size '{name}' is at least 1, not {size}.")
+    return size
 
-    if given.options.dims is None and all(type(one) is np.ndarray for one in given.inputs):
-        return on_numpy(definition, given, prepare)
+
+def called(gufunc: Any, given: Arguments) -> Any:
+    """What a call of a gufunc gives for arrays of any kind."""
+
+    def on(kind: str, module: str) -> Any:
+        # Most of them import Numba.
+        return getattr(imported(module, __package__), f"on_{kind}")(gufunc, given)
+
+    if "dims" not in given.options and all(type(one) is np.ndarray for one in given.inputs):
+        return on("numpy", ".numpy")
     for value in given.inputs:
         refuse_mask(value)
     if any(map(is_xarray, given.inputs)):
-        from .xarray import on_xarray
-
-        return on_xarray(definition, given, gufunc)
-    if given.options.dims is not None:
+        return on("xarray", ".labelled")
+    if "dims" in given.options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-    if any(map(_is_pandas, given.inputs)):
-        from .pandas import on_pandas
-
-        return on_pandas(definition, given, gufunc)
+    if any(map(is_pandas, given.inputs)):
+        return on("pandas", ".labelled")
     if any(map(is_dask, given.inputs)):
-        from .dask import on_dask
-
-        return on_dask(definition, given, gufunc)
+        return on("dask", ".dask")
     if asks(given.inputs):
-        return _theirs(definition, given, gufunc)
-    return on_numpy(definition, given, prepare)
+        return _theirs(gufunc, given)
+    return on("numpy", ".numpy")
 
 
-def _is_pandas(value: object) -> bool:
-    """Whether it is a column or a table of pandas."""
-    kind = type(value)
-    root = kind.__module__.partition(".")[0]
-    return root == "pandas" and kind.__name__ in ("Series", "DataFrame")
-
-
-def _theirs(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
+def _theirs(gufunc: Any, given: Arguments) -> Any:
     """What other libraries make of it."""
-    options = given.options.given
-    options.pop("out", None)
+    options = dict(given.options)
+    out = options.pop("out", None)
     function = functools.partial(gufunc, **given.scalars, **options)
-    signature = definition.signature
-    counts = len(signature.inputs), len(signature.outputs)
-    applied = Applied(function, definition.name, *counts, str(signature))
-    return asked(applied, given.inputs, given.options.out)
+    applied = Applied(function, gufunc.__name__, gufunc.nin, gufunc.nout, gufunc.signature)
+    return asked(applied, given.inputs, out)
 
 
-# NumPy.
+# Dtypes.
 
 
-def as_input(value: Any, name: str) -> Any:
-    """An array or a number of NumPy."""
-    array = value
-    if not isinstance(value, np.ndarray | np.generic):
-        refuse_foreign(value, f"'{name}'")
-        array = np.asarray(value)
-        if array.ndim == 0 and kind_of(array.dtype) not in "biufc":
-            words = (
-                repr(value) if value is None or isinstance(value, str) else type(value).__name__
-            )
-            raise TypeError(f"'{name}' must be an array of numbers, not {words}.")
+def as_input(value: Any, name: str) -> np.ndarray[Any, Any]:
+    """An array of NumPy."""
+    array = as_array(value, name)
     check_kind(array.dtype, name)
     return array
 
@@ -199,18 +161,12 @@ def check_kind(dtype: np.dtype[Any], name: str) -> None:
     check_dtype(dtype, name)
 
 
-def types_of(
-    definition: GufuncDefinition, dtypes: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]
-) -> Types:
+def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
-    found = [native(dtype) for dtype in dtypes]
-    return Types(
-        tuple(map(computed, found)),
-        tuple(scalars[name].dtype for name in definition.scalars),
-    )
+    numbers = [one.dtype for one in scalars.values()]
+    return tuple([computed(native(dtype)) for dtype in inputs] + numbers)
 
 
-def wanted_dtypes(definition: GufuncDefinition, dtype: Any) -> tuple[np.dtype[Any], ...] | None:
+def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
     """The dtypes that a call asks for, or the gufunc was decorated with."""
-    found = definition.options.dtypes if dtype is None else storage_types(dtype)
-    return found
+    return storage_types(options.get("dtype")) or definition.options.dtypes

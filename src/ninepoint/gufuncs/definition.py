@@ -10,49 +10,44 @@ def double(x, out): out[:] = 2 * x         as functions for numba.guvectorize do
 from __future__ import annotations
 
 import ast
+import copyreg
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..arrays.keys import Parameters
 from ..language import errors
-from ..language.errors import Span
+from ..language.positions import Spacing
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
-from ..language.spacings import Spacing
-from ..language.trees import copied, encoded
 from ..options import no_number, renamed
-from ..tokens import Registry, digest
-from .foreign import packed, unpacked
+from ..tokens import digest
+from ..undisturbed import Later
 from .signature import Signature
+
+if TYPE_CHECKING:
+    from . import compiled
+    from .compiled import Compiled
+else:
+    # Numba takes half a second to be imported.
+    compiled = Later(".compiled", __package__)
 
 # What a call takes besides the function's own parameters.
 CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
 
-# What a lambda is called where it is compiled.
-FROM_LAMBDA = "from_lambda"
+# The dtypes of the inputs and of the numbers, in this order, or those of the results.
+Types: TypeAlias = tuple[np.dtype[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a gufunc was decorated with besides its signature."""
 
-    dtypes: tuple[np.dtype[Any], ...] | None = None
+    dtypes: Types | None = None
     sizes: tuple[tuple[str, int], ...] = ()
     fastmath: bool = False
     boundscheck: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Types:
-    """The dtypes of the inputs and of the numbers, in the order of the parameters."""
-
-    inputs: tuple[np.dtype[Any], ...]
-    scalars: tuple[np.dtype[Any], ...]
-
-    def __str__(self) -> str:
-        return ", ".join(map(str, (*self.inputs, *self.scalars)))
 
 
 class GufuncDefinition:
@@ -60,24 +55,24 @@ class GufuncDefinition:
 
     Attributes
     ----------
-    function : Function
-        The user's function.
+    captured, function : Function
+        The user's function, as it is pickled, and with what is foreign in its place.
     signature : Signature
         Its core axes.
     options : Options
         What it was decorated with.
+    foreign : dict
+        Values that have no place in a pickle of ours, such as functions of other compilers, by
+        the function that names them and the name.
     parameters : tuple of str
         The names of the parameters, in the order of the function.
     defaults : dict
         The values of those that have one.
-    new : tuple of str
-        The sizes that only results have.
     inputs, scalars, outs : tuple of str
         The parameters that are core arrays, those that are numbers, and those that results are
         written into; the last are empty where the function returns them.
-    foreign : dict
-        Values that have no place in a pickle of ours, such as functions of other compilers, by
-        the function that names them and the name.
+    given, cores : tuple
+        The names of inputs and numbers, and the core axes of each.
     arguments : Parameters
         Puts the arguments of a call in their order.
     token : str
@@ -89,17 +84,18 @@ class GufuncDefinition:
         function: Function,
         signature: Signature,
         options: Options,
-        foreign: Mapping[tuple[str, str], Any] | None = None,
+        foreign: Mapping[tuple[str, str], Any],
     ) -> None:
-        self.function = function
+        self.captured = function
+        self.function = function = _with(function, foreign) if foreign else function
         self.signature = signature
         self.options = options
-        self.foreign = dict(_foreign(function)) if foreign is None else dict(foreign)
+        self.foreign = foreign
+        self.name = function.name
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
         self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self.parameters = parameters = function.parameters
-        self.new = signature.new
         nin, nout = len(signature.inputs), len(signature.outputs)
         if self.positional < nin:
             raise ValueError(
@@ -113,21 +109,14 @@ class GufuncDefinition:
         if writes and not self.outs:
             raise errors.no_result(function.place, function.name)
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
+        self.given = self.inputs + self.scalars
+        self.cores = signature.inputs + ((),) * len(self.scalars)
         # An array for a result may be left out.
         self.defaults: Mapping[str, Any] = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(parameters, self.defaults, self.positional, self.unnamed)
         self._check()
-        self.token = digest(("gufunc", meaning(function), str(signature), options))
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.function.name
-
-    @property
-    def kept(self) -> bool:
-        """Whether other processes may use what this one compiles."""
-        return not self.foreign
+        self.token = digest(("gufunc", _meaning(self.captured), str(signature), options))
+        self._compiled: dict[Any, Compiled] = {}
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
@@ -139,7 +128,7 @@ class GufuncDefinition:
                     "axes that are counted so; leave the default out."
                 )
         for name in self.function.parameters:
-            if name in set(CALL_OPTIONS) - {"out"} or (name == "out" and name not in self.outs):
+            if name in CALL_OPTIONS and not (name == "out" and name in self.outs):
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{self.name}' "
                     f"can have that name; {renamed(name)}."
@@ -159,22 +148,17 @@ class GufuncDefinition:
                 f"are told: {told}."
             )
 
-    def __reduce__(self) -> Any:
-        foreign = packed(self.foreign) if self.foreign else None
-        return _restored, (self.token, self.function, self.signature, self.options, foreign)
+    def result_types(self, types: Types) -> Types:
+        """The dtypes of what the function gives, by Numba's inference or from disk."""
+        return compiled.result_types(self, types)
 
-
-_definitions: Registry[GufuncDefinition] = Registry()
-
-
-def _restored(
-    token: str, function: Function, signature: Signature, options: Options, foreign: bytes | None
-) -> GufuncDefinition:
-    def made() -> GufuncDefinition:
-        values = {} if foreign is None else unpacked(foreign)
-        return GufuncDefinition(function, signature, options, values)
-
-    return _definitions.restored(token, made)
+    def compiled(self, types: Types, wanted: Types | None) -> Compiled:
+        """What is compiled for given types and for results of these dtypes, once."""
+        key = types, wanted
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled.setdefault(key, compiled.compiled(self, types, wanted))
+        return found
 
 
 def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
@@ -185,58 +169,81 @@ def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
     return [node.value for node in found if node.value is not None]
 
 
-def all_functions(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from all_functions(value)
-
-
-def whole_line(function: Function, line: int) -> Span:
-    """A line of a function's text, by its number in the file."""
-    code = function.text.split("\n")[line - function.first_line]
-    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
-
-
-def lines(function: Function) -> tuple[Any, ...]:
-    """The lines of all that is written, counted from that of the function's name."""
-    found = []
-    for one in all_functions(function):
-        tree = one.definition
-        rows = (getattr(node, "lineno", None) for node in ast.walk(tree))
-        found.append(tuple(row - tree.lineno for row in rows if row is not None))
-    return tuple(found)
-
-
-def meaning(function: Function) -> tuple[Any, ...]:
-    """What a function does, wherever it stands: its tree without places, and its constants."""
-    bare = copied(function.definition)
-    if isinstance(bare, ast.FunctionDef):
-        bare.decorator_list = []
-    rows = tuple((kind, parts) for kind, parts, _ in encoded(bare))
+def _meaning(function: Function) -> tuple[Any, ...]:
+    """What a function does, wherever it stands: its text, and what its names mean."""
+    text = function.text, function.is_lambda, function.start, function.end
     values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
-    return function.name, rows, tuple((name, _meant(value)) for name, value in values)
+    return function.name, text, tuple((name, _meant(value)) for name, value in values)
 
 
 def _meant(value: Any) -> Any:
     if isinstance(value, Function):
-        return meaning(value)
+        return _meaning(value)
     return tuple(map(_meant, value)) if isinstance(value, tuple) else value
 
 
-def _foreign(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
+def foreign_values(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
     """The values that a function names and that cannot be frozen, as they are now."""
     for name, value in function.constants.items():
         if isinstance(value, Function):
-            yield from _foreign(value)
+            yield from foreign_values(value)
         if not isinstance(value, Unusable) or function.live is None:
             continue
         found, *attributes = name.split(".")
-        names = dict(function.live.__globals__)
-        names |= closure(function.live)
+        names = {**function.live.__globals__, **closure(function.live)}
         if found in names:
             one = names[found]
             for attribute in attributes:
                 one = getattr(one, attribute)
             yield (function.name, name), one
+
+
+def _with(function: Function, foreign: Mapping[tuple[str, str], Any]) -> Function:
+    """The function with these values in the place of what cannot be frozen."""
+    known = {
+        name: _with(value, foreign)
+        if isinstance(value, Function)
+        else foreign.get((function.name, name), value)
+        for name, value in function.constants.items()
+    }
+    return replace(function, constants=known)
+
+
+def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes]:
+    """Values by the names that functions have for them, each as a pickle.
+
+    Raises
+    ------
+    TypeError
+        If one cannot be sent to another process.
+    """
+    found: dict[tuple[str, str], bytes] = {}
+    if not values:
+        return found
+    # Imported here, not above: `import ninepoint` must not import Numba.
+    from numba import cloudpickle
+    from numba.stencils.stencil import StencilFunc
+
+    copyreg.pickle(StencilFunc, _parts)
+    # Partly typed: Any, or mypy finds the gaps.
+    theirs: Any = cloudpickle
+    for (function, name), value in values.items():
+        try:
+            found[function, name] = theirs.dumps(value)
+        except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
+            raise TypeError(
+                f"'{function}' uses '{name}', a value of type '{type(value).__name__}', which "
+                "cannot be sent to another process; use a function of Python instead."
+            ) from error
+    return found
+
+
+def _parts(value: Any) -> Any:
+    """What `numba.stencil` was given, for its pickle."""
+    return _stencil, (value.kernel_ir.func_id.func, value.mode, value.options)
+
+
+def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
+    from numba import stencil
+
+    return stencil(mode, **options)(function)

@@ -1,6 +1,6 @@
 """Gufuncs on arrays of NumPy: the stack is cut into parts, which threads share.
 
-NumPy's own gufunc (see `loop`) is called for each part.  The first part tells how long the
+NumPy's own gufunc (see `compiled`) is called for each part.  The first part tells how long the
 others take, and whether it is worth it to share them.
 """
 
@@ -18,12 +18,11 @@ from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
 from ..waiting import before_writing, waiting
-from .axes import CoreAxes, core_axes
-from .calling import Arguments, Prepare, as_input, types_of, wanted_dtypes
+from .calling import Arguments, as_input, wanted_types
 from .compiled import Compiled, Operand
 from .definition import GufuncDefinition
+from .items import Items, items, single_or_tuple
 from .raising import WrongShape, in_words
-from .sizes import fixed, result_shapes, told_sizes
 
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
@@ -36,58 +35,44 @@ _CALL = 5e-6
 _PARTS, _LONGEST = 4, 2e-3
 
 
-def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -> Any:
+def on_numpy(gufunc: Any, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
-    options, signature = given.options, definition.signature
-    pairs = zip(given.inputs, definition.inputs, strict=True)
-    inputs = [as_input(value, name) for value, name in pairs]
-    axes = core_axes(definition, options)
-    shapes = [value.shape for value in inputs]
-    sizes = told_sizes(definition, options.sizes, given.scalars)
-    wanted = result_shapes(definition, shapes, axes.inputs, sizes)
-    types = types_of(definition, [value.dtype for value in inputs], given.scalars)
-    compiled = prepare(types, wanted_dtypes(definition, options.dtype))
-    if options.out is None:
-        outs = None
-        made = [np.empty(s, one.dtype) for s, one in zip(wanted, compiled.outputs, strict=True)]
+    definition: GufuncDefinition = gufunc.definition
+    call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
+    compiled = definition.compiled(call.types, wanted_types(definition, given.options))
+    out = given.options.get("out")
+    if out is None:
+        outs: Sequence[Any] = ()
+        made = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     else:
-        outs = options.out if isinstance(options.out, tuple | list) else (options.out,)
-        made = _targets(definition, compiled, axes, wanted, outs)
+        outs = out if isinstance(out, tuple | list) else (out,)
+        made = _targets(definition, compiled, call, outs)
         if waiting:
             before_writing(outs)
     targets = made
     # NumPy takes an array that is input and result for one that is read element by element.
-    if outs and any(np.may_share_memory(out, value) for out in outs for value in inputs):
+    if any(np.may_share_memory(one, value) for one in outs for value in call.inputs):
         made = [np.empty_like(one) for one in targets]
-    arrays = [*axes.last(inputs), *given.scalars.values()]
-    if signature.apart:
-        known = fixed(signature, sizes)
-        arrays += [np.empty(known[name], bool) for name in signature.apart]
+    inputs = [*call.inputs, *given.scalars.values()]
     try:
-        _compute(compiled, arrays, made, options.threads)
+        _compute(compiled, inputs, made, given.options.get("threads"))
     except (Outside, WrongShape) as error:
         raise in_words(definition, error) from None
     if made is not targets:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
-    results = outs or [axes.placed(one, k) for k, one in enumerate(made)]
-    whole = [one if outs or one.ndim else one[()] for one in results]
-    return whole[0] if len(whole) == 1 else tuple(whole)
+    return single_or_tuple(outs or [call.placed(one, k) for k, one in enumerate(made)])
 
 
 def _targets(
-    definition: GufuncDefinition,
-    compiled: Compiled,
-    axes: CoreAxes,
-    shapes: Sequence[tuple[int, ...]],
-    outs: Sequence[Any],
-) -> list[np.ndarray]:
+    definition: GufuncDefinition, compiled: Compiled, call: Items, outs: Sequence[Any]
+) -> list[Any]:
     """Views of the arrays that take the results, core axes last, if they can."""
-    if len(outs) != len(shapes):
+    if len(outs) != len(compiled.outputs):
         raise ValueError(
-            f"out has {len(outs)} arrays, but '{definition.name}' has {len(shapes)} results."
+            f"out has {len(outs)} arrays, but '{definition.name}' has "
+            f"{len(compiled.outputs)} results."
         )
-    found = []
     for k, (array, operand) in enumerate(zip(outs, compiled.outputs, strict=True)):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
@@ -99,18 +84,17 @@ def _targets(
             )
         if not array.flags.writeable:
             raise ValueError("out is read-only.")
-        wanted = axes.placed(np.broadcast_to(False, shapes[k]), k).shape
+        if any(np.may_share_memory(array, other) for other in outs[:k]):
+            raise ValueError("two of the arrays in out share memory; give each its own.")
+        wanted = call.placed(np.broadcast_to(False, call.shape(k)), k).shape
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-        if any(np.may_share_memory(array, other) for other in outs[:k]):
-            raise ValueError("two of the arrays in out share memory; give each its own.")
-        found.append(axes.last_out(array, k))
-    return found
+    return [call.last(array, k) for k, array in enumerate(outs)]
 
 
 def _compute(
-    compiled: Compiled, inputs: Sequence[Any], outs: Sequence[np.ndarray], threads: int | None
+    compiled: Compiled, inputs: Sequence[Any], outs: Sequence[Any], threads: int | None
 ) -> None:
     """Compute the results for all items of the stack."""
     several = thread_count(threads)
@@ -121,23 +105,21 @@ def _compute(
 
     def part(begin: int, end: int) -> float:
         """Compute the results for some items, and say how long it takes [s]."""
-        given = [
-            _cut(*pair, axis, begin, end) for pair in zip(inputs, compiled.inputs, strict=True)
-        ]
-        wanted = [
-            _cut(*pair, axis, begin, end) for pair in zip(outs, compiled.outputs, strict=True)
-        ]
+        read, written = (
+            [(_cut(one, kind, axis, begin, end), kind) for one, kind in zip(*side, strict=True)]
+            for side in ((inputs, compiled.inputs), (outs, compiled.outputs))
+        )
         begun = time.perf_counter()
         given = [
             one if _in_order(one, kind) else np.array(one, kind.dtype, order="C")
-            for one, kind in zip(given, compiled.inputs, strict=True)
+            for one, kind in read
         ]
         made = [
             one if _in_order(one, kind) else np.empty(one.shape, kind.dtype)
-            for one, kind in zip(wanted, compiled.outputs, strict=True)
+            for one, kind in written
         ]
         compiled.call(*given, out=tuple(made))
-        for target, one in zip(wanted, made, strict=True):
+        for (target, _), one in zip(written, made, strict=True):
             if target is not one:
                 target[...] = one
         return time.perf_counter() - begun
@@ -147,14 +129,13 @@ def _compute(
     spent = part(0, first)
     left = max(0.0, spent - _CALL) / max(first, 1) * (count - first)
     compiled.most = size * short / (spent + left)
-    if left < short:
-        if first < count:
-            part(first, count)
-        return
-    parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
-    step = -(-(count - first) // parts)
+    parts = 1
+    if left >= short:
+        parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
+    step = -(-(count - first) // parts) or 1
     places = range(first, count, step)
-    run_parallel((functools.partial(part, k, min(k + step, count)) for k in places), several)
+    tasks = (functools.partial(part, k, min(k + step, count)) for k in places)
+    run_parallel(tasks, several if parts > 1 else 1)
 
 
 def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:

@@ -1,10 +1,95 @@
-"""What compiled functions of core arrays raise, in words for the user."""
+"""What goes wrong in functions of core arrays, in words for the user, at a line of the text."""
 
 from __future__ import annotations
 
+import ast
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from numba.core.errors import NumbaError, NumbaWarning
+
+from ..backends.numba.inferring import plain, reason
 from ..backends.outside import Outside
-from ..language.errors import Diagnostic
-from .definition import FROM_LAMBDA, GufuncDefinition, all_functions, whole_line
+from ..language import errors
+from ..language.errors import Diagnostic, Span
+from ..language.source import Function, own_nodes
+from .definition import GufuncDefinition
+
+_NUMBER = r"(?:bool|u?int\d+|float\d+|complex\d+)"
+_WRITES = re.compile(
+    r"Cannot modify readonly array|(?:setitem|arr_fill|run_quicksort\d?)\(readonly array"
+)
+_INDEXED_NUMBER = re.compile(rf">>> (?:static_)?getitem\({_NUMBER},")
+_ALGEBRA = re.compile(
+    r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
+    r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
+)
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+
+@contextmanager
+def explained(definition: GufuncDefinition) -> Iterator[None]:
+    """Raise what Numba finds as a mistake at the user's line, without its traceback."""
+    try:
+        with warnings.catch_warnings():
+            # What may be slow is told by a measurement.
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    except (NumbaError, AssertionError, NotImplementedError, AttributeError) as error:
+        # The others where Numba has begun something and finds that it lacks a part; the last one
+        # of `x += 1` for an input, which may not be written to.
+        text = plain(error)
+        place = _place(definition.function, text, error)
+        if isinstance(error, AttributeError) and (changed := _changed(definition)):
+            raise errors.input_changed(changed) from None
+        if _WRITES.search(text):
+            raise errors.input_changed(place) from None
+        if _INDEXED_NUMBER.search(text):
+            raise errors.core_number(place) from None
+        if _ALGEBRA.search(text):
+            raise errors.core_integers(place) from None
+        raise errors.body_not_compiled(place, reason(text)) from None
+
+
+def _changed(definition: GufuncDefinition) -> Span | None:
+    """Where an input is the target of `+=` and the like, if it is anywhere."""
+    function = definition.function
+    for node in own_nodes(function.definition):
+        match node:
+            case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
+                return function.span(node)
+    return None
+
+
+def _place(function: Function, text: str, error: Exception) -> Span:
+    """The first of the user's lines that Numba names, which is where the mistake is."""
+    lines = [(file, int(line)) for file, line in _LINE.findall(text)]
+    loc = getattr(error, "loc", None)
+    lines += [] if loc is None else [(loc.filename, loc.line)]
+    known = list(_all_functions(function))
+    for file, line in lines:
+        for one in known:
+            row = line - one.first_line
+            # Numba shortens paths.
+            if one.file.endswith(file.lstrip(".")) and 0 <= row <= one.text.count("\n"):
+                return _whole_line(one, line)
+    return function.place
+
+
+def _all_functions(function: Function) -> Iterator[Function]:
+    """A function and all that it calls."""
+    yield function
+    for value in function.constants.values():
+        if isinstance(value, Function):
+            yield from _all_functions(value)
+
+
+def _whole_line(function: Function, line: int) -> Span:
+    """A line of a function's text, by its number in the file."""
+    code = function.text.split("\n")[line - function.first_line]
+    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
 
 
 class WrongShape(ValueError):
@@ -12,28 +97,25 @@ class WrongShape(ValueError):
 
 
 def in_words(definition: GufuncDefinition, error: Outside | WrongShape) -> Exception:
-    """The error that a user sees."""
+    """The error that a user sees, for one that compiled code raised."""
     if isinstance(error, Outside):
-        return _placed(definition, error)
+        return _outside(definition, *error.args)
     number, shape = error.args
-    core = definition.signature.outputs[number - 1]
-    several = len(definition.signature.outputs) > 1
-    which = f"result {number}" if several else "the result"
+    signature = definition.signature
+    which = f"result {number}" if len(signature.outputs) > 1 else "the result"
     return ValueError(
         f"{which} of '{definition.name}' has the shape {shape}, which is not "
-        f"({', '.join(core)}) of {definition.signature} for these arrays."
+        f"({', '.join(signature.outputs[number - 1])}) of {signature} for these arrays."
     )
 
 
-def _placed(definition: GufuncDefinition, outside: Outside) -> IndexError:
+def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> IndexError:
     """The error that says at which of the user's lines an array was left."""
-    name, row, array = outside.args
-    for one in all_functions(definition.function):
-        if one.name == name or (one.is_lambda and name == FROM_LAMBDA):
-            span = whole_line(one, one.definition.lineno + row)
+    span = definition.function.place
+    for one in _all_functions(definition.function):
+        if one.name == name:
+            span = _whole_line(one, one.definition.lineno + row)
             break
-    else:
-        span = definition.function.place
     where = repr(array) if array else "an array"
     return IndexError(
         Diagnostic(

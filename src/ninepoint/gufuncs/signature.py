@@ -8,12 +8,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
+
+_WORD = re.compile(r"\s*(->|\w+|\S|$)")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,10 @@ class Signature:
     outputs: tuple[Core, ...]
 
     def __str__(self) -> str:
-        return written(self.inputs, self.outputs)
+        return "->".join(
+            ",".join(f"({','.join(core)})" for core in side)
+            for side in (self.inputs, self.outputs)
+        )
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -43,25 +49,15 @@ class Signature:
         """The names that only outputs have, which are told."""
         return tuple(name for name in self.apart if not name.isdecimal())
 
-    def for_numpy(self, scalars: int) -> tuple[list[Core], list[Core]]:
-        """The core axes for NumPy and Numba, by names that these read.
-
-        Inputs, so many numbers, then an array for each size that no input has.
-        """
+    @functools.cached_property
+    def plain(self) -> Signature:
+        """The same with names that NumPy, Numba and Dask read, and that are none of the user's."""
         words = {name: name if name.isdecimal() else f"d{k}" for k, name in enumerate(self.names)}
-        cores = [*self.inputs, *((),) * scalars, *((name,) for name in self.apart)]
         inputs, outputs = (
-            [tuple(words[name] for name in core) for core in side]
-            for side in (cores, self.outputs)
+            tuple(tuple(words[name] for name in core) for core in side)
+            for side in (self.inputs, self.outputs)
         )
-        return inputs, outputs
-
-
-def written(inputs: Sequence[Core], outputs: Sequence[Core]) -> str:
-    """The text of a signature."""
-    return "->".join(
-        ",".join(f"({','.join(core)})" for core in side) for side in (inputs, outputs)
-    )
+        return Signature(inputs, outputs)
 
 
 def parsed(text: object) -> Signature:
@@ -82,79 +78,68 @@ def parsed(text: object) -> Signature:
     inputs = tuple(reader.cores())
     reader.take("->", "the inputs end with '->'")
     outputs = tuple(reader.cores())
-    if reader.rest:
-        raise reader.error("nothing follows the outputs")
+    reader.take("", "nothing follows the outputs")
     return Signature(inputs, outputs)
 
 
 class _Reader:
-    """Goes through the text of a signature."""
+    """Goes through the words of a signature, of which the last is empty."""
 
     def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-        self._skip()
+        self._text = text
+        self._words = _WORD.finditer(text)
+        self._next()
 
-    @property
-    def rest(self) -> str:
-        return self.text[self.at :]
+    def _next(self) -> None:
+        found = next(self._words, None)
+        if found is not None:
+            self._word, self._at = found[1], found.start(1)
 
-    def error(self, reason: str) -> ValueError:
+    def _error(self, reason: str) -> ValueError:
         return ValueError(
             f"the signature cannot be read: {reason}.\n"
-            f"    {self.text}\n"
-            f"    {' ' * self.at}^\n"
+            f"    {self._text}\n"
+            f"    {' ' * self._at}^\n"
             '  Write the core axes of each array in parentheses, as in "(n,k),(k,m)->(n,m)".'
         )
 
     def take(self, word: str, reason: str) -> None:
-        if not self.rest.startswith(word):
-            raise self.error(reason)
-        self.at += len(word)
-        self._skip()
+        if not self._found(word):
+            raise self._error(reason)
 
-    def found(self, word: str) -> bool:
-        if self.rest.startswith(word):
-            self.take(word, "")
-            return True
-        return False
+    def _found(self, word: str) -> bool:
+        same = self._word == word
+        if same:
+            self._next()
+        return same
 
     def cores(self) -> Iterator[Core]:
         """The arrays of one side."""
         yield self._core()
-        while self.found(","):
+        while self._found(","):
             yield self._core()
 
     def _core(self) -> Core:
         self.take("(", "the axes of an array begin with '('")
-        names: list[str] = []
-        if self.found(")"):
+        if self._found(")"):
             return ()
-        names.append(self._name())
-        while self.found(","):
+        names = [self._name()]
+        while self._found(","):
             names.append(self._name())
-        if self.rest.startswith("?"):
-            raise self.error("axes that may be missing are not known here")
-        if self.rest.startswith("|"):
-            raise self.error("a core axis never broadcasts")
+        if self._word == "?":
+            raise self._error("axes that may be missing are not known here")
+        if self._word == "|":
+            raise self._error("a core axis never broadcasts")
         self.take(")", "the axes of an array are divided by ',' and end with ')'")
         return tuple(names)
 
     def _name(self) -> str:
-        end = self.at
-        while end < len(self.text) and (self.text[end].isalnum() or self.text[end] == "_"):
-            end += 1
-        name = self.text[self.at : end]
-        if not name:
-            raise self.error("a name or a number is missing")
+        name = self._word
+        if not re.match(r"\w", name):
+            raise self._error("a name or a number is missing")
         if name[0].isdecimal():
             if not (name.isascii() and name.isdecimal()) or int(name) < 1:
-                raise self.error("a fixed size is a positive number")
+                raise self._error("a fixed size is a positive number")
             name = str(int(name))
-        self.at = end
-        self._skip()
+        self._next()
         return name
-
-    def _skip(self) -> None:
-        while self.at < len(self.text) and self.text[self.at].isspace():
-            self.at += 1

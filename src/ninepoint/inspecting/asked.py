@@ -13,18 +13,16 @@ import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
-from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
-from ..graph import Graph, graph_of, has_conditions
-from ..language.elsewhere import hint
-from ..language.spacings import Spacing
+from ..graph import Graph, Node, graph_of
+from ..language.errors import hint
+from ..language.positions import Spacing
 from ..language.stages import OPTIONS
+from ..lowering.schedule import Schedule
 from ..options import CALL_OPTIONS, PLACE, Place
 from ..planning import Plan, plan
-
-# What a text may be for: the processor, or a GPU of NVIDIA.
-TARGETS = ("cpu", "cuda")
+from .displays import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,14 @@ class Asked:
         return graph_of(self.call, self.types, looked=True)
 
     @property
+    def schedule(self) -> Schedule:
+        """The choices with which it is compiled."""
+        return self.call.definition.schedule_for(self.types)
+
+    @property
     def plan(self) -> Plan:
         """Which calls are done together."""
-        return plan(*self.graph, self.call.definition.schedule_for(self.types))
+        return plan(*self.graph, self.schedule)
 
     @property
     def kernels(self) -> list[Compiled]:
@@ -51,22 +54,9 @@ class Asked:
         return [group.compiled or group.nodes[0].compiled for group in self.plan.groups]
 
     @property
-    def last(self) -> Compiled:
+    def last(self) -> Node:
         """What gives the results."""
-        return self.graph[0].nodes[-1].compiled
-
-    @property
-    def forms(self) -> tuple[Forms | None, str]:
-        """The forms of the compilation of what gives the results; or why it has none."""
-        graph, _ = self.graph
-        last = graph.nodes[-1]
-        compiled = last.call.compiled([graph.dtypes[value] for value in last.own])
-        return compiled.forms, compiled.reason
-
-    @property
-    def ghosts(self) -> bool:
-        """Whether the border of some call has conditions."""
-        return has_conditions(self.graph[0])
+        return self.graph[0].nodes[-1]
 
     @property
     def is_single(self) -> bool:
@@ -78,11 +68,18 @@ class Asked:
         """Whether its results can take the place of fields, of their shape and types."""
         graph, wanted = self.graph
         fields = graph.dtypes[: graph.given][: len(wanted)]
-        if self.call.definition.pointwise or self.graph[0].nodes[-1].resizes:
+        if self.call.definition.pointwise or self.last.resizes:
             return False
         if any(node.factors for node in graph.nodes):
             return False
         return [graph.dtypes[value] for value in wanted] == fields
+
+    def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call on these fields is given, by position and by name."""
+        definition = self.call.definition
+        values = {**dict(zip(definition.fields, fields, strict=True)), **self.call.scalars}
+        names, count = definition.parameters, definition.positional
+        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
 
 def asked(
@@ -90,10 +87,17 @@ def asked(
 ) -> Asked:
     """The call on fields of these types, or on arrays of them; float64 if there are none.
 
-    A scalar that is neither in `named` nor has a default is 0.
+    The type of one field serves for all.  Where there is something for each array, small arrays
+    stand among the fields as in a call.  A scalar that is neither in `named` nor has a default
+    is 0.
     """
-    given, small = _parted(definition, given)
-    named = small | dict(named or {})
+    fields, small = definition.fields, definition.options.standard_indexing
+    named = dict(named or {})
+    arrays = [n for n in definition.parameters if n in fields or n in small]
+    if len(fields) < len(given) == len(arrays):
+        values = dict(zip(arrays, given, strict=True))
+        given = [values.pop(name) for name in fields]
+        named = {name: _small(value, name) for name, value in values.items()} | named
     for name in named:
         if name not in definition.parameters and name not in CALL_OPTIONS:
             known = (*definition.parameters, *sorted(CALL_OPTIONS))
@@ -101,50 +105,22 @@ def asked(
                 f"{definition.name}() has no parameter '{name}'; it has "
                 f"{', '.join(definition.parameters)}{hint(name, known)}."
             )
-    defaults = definition.defaults
-    values = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
-    # What coordinates would give is some float.
-    values = {n: 1.0 if isinstance(v, Spacing) else v for n, v in values.items()}
-    options = {name: named[name] for name in OPTIONS if name in named}
-    place = {name: named[name] for name in PLACE if name in named}
-    Place(**place).check(given)
-    types = tuple(types_of(definition, given))
-    given = tuple(given) * (len(types) if len(given) == 1 else 1)
-    return Asked(Call.of(definition, values, **options), types, given)
-
-
-def check_target(target: object) -> None:
-    """Raise unless texts are written for this target."""
-    if target not in TARGETS:
-        raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
-
-
-def types_of(definition: Definition, given: Sequence[Any]) -> list[np.dtype]:
-    """The dtypes of the fields; one alone serves for all."""
-    fields = definition.fields
-    given, _ = _parted(definition, given)
-    dtypes = [accepted.native(_dtype(item)) for item in given or ("float64",)]
-    if len(dtypes) == 1:
-        dtypes = dtypes * len(fields)
-    if len(dtypes) != len(fields):
+    given = tuple(given) or ("float64",)
+    types = [accepted.native(_dtype(one)) for one in given]
+    if len(types) not in (1, len(fields)):
         raise ValueError(
-            f"'{definition.name}' has {_count(len(fields), 'field')} ({', '.join(fields)}), "
-            f"but {_count(len(dtypes), 'type')} were given."
+            f"'{definition.name}' has {many(len(fields), 'field')} ({', '.join(fields)}), "
+            f"but {many(len(types), 'type')} were given."
         )
-    return dtypes
-
-
-def _parted(
-    definition: Definition, given: Sequence[Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The fields, or their types, and by name the small arrays that stand among them."""
-    fields, small = definition.fields, definition.options.standard_indexing
-    names = [n for n in definition.parameters if n in fields or n in small]
-    if len(given) <= len(fields) or len(given) != len(names):
-        return tuple(given), {}
-    values = dict(zip(names, given, strict=True))
-    arrays = {n: _small(v, n) for n, v in values.items() if n not in fields}
-    return tuple(values[name] for name in fields), arrays
+    each = len(fields) // len(types)
+    defaults = definition.defaults
+    scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    # What coordinates would give is some float.
+    scalars = {n: 1.0 if isinstance(v, Spacing) else v for n, v in scalars.items()}
+    options = {name: named[name] for name in OPTIONS if name in named}
+    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
+    call = Call.of(definition, scalars, **options)
+    return Asked(call, tuple(types) * each, given * each)
 
 
 def _dtype(given: Any) -> np.dtype:
@@ -165,8 +141,3 @@ def _small(value: Any, name: str) -> Any:
             f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
         )
     return value
-
-
-def _count(number: int, word: str) -> str:
-    """Give a number with its word: 1 field, 2 fields."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -38,29 +38,26 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
     graph, _ = graph_of(call, types, looked=True)
-    last, order = graph.nodes[-1], None
-    if max(field.ndim for field in fields) < last.ndim:
+    last, rank = graph.nodes[-1], max(field.ndim for field in fields)
+    if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
-    if axes is not None:
-        shape = whole_shape(fields)
-        order = behind(axes, len(shape), last.ndim)
-    along = tuple(range(-last.ndim, 0)) if order is None else order
+    along, ends = behind(axes, rank, last.ndim), tuple(range(-last.ndim, 0))
     border, compiled = last.border, last.compiled
-    fields = reaching(graph.along(order), fields)
-    shapes = graph.along(order).shapes(field.shape for field in fields)
+    turned = graph.along(None if axes is None else along)
+    fields = reaching(turned, fields)
+    shapes = turned.shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
     placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, border)
     inside, outside = compiled.field_dtypes, last.out_dtypes
     on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
-    ends = range(-last.ndim, 0)
     boundary = ghosts.turned(call.boundary, points.shape, along)
-    if order is not None:
+    if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
-        whole = [stretched(one, -min(order), shape) for one in fields]
-        fields = [np.moveaxis(one, order, ends) for one in whole]
-        points = np.moveaxis(points, order, ends)
+        whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
+        fields = [np.moveaxis(one, along, ends) for one in whole]
+        points = np.moveaxis(points, along, ends)
     ghosts.check(replace(last, call=replace(last.call, boundary=boundary)), points.shape)
     computed = reference.evaluate(
         frozen(call.definition.function),
@@ -75,13 +72,16 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         every=last.every,
         upsample=last.factors,
     )
-    results = [
-        reference.store(value, dtype, call.overflow)
-        for value, dtype in zip(computed, last.out_dtypes, strict=True)
-    ]
-    if order is not None:
-        results = [np.moveaxis(one, ends, order) for one in results]
+    results = _stored(call, computed, last.out_dtypes)
+    if axes is not None:
+        results = [np.moveaxis(one, ends, along) for one in results]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _stored(call: Call, computed: Sequence[Any], dtypes: Sequence[np.dtype]) -> list[Any]:
+    """Results as arrays of their types."""
+    pairs = zip(computed, dtypes, strict=True)
+    return [reference.store(value, dtype, call.overflow) for value, dtype in pairs]
 
 
 def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> list[tuple[Any, Any]]:
@@ -109,9 +109,6 @@ def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -
         dict(zip(names, fields, strict=True)),
         scalars=dict(call.scalars),
     )
-    results = [
-        reference.store(value, dtype, call.overflow)
-        for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
-    ]
+    results = _stored(call, computed, compiled.out_dtypes)
     assert all(one.shape == shape for one in results)
     return results[0] if len(results) == 1 else tuple(results)

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ..language.page import Page
+from ..language.signature import Page
 
 _LABEL = 14  # where the words of a line begin, behind two blanks and a label
-_BAR = 240  # [pixels]
 
 
 class Explanation(Page):
@@ -54,13 +53,7 @@ def table(head: str, rows: Iterable[Sequence[str]]) -> str:
 
 def bar(part: float) -> str:
     """Draw a part of 1 as a bar; what is more than 1 fills it."""
-    full = round(_BAR * min(max(part, 0.0), 1.0))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR}" height="12" role="img">'
-        f"<title>{part:.2f}</title>"
-        f'<rect width="{full}" height="12" fill="#7aa6d8"/>'
-        f'<rect width="{_BAR}" height="12" fill="none" stroke="#888"/></svg>'
-    )
+    return f'<progress max="1" value="{part:.2f}"></progress>'
 
 
 def _kept(text: str) -> str:
@@ -88,3 +81,8 @@ def counted(number: float, unit: str) -> str:
         if number >= 0.9995 * scale:
             return f"{number / scale:.3g} {prefix}{unit}"
     return f"{number:.3g} {unit}"
+
+
+def many(number: float, word: str) -> str:
+    """A number with its word: 1 field, 2 fields, 3.7 loads."""
+    return f"{number:g} {word}" if number == 1 else f"{round(number, 1):g} {word}s"

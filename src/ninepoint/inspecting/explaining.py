@@ -1,109 +1,224 @@
-"""Tell how a kernel is understood and computed, and with arrays, how fast."""
+"""Tell how a kernel is understood and computed, and with arrays, how fast.
+
+What is said of the kernel alone depends on nothing of the machine.
+"""
 
 from __future__ import annotations
 
-import ast
+import functools
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ..analysis.ranges import ranges
+from ..analysis.footprint import extents
+from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
-from ..arrays.borders import Rule
-from ..arrays.conditions import Condition
 from ..arrays.lanes import told, told_copies, told_order
 from ..arrays.recognise import is_dask, is_device, is_xarray
-from ..backends.numba.interpreted import interpreted
+from ..backends.numba.cpu import interpreted
+from ..backends.pipeline import Forms
+from ..calls import Call
 from ..chaining import unfit
-from ..definition import Definition
-from ..graph import Node
-from ..language import errors
-from ..language.signature import signature_text
-from ..language.stages import StageCall
+from ..graph import Node, has_conditions
+from ..language.box import Box
+from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text
+from ..language.warned import cure
+from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
+from ..lowering.work import work
 from ..options import CALL_OPTIONS
 from ..planning import graph_text, plan_text
-from .asked import Asked, asked
-from .describing import explanation, measured
-from .measuring import measurable, part
-from .measuring import measured as measurement
-from .picture import cells, footprint_svg
+from .asked import Asked
+from .displays import many, rate_text, time_text
+from .measuring import measurable, measured, part
+
+_WIDTH = 12
+
+
+class Lines(list[str]):
+    """A page, line by line, each with a label or under the last one."""
+
+    def add(self, label: str, *texts: str) -> None:
+        for text in texts:
+            self.append(f"  {label:<{_WIDTH}}{text}")
+            label = ""
 
 
 def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
     if named.get("device") is not None or any(map(is_device, one.given)):
         # Imported here, not above: most programs never ask.
-        from .device import explained as on_gpu
+        from . import device
 
-        return on_gpu(one)
-    name = one.call.definition.name
-    found = None
-    plans = on_dask(call, one, named)
-    if not interpreted() and one.given and measurable(one.given, one.last.ndim):
-        options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
-        # Values along an edge are those of the whole array.
-        cut = one if one.ghosts else replace(one, given=tuple(part(one.given)))
-        found = measurement(call, cut, options, 5, 0.3)
-    if not one.is_single:
-        text = plan_text(name, one.graph[0], one.plan)
-        reason = no_chain(one)
-        text += f"\n  iterate     one step after the other: {reason}" if reason else ""
-        text += stack_text(one, named)
-        return text + plans if found is None else f"{text}\n  measured    {found}"
-    forms, reason = one.forms
-    border = None if one.call.definition.pointwise else border_text(one)
-    every = every_text(one.graph[0].nodes[-1])
-    finer = one.call.definition.factors
-    text = explanation(name, one.last, forms, reason, border, every, no_chain(one), finer)
-    text += stack_text(one, named)
-    return text + plans if found is None else f"{text}\n{measured(found)}"
+        return device.explained(one)
+    if one.is_single:
+        page = _kernel_page(one.last)
+    else:
+        name = one.call.definition.name
+        page = Lines(plan_text(name, one.graph[0], one.plan).split("\n"))
+    if (reason := no_chain(one)) and not (one.is_single and one.last.compiled.forms is None):
+        page.add("iterate", f"one step after the other: {reason}")
+    _lying(page, one, named)
+    if any(map(_cut, one.given)):
+        for found in _dask_plans(call, one, named):
+            page.add("on Dask", found)
+    elif not interpreted() and measurable(one.given, one.last.ndim):
+        _measured(page, call, one, named)
+    return "\n".join(page)
 
 
-def on_dask(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
-    """How a call on Dask arrays, of which none is computed, is divided into tasks."""
-    if not any(map(_cut, one.given)):
-        return ""
-    # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.planner import noted
+def _kernel_page(node: Node) -> Lines:
+    """Tell which path a kernel took, where it looks, what its numbers are, and how it is done."""
+    compiled, pointwise = node.compiled, node.call.definition.pointwise
+    page = Lines([f"{node.call.definition.name}: {types_text(node)}"])
+    forms = compiled.forms
+    if forms is None:
+        how = "each read is mapped and checked"
+        if pointwise:
+            how = "one loop over the elements, one after the other"
+        place = compiled.unread
+        page.add(
+            "path",
+            f"general, because of {compiled.reason}",
+            *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
+            f"{how}, about {compiled.factor} times",
+            "as long as a kernel of the same reads that is analysed; instead,",
+            cure(compiled.reason),
+        )
+    else:
+        how = "its inner loop can become vectors"
+        if compiled.control:
+            how = "one point after the other, for its loops differ"
+        page.add("path", f"understood: analysed, {how}")
+    places(page, node, f"one of {math.prod(node.every)} points is made")
+    if forms is not None:
+        numbers(page, node, forms.simplified)
+        found = notes(forms) or (Note("as written", ("no window, and nothing to share",)),)
+        texts = [(f"{note.subject}:", *(f"  {line}" for line in note.lines)) for note in found]
+        page.add("algorithm", *(line for lines in texts for line in lines))
+        counted = work(forms.lowered)
+        lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
+        if lanes:
+            page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")
+        page.add(
+            "operations",
+            f"{many(counted.operations, 'operation')}, {many(counted.loads, 'load')} and "
+            f"{many(counted.stores, 'store')} a point",
+        )
+    page.add("memory", memory_text(node))
+    if compiled.positions:
+        page.add("positions", ", ".join(one.words for one in compiled.positions))
+    return page
 
-    definition = one.call.definition
-    values = {**dict(zip(definition.fields, one.given, strict=True)), **one.call.scalars}
-    parameters, count = definition.parameters, definition.positional
-    options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
-    rest = {name: values[name] for name in parameters[count:]}
-    with noted() as plans:
-        call(*(values[name] for name in parameters[:count]), **rest, **options)
-    return "".join(f"\n  on Dask     {found}" for found in plans)
+
+def types_text(node: Node) -> str:
+    """What goes in and what comes out."""
+    names, compiled = node.compiled.fields[: len(node.own)], node.compiled
+    fields = ", ".join(f"{n} {d}" for n, d in zip(names, compiled.field_dtypes, strict=False))
+    return f"{fields} -> {', '.join(map(str, node.out_dtypes))}"
 
 
-def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
-    """How arrays of NumPy are done whose stack lies innermost, or whose axes in another order."""
-    fields, last = one.given, one.last
-    if last.alone or not fields or not all(isinstance(field, np.ndarray) for field in fields):
-        return ""
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    if len(shape) < last.ndim:
-        return ""
-    axes = named.get("axes")
-    ends = tuple(range(-last.ndim, 0))
-    core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
-    whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = one.graph[0].nodes[-1].program
-    # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - program.positions - len(whole)
-    read = [*whole, *whole[:1] * made]
-    stack, order = told(program, read), told_order(program, read)
-    copies = "" if "copied" in stack + order else told_copies(program, whole)
-    lines = {"stack": stack, "axes": order, "strides": copies}
-    return "".join(f"\n  {name:11} {words}" for name, words in lines.items() if words)
+def places(page: Lines, node: Node, thinned: str) -> None:
+    """Tell where a kernel looks and what is outside; `thinned` says what `every` does."""
+    if node.call.definition.pointwise:
+        page.add("looks", "at one element of each array; all axes are alike")
+        return
+    for position, box in enumerate(node.reaches):
+        page.add("looks" if len(node.reaches) == 1 else f"looks ({position})", _box_text(box))
+    if node.factors:
+        page.add("upsample", f"{' x '.join(map(str, node.factors))} results around each element")
+    page.add("border", border_text(node.call))
+    if node.thins:
+        page.add("every", f"{node.call.every}: {thinned}")
 
 
-def _cut(array: Any) -> bool:
-    return is_dask(array) or (is_xarray(array) and array.chunks is not None)
+def _box_text(box: Box) -> str:
+    sides = [f"{lo}..{hi}" for lo, hi in zip(box.lo, box.hi, strict=True)]
+    count = math.prod(hi - lo + 1 for lo, hi in zip(box.lo, box.hi, strict=True))
+    return f"offsets {' x '.join(sides)} ({count} elements in the box)"
+
+
+def border_text(call: Call) -> str:
+    """The border rule in words."""
+    shown = str(call.boundary).strip("'")
+    uses = call.boundary.uses("fill") or call.boundary.uses("constant")
+    return f"{shown} with {call.cval!r}" if uses else shown
+
+
+def memory_text(node: Node) -> str:
+    """How many bytes of each point are read, and how many are written."""
+    inside = sum(dtype.itemsize for dtype in node.compiled.field_dtypes[: len(node.own)])
+    outside = sum(dtype.itemsize for dtype in node.compiled.out_dtypes)
+    return f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
+
+
+def numbers(page: Lines, node: Node, kernel: Kernel) -> None:
+    """Tell what the results can be, in all phases together, and which fields nobody reads."""
+    known = ranges(kernel)
+    count = len(node.outputs)
+    for position, output in enumerate(kernel.outputs[:count]):
+        label = "result" if count == 1 else f"result {position}"
+        same = kernel.outputs[position::count]
+        values = [known[one.name] for one in same if isinstance(one, Ref)]
+        value = functools.reduce(operator.or_, values) if len(values) == len(same) else None
+        if value is not None and output.dtype.is_integer:
+            page.add(label, f"whole numbers from {value.low:g} to {value.high:g}")
+        elif value is not None and not math.isinf(value.low) and not math.isinf(value.high):
+            page.add(label, f"{output.dtype.value}, {words(value)}")
+        else:
+            page.add(label, output.dtype.value)
+        if wrapping := _wrapping(kernel, same, known):
+            page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
+    reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
+    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
+    if unread := [name for name, _ in given if name not in reads]:
+        page.add("unread", ", ".join(unread))
+
+
+def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Interval]) -> list[str]:
+    """The operations from which results are made that 64 bits might not hold."""
+    values = {assign.name: assign.value for assign in kernel.body}
+    needed, pending = set[str](), [one.name for one in outputs if isinstance(one, Ref)]
+    while pending:
+        name = pending.pop()
+        if name in values and name not in needed:
+            needed.add(name)
+            pending += [one.name for one in atoms(values[name]) if isinstance(one, Ref)]
+    found = [value for name, value in values.items() if name in needed and known[name].wraps]
+    return list(dict.fromkeys(map(_operation, found)))
+
+
+def _operation(value: Expr) -> str:
+    """What an operation makes, in a word."""
+    kind = value.op if isinstance(value, Binary) else getattr(value, "kind", "")
+    return _MADE.get(kind, "a number")
+
+
+_MADE = {
+    "+": "a sum",
+    "-": "a difference",
+    "*": "a product",
+    "**": "a power",
+    "<<": "a shift",
+    "sum": "the sum of a window",
+    "prod": "the product of a window",
+}
+
+
+def notes(forms: Forms) -> tuple[Note, ...]:
+    """What the passes chose, in the order of the passes."""
+    request = forms.request
+    return (
+        *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
+        *window_notes(forms.windowed, request.schedule, in_place=forms.lowered.rows > 1),
+        *whole_notes(forms.unrolled, forms.wholesome),
+        *row_notes(forms.single, forms.lowered),
+        *shared_notes(forms.wholesome, forms.lowered, request.schedule),
+    )
 
 
 def no_chain(one: Asked) -> str:
@@ -111,83 +226,92 @@ def no_chain(one: Asked) -> str:
 
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
-    graph, wanted = one.graph
-    if not one.is_step:
-        return ""
-    return unfit(graph, wanted, one.call.definition.schedule_for(one.types))
+    return unfit(*one.graph, one.schedule) if one.is_step else ""
+
+
+def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
+    """How arrays of NumPy are done whose stack lies innermost, or whose axes in another order."""
+    fields, last = one.given, one.last
+    if last.compiled.alone or not fields or not all(isinstance(x, np.ndarray) for x in fields):
+        return
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    if len(shape) < last.ndim:
+        return
+    axes = named.get("axes")
+    ends = tuple(range(-last.ndim, 0))
+    core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
+    whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
+    program = last.program
+    # What other calls make for it lies in memory as the fields do.
+    made = len(program.field_dtypes) - program.positions - len(whole)
+    read = [*whole, *whole[:1] * made]
+    stack, order = told(program, read), told_order(program, read)
+    copies = "" if "copied" in stack + order else told_copies(program, whole)
+    for label, text in (("stack", stack), ("axes", order), ("strides", copies)):
+        if text:
+            page.add(label, text)
+
+
+def _cut(array: Any) -> bool:
+    return is_dask(array) or (is_xarray(array) and array.chunks is not None)
+
+
+def _dask_plans(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> list[str]:
+    """How a call on Dask arrays, of which none is computed, is divided into tasks."""
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays.chunked.planner import noted
+
+    args, rest = one.arguments(one.given)
+    with noted() as plans:
+        call(*args, **rest, **_options(named))
+    return [str(plan) for plan in plans]
+
+
+def _options(named: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in named.items() if name in CALL_OPTIONS}
+
+
+def _measured(page: Lines, call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> None:
+    """Tell what was measured, beside a copy."""
+    options = {name: value for name, value in _options(named).items() if name != "dims"}
+    # Values along an edge are those of the whole array.
+    fields = one.given if has_conditions(one.graph[0]) else part(one.given)
+    found = measured(call, replace(one, given=fields), options, 5, 0.3)
+    if not one.is_single:
+        page.add("measured", str(found))
+        return
+    page.add("ready", found.before)
+    page.add("copy", f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}")
+    page.add(
+        "measured",
+        f"{rate_text(found.points_per_second, 'point')}, "
+        f"{rate_text(found.bytes_per_second, 'B')}, {found.copy_ratio:.2f} of a copy, {found.by}",
+        f"{time_text(found.seconds)} a call (quartiles {time_text(found.lower)} and "
+        f"{time_text(found.upper)} of {found.samples})",
+    )
 
 
 def intermediate(one: Asked) -> str:
     """The text of `Stencil.ir`."""
     if not one.is_single:
-        graph, _ = one.graph
-        return graph_text(graph, [node for group in one.plan.groups for node in group.nodes])
-    forms, reason = one.forms
-    if forms is None:
-        return f"{one.call.definition.name} takes the general path: {reason}."
-    known = ranges(forms.simplified)
-    return kernel_text(
-        forms.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
-    )
+        return graph_text(
+            one.graph[0], [node for group in one.plan.groups for node in group.nodes]
+        )
+    compiled = one.last.compiled
+    if compiled.forms is None:
+        return f"{one.call.definition.name} takes the general path: {compiled.reason}."
+    kernel = compiled.forms.simplified
+    known = ranges(kernel)
+    return kernel_text(kernel, lambda name: f"{known[name].low:g} .. {known[name].high:g}")
 
 
-def drawn(definition: Definition) -> str | None:
-    """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be.
+def texts(one: Asked, target: object) -> str:
+    """The text of `Stencil.source`: what is compiled for a processor, or for a GPU."""
+    if target not in ("cpu", "cuda"):
+        raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
+    if target == "cuda":
+        # Imported here, not above: most programs never ask.
+        from . import device
 
-    What stages make is drawn as fields, with the calls that make them.  A function of numbers
-    looks at nothing that could be drawn.
-    """
-    if definition.pointwise:
-        return None
-    rest = definition.rest(False)
-    try:
-        one = asked(rest)
-        (forms, _), compiled = one.forms, one.last
-    except (errors.StencilError, TypeError, ValueError):
-        return None
-    if forms is None:
-        return None
-    read = cells(forms.simplified)
-    return footprint_svg(
-        f"{definition.name}{signature_text(definition.function)}",
-        compiled.reach,
-        dict(zip(rest.fields, read.values(), strict=True)),
-        [_sides(one, *pair) for pair in one.call.boundary.sides(compiled.ndim)],
-        () if definition.stages is None else tuple(map(_made, definition.stages.calls)),
-    )
-
-
-def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str:
-    """What is outside the array along one axis, in words."""
-    words = [_rule(one, rule) for rule in (before, after)]
-    if before == after:
-        return f"border {words[0]}"
-    return f"{words[0]} before, {words[1]} after"
-
-
-def _rule(one: Asked, rule: Rule | Condition) -> str:
-    if isinstance(rule, Condition):
-        return repr(rule)
-    return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
-
-
-def _made(call: StageCall) -> str:
-    """A call of a stencil as one would write it."""
-    values = {**call.scalars, **call.options}
-    words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
-    return f"{', '.join(call.made)} = {call.callee.__name__}({', '.join(words)})"
-
-
-def every_text(node: Node) -> str:
-    """Which points are made, if not all are."""
-    if not node.thins:
-        return ""
-    return f"{node.call.every}: one of {math.prod(node.every)} points is made"
-
-
-def border_text(one: Asked) -> str:
-    """The border rule in words."""
-    boundary, cval = one.call.boundary, one.call.cval
-    shown = str(boundary).strip("'")
-    uses = boundary.uses("fill") or boundary.uses("constant")
-    return f"{shown} with {cval!r}" if uses else shown
+        return "\n\n".join(source.text for source in device.sources(one))
+    return "\n\n".join(kernel.module.text for kernel in one.kernels)

@@ -1,62 +1,215 @@
-"""Measure calls on NumPy arrays: compile first, warm up, then take turns with a copy."""
+"""Measure: how fast a call is, beside a copy of the same arrays.
+
+A time alone says little: it depends on the machine and on what else it does.  So a call and a
+copy take turns, A B B A, and what counts is the ratio of their medians.  Compiling is done
+before, and has a time of its own.  Bytes are counted once in and once out.
+
+    arrays of NumPy              beside a copy that is shared among as many threads
+    arrays of a GPU              a call of their own, beside a copy on the GPU
+    arrays of NumPy, device=     there and back, beside a copy on the CPU
+
+On a GPU a sample ends when the GPU is done.
+"""
 
 from __future__ import annotations
 
-import threading
+import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted
-from ..arrays.axes import behind
-from ..arrays.borders import Array
-from ..arrays.executable import apply
+from ..arrays import cuda
 from ..arrays.parts import SPLIT_POINTS
-from ..arrays.recognise import is_chunked, is_xarray
-from ..backends.compiled import Bound
-from ..backends.threads import thread_count
+from ..arrays.recognise import is_chunked, is_cupy, is_device, is_xarray, listed
+from ..backends.cuda import cubins, driver
+from ..backends.threads import run_parallel, thread_count
 from ..definition import Definition
+from ..options import Place
+from ..running import as_fields
 from .asked import Asked, asked
-from .timing import Measurement, beside_copy, prepared, quartiles
+from .displays import bar, rate_text, table, time_text
+
+# A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
+_SAMPLE = 2e-3
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Watched(Bound):
-    """A program that remembers which threads ran it."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Measurement:
+    """What `Stencil.bench` measured; prints as one line.
 
-    threads: set[int] = field(default_factory=set, compare=False)
+    Attributes
+    ----------
+    name : str
+        The stencil's.
+    arrays : str
+        Shapes and dtypes of the fields.
+    points : int
+        Points of a result.
+    bytes : int
+        Bytes of the fields and of the results, each counted once.
+    seconds, lower, upper : float
+        A call: the median of the samples, and their quartiles [s].
+    samples : int
+        How many samples there are.
+    copy_bytes : int
+        Bytes of the copy: the fields, counted once in and once out.
+    copy_seconds : float
+        The median of a copy of the fields, taken in turn with the calls [s].
+    threads : int
+        Threads that a call of so many points may use; the copy used as many.  On a GPU none did.
+    preparation : str
+        What was needed before the first call: "compiled", "loaded from the cache" or "already
+        compiled".
+    preparation_seconds : float
+        How long that took [s]; it is in no other time.
+    device : str
+        The GPU that computed; empty where threads did.
 
-    def run(
-        self, fields: Sequence[Array], outs: Sequence[Array], told: Array | None = None
-    ) -> None:
-        """Run, and remember where."""
-        self.threads.add(threading.get_ident())
-        # Not `super()`: a dataclass with slots is another class than the one defined here.
-        Bound.run(self, fields, outs, told)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def difference(x):
+    ...     return x[1] - x[-1]
+    >>> found = difference.bench(np.zeros(1000), repeat=3)
+    >>> found.name, found.copy_bytes, found.copy_ratio > 0
+    ('difference', 16000, True)
+    """
+
+    name: str
+    arrays: str
+    points: int
+    bytes: int
+    seconds: float
+    lower: float
+    upper: float
+    samples: int
+    copy_bytes: int
+    copy_seconds: float
+    threads: int
+    preparation: str
+    preparation_seconds: float
+    device: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who computed, in words."""
+        return self.device or ("1 thread" if self.threads == 1 else f"{self.threads} threads")
+
+    @property
+    def before(self) -> str:
+        """How the machine code came to be there, in words."""
+        if self.preparation == "already compiled":
+            return self.preparation
+        return f"{self.preparation} in {time_text(self.preparation_seconds)}"
+
+    @property
+    def points_per_second(self) -> float:
+        """Points of a result that a call makes in a second."""
+        return self.points / self.seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes that a call reads and writes in a second."""
+        return self.bytes / self.seconds
+
+    @property
+    def copy_bytes_per_second(self) -> float:
+        """Bytes that the copy reads and writes in a second."""
+        return self.copy_bytes / self.copy_seconds
+
+    @property
+    def copy_ratio(self) -> float:
+        """Bytes a second of a call over those of the copy: 1 is as fast as memory allows."""
+        return self.bytes_per_second / self.copy_bytes_per_second
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}({self.arrays}): {time_text(self.seconds)} "
+            f"({time_text(self.lower)} .. {time_text(self.upper)}, {self.samples} samples), "
+            f"{rate_text(self.points_per_second, 'point')}, "
+            f"{rate_text(self.bytes_per_second, 'B')} = {self.copy_ratio:.2f} of a copy "
+            f"({rate_text(self.copy_bytes_per_second, 'B')}), {self.by}; before: {self.before}"
+        )
+
+    def __repr__(self) -> str:
+        # A prompt shows what print() does.
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Give a table for a notebook, with a bar that is full where a call is a copy."""
+        copy = rate_text(self.copy_bytes_per_second, "B")
+        quartiles = f"{time_text(self.lower)} and {time_text(self.upper)}"
+        return table(
+            f"{self.name}({self.arrays})",
+            (
+                ("a call", time_text(self.seconds)),
+                ("quartiles", f"{quartiles} of {self.samples} samples"),
+                ("points", rate_text(self.points_per_second, "point")),
+                ("memory", rate_text(self.bytes_per_second, "B")),
+                ("of a copy", f"{bar(self.copy_ratio)} {self.copy_ratio:.2f} of {copy}"),
+                ("computed by", self.by),
+                ("before", self.before),
+            ),
+        )
+
+
+def check_repeat(repeat: Any) -> None:
+    """Raise unless it is a number of samples."""
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
+    if repeat < 1:
+        raise ValueError(f"repeat={repeat} is less than 1.")
 
 
 def real(
-    definition: Definition, values: Mapping[str, Any], options: Mapping[str, Any], what: str
+    definition: Definition,
+    values: Mapping[str, Any],
+    options: Mapping[str, Any],
+    what: str,
+    gpu: bool = False,
 ) -> Asked:
-    """What is asked about by a call on arrays of NumPy with something in them, or raise."""
-    if options.get("device") is not None:
+    """What is asked about by a call on real arrays with something in them; `gpu` if on one, too.
+
+    Raises
+    ------
+    TypeError
+        If a field is no array of NumPy, nor one of a GPU where that is computed on.
+    ValueError
+        If one is empty.
+    """
+    names = definition.fields
+    given = [values[name] for name in names]
+    if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
-    fields = [values[name] for name in definition.fields]
-    for array, name in zip(fields, definition.fields, strict=True):
-        if not isinstance(array, np.ndarray):
+    there = gpu and _on_gpu(given, options)
+    kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
+    Place(device=options.get("device")).check(())
+    for array, name in zip(given, names, strict=True):
+        if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise TypeError(
-                f"{what} measures arrays of NumPy, and '{name}' is {kind_of(array)}; "
-                f"{plain_array(array)}."
+                f"{what} measures {kinds} and '{name}' is {kind_of(array)}; {plain_array(array)}."
             )
+    fields = as_fields(given, names)
+    for array, name in zip(fields, names, strict=True):
         if not array.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
     scalars = {name: values[name] for name in definition.scalars}
     return asked(definition, fields, {**scalars, **options})
+
+
+def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
+    return options.get("device") is not None or any(map(is_device, given))
 
 
 def kind_of(value: Any) -> str:
@@ -75,14 +228,6 @@ def plain_array(value: Any) -> str:
     return "give an array, as np.asarray(x) makes it"
 
 
-def check_repeat(repeat: Any) -> None:
-    """Raise unless it is a number of samples."""
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
-        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
-    if repeat < 1:
-        raise ValueError(f"repeat={repeat} is less than 1.")
-
-
 def measured(
     call: Callable[..., Any],
     one: Asked,
@@ -94,69 +239,38 @@ def measured(
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    definition = one.call.definition
-    names = definition.fields
-    fields = [accepted.as_field(*pair) for pair in zip(one.given, names, strict=True)]
-    values = {**dict(zip(names, fields, strict=True)), **one.call.scalars}
-    parameters, count = definition.parameters, definition.positional
-    args = [values[name] for name in parameters[:count]]
-    named = {name: values[name] for name in parameters[count:]} | dict(options)
+    fields = as_fields(one.given, one.call.definition.fields)
+    args, named = one.arguments(fields)
+    named |= options
 
-    def run(out: Any) -> Any:
-        return call(*args, **(named if out is None else named | {"out": out}))
+    def run(**out: Any) -> Any:
+        return call(*args, **(named | out))
 
-    return _measurement(
-        one, fields, run, lambda out: _threads(one, fields, options, out), repeat, limit
-    )
-
-
-def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], out: Any) -> int:
-    """How many threads compute in a call that writes to `out`."""
-    if not one.is_single or one.call.definition.factors:
-        points = max(field.size for field in fields)
-        many = points >= SPLIT_POINTS
-        return thread_count(options.get("threads")) if many else 1
-    program = one.last.bind(one.call.scalars)
-    graph, axes = one.graph[0], options.get("axes")
-    if graph.places:
-        shapes = [field.shape for field in fields]
-        along = behind(axes, len(np.broadcast_shapes(*shapes)), one.last.ndim)
-        fields = [*fields, *graph.along(along).positions(shapes)]
-    # The first part decides how the rest is divided: twice, should the first be slow.
-    # Each call is counted for itself, for it may have other threads of the pool.
-    most = 0
-    for _ in range(2):
-        watched = Watched(program.compiled, program.coefficients, program.scalars)
-        apply(
-            watched, fields, border=one.call.boundary.outline(one.last.ndim), cval=one.call.cval,
-            axes=axes, out=out, threads=options.get("threads"),
-        )  # fmt: skip
-        most = max(most, len(watched.threads))
-    return most
-
-
-def _measurement(
-    one: Asked,
-    fields: Sequence[Array],
-    run: Callable[[Any], Any],
-    count: Callable[[Any], int],
-    repeat: int,
-    limit: float,
-) -> Measurement:
-    """Measure `run`, which gives a result for `fields`, in `out` if it is given.
-
-    `count` does the same and tells how many threads did.
-    """
-    ready = [prepared(kernel) for kernel in one.kernels]
-    # What took longest says most: compiling, then loading.
-    preparation, _ = max(ready, key=lambda one: one[1])
-    seconds = sum(one for _, one in ready)
-    out = run(None)
-    results = out if isinstance(out, tuple) else (out,)
-    threads = max(1, count(out))
-    calls, copies = beside_copy(lambda: run(out), fields, threads, repeat, limit)
-    lower, middle, upper = quartiles(calls)
+    threads, device, kernels, wait = 0, "", [], _at_once
+    with cuda.beside(fields) if any(map(is_cupy, fields)) else nullcontext():
+        if _on_gpu(fields, options):
+            device = driver.name(driver.current())
+            wait = partial(driver.wait_for, driver.current_stream())
+        else:
+            many = max(field.size for field in fields) >= SPLIT_POINTS
+            threads = thread_count(options.get("threads")) if many else 1
+            kernels = [kernel for kernel in one.kernels if not kernel.ready]
+        known = set(map(id, cubins.known()))
+        begin = perf_counter()
+        for kernel in kernels:
+            # The call may use other forms of it only.
+            _ = kernel.loaded
+        out = run()
+        wait()
+        first = perf_counter() - begin
+        made = [not kernel.loaded.from_disk for kernel in kernels]
+        made += [text.made for text in cubins.known() if id(text) not in known]
+        copy = _copying(fields, max(1, threads))
+        calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)
+    lower, middle, upper = _quartiles(calls)
     inside = sum(array.nbytes for array in fields)
+    results = listed(out)
+    words = "compiled" if any(made) else "loaded from the cache"
     return Measurement(
         name=one.call.definition.name,
         arrays=", ".join(f"{'x'.join(map(str, a.shape))} {a.dtype}" for a in fields),
@@ -167,21 +281,92 @@ def _measurement(
         upper=upper,
         samples=len(calls),
         copy_bytes=2 * inside,
-        copy_seconds=quartiles(copies)[1],
+        copy_seconds=statistics.median(copies),
         threads=threads,
-        preparation=preparation,
-        preparation_seconds=seconds,
+        preparation=words if made else "already compiled",
+        preparation_seconds=max(0.0, first - middle) if made else 0.0,
+        device=device,
     )
 
 
-def part(fields: Sequence[Array]) -> list[Array]:
+def _at_once() -> None:
+    """Wait for nothing: threads are done when a call ends."""
+
+
+def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
+    """What copies arrays, each of which is shared among threads along its longest axis."""
+    parts: list[list[tuple[Any, Any]]] = [[] for _ in range(threads)]
+    for source in fields:
+        make = driver.empty if is_cupy(source) else np.zeros
+        target = make(source.shape, source.dtype)
+        axis = int(np.argmax(source.shape))
+        ends = np.linspace(0, source.shape[axis], threads + 1).astype(int)
+        for part, first, last in zip(parts, ends[:-1], ends[1:], strict=True):
+            place = (*(slice(None),) * axis, slice(first, last))
+            part.append((target[place], source[place]))
+
+    def copy(part: Sequence[tuple[Any, Any]]) -> None:
+        for target, source in part:
+            target[...] = source
+
+    return lambda: run_parallel((partial(copy, part) for part in parts), threads)
+
+
+def in_turn(
+    call: Callable[[], object],
+    other: Callable[[], object],
+    repeat: int,
+    limit: float = math.inf,
+    wait: Callable[[], object] = _at_once,
+) -> tuple[list[float], list[float]]:
+    """Seconds of two calls that take turns; `wait` waits for what they began.
+
+    Ends after `repeat` samples of each, or once `limit` seconds are over and there are three.
+    """
+    works = (call, other)
+    taken: tuple[list[float], list[float]] = ([], [])
+    counts = []
+    for work in works:
+        _seconds(work, 1, wait)
+        once = _seconds(work, 1, wait)
+        several = _seconds(work, 3, wait) if once < _SAMPLE else once
+        counts.append(max(1, round(_SAMPLE / max(several, 1e-7))))
+    rows = list(zip(works, counts, taken, strict=True))
+    begin = perf_counter()
+    while len(taken[0]) < repeat and (len(taken[0]) < 3 or perf_counter() - begin < limit):
+        for work, count, samples in rows:
+            if count > 1:
+                work()  # brings back into cache what the other drove out, as in a loop
+            samples.append(_seconds(work, count, wait))
+        # Each is as often the first, should what runs second find something in cache.
+        rows.reverse()
+    return taken
+
+
+def _seconds(work: Callable[[], object], count: int, wait: Callable[[], object]) -> float:
+    begin = perf_counter()
+    for _ in range(count):
+        work()
+    wait()
+    return (perf_counter() - begin) / count
+
+
+def _quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
+    """The quartiles of samples; the middle one is the median."""
+    if len(samples) == 1:
+        return (samples[0],) * 3
+    lower, middle, upper = statistics.quantiles(samples, n=4, method="inclusive")
+    return lower, middle, upper
+
+
+def part(fields: tuple[Any, ...]) -> tuple[Any, ...]:
     """The fields, or their first part where they are large and of one shape."""
     first = fields[0]
     largest = max(array.nbytes for array in fields)
     if largest <= _LARGE or any(array.shape != first.shape for array in fields):
-        return list(fields)
+        return fields
     length = max(1, first.shape[0] * _LARGE // largest)
-    return [array[:length] for array in fields]
+    return tuple(array[:length] for array in fields)
 
 
 def measurable(given: Sequence[Any], ndim: int) -> bool:

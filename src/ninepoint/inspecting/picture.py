@@ -12,13 +12,21 @@ The offsets of rows and columns stand beside the cells.
 
 from __future__ import annotations
 
+import ast
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from ..analysis.footprint import tap_offsets
+from ..arrays.borders import Rule
+from ..arrays.conditions import Condition
+from ..definition import Definition
+from ..language import errors
 from ..language.box import Box
 from ..language.ir import Kernel, Offset, Read, Reduce
+from ..language.signature import signature_text
+from ..language.stages import StageCall
+from .asked import Asked, asked
 
 _CELL = 18  # [pixels]
 _LINE = 18
@@ -32,7 +40,36 @@ _PANELS = 9  # side by side
 _COLOURS = ("#7aa6d8", "#e69f00", "#009e73", "#cc79a7", "#f0e442")
 
 
-def cells(kernel: Kernel) -> dict[str, frozenset[Offset]]:
+def drawn(definition: Definition) -> str | None:
+    """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be.
+
+    What stages make is drawn as fields, with the calls that make them.  A function of numbers
+    looks at nothing that could be drawn, and a box may be too large.
+    """
+    if definition.pointwise:
+        return None
+    rest = definition.rest(False)
+    try:
+        one = asked(rest)
+        compiled = one.last.compiled
+    except (errors.StencilError, TypeError, ValueError):
+        return None
+    if compiled.forms is None:
+        return None
+    read = _cells(compiled.forms.simplified)
+    made = () if definition.stages is None else map(_made, definition.stages.calls)
+    sides = one.call.boundary.sides(compiled.ndim)
+    ways = ("from panel to panel", "downward", "to the right")
+    axes = (
+        f"axis {axis}, {ways[max(axis, -3)]}: {_sides(one, *pair)}"
+        for axis, pair in enumerate(sides, start=-len(sides))
+    )
+    title = f"{definition.name}{signature_text(definition.function)}"
+    fields = dict(zip(rest.fields, read.values(), strict=True))
+    return _svg(title, compiled.reach, fields, [*made, *axes])
+
+
+def _cells(kernel: Kernel) -> dict[str, set[Offset]]:
     """Every offset that a kernel reads, for each of its fields."""
     found: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
     for assign in kernel.body:
@@ -41,58 +78,72 @@ def cells(kernel: Kernel) -> dict[str, frozenset[Offset]]:
         elif isinstance(assign.value, Reduce):
             for field, offsets in tap_offsets(assign.value):
                 found[field].update(offsets)
-    return {name: frozenset(offsets) for name, offsets in found.items()}
+    return found
 
 
-def footprint_svg(
-    title: str,
-    box: Box,
-    read: Mapping[str, frozenset[Offset]],
-    borders: Sequence[str],
-    made: Sequence[str] = (),
+def _made(call: StageCall) -> str:
+    """A call of a stencil as one would write it."""
+    values = {**call.scalars, **call.options}
+    words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
+    return f"{', '.join(call.made)} = {call.callee.__name__}({', '.join(words)})"
+
+
+def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str:
+    """What is outside the array along one axis, in words."""
+    words = [_rule(one, rule) for rule in (before, after)]
+    if before == after:
+        return f"border {words[0]}"
+    return f"{words[0]} before, {words[1]} after"
+
+
+def _rule(one: Asked, rule: Rule | Condition) -> str:
+    if isinstance(rule, Condition):
+        return repr(rule)
+    return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
+
+
+def _svg(
+    title: str, box: Box, read: Mapping[str, set[Offset]], below: Sequence[str]
 ) -> str | None:
-    """Draw the offsets in a box for each field; the point itself has a dot.
-
-    `borders` says of each axis what is outside the array; `made` are lines that say where fields
-    come from which are no parameters.  None if the box is too large to be drawn.
-    """
-    low = (0, *(min(0, o) for o in box.lo))[-max(2, len(box.lo)) :]
-    high = (0, *(max(0, o) for o in box.hi))[-max(2, len(box.hi)) :]
-    rows, columns = (b - a + 1 for a, b in zip(low[-2:], high[-2:], strict=True))
-    outer = [range(a, b + 1) for a, b in zip(low[:-2], high[:-2], strict=True)]
+    """Draw the offsets in a box for each field, and lines of text; None if it is too large."""
+    ends = [(min(0, low), max(0, high)) for low, high in zip(box.lo, box.hi, strict=True)]
+    *outer, rows, columns = (
+        range(low, high + 1) for low, high in [(0, 0), *ends][-max(2, len(ends)) :]
+    )
     planes = list(itertools.islice(itertools.product(*outer), _PANELS + 1))
-    if max(rows, columns) > _MOST or len(planes) > _PANELS:
+    if max(len(rows), len(columns)) > _MOST or len(planes) > _PANELS:
         return None
-    names = [
+    labels = [
         [
             f"{name}[{', '.join([*map(str, plane), ':', ':'])}]" if plane else name
             for plane in planes
         ]
         for name in read
     ]
-    wide = max(columns * _CELL, *(_LETTER * len(name) for line in names for name in line))
-    across = wide + _GAP
-    down = rows * _CELL + 2 * _LINE + _GAP
-    lines = [*made, *_axes(borders)]
+    letters = max(len(name) for line in labels for name in line)
+    across = max(len(columns) * _CELL, _LETTER * letters) + _GAP
+    down = len(rows) * _CELL + 2 * _LINE + _GAP
     parts = [_words(1, _LINE - 5, title, "bold")]
-    for number, (labels, offsets) in enumerate(zip(names, read.values(), strict=True)):
+    for number, offsets in enumerate(read.values()):
         y = _LINE + 6 + number * down
-        for place, (plane, label) in enumerate(zip(planes, labels, strict=True)):
+        for place, plane in enumerate(planes):
             x = _MARGIN + place * across
-            parts.append(_words(x, y + _LINE - 6, label))
-            parts += _panel(
-                x, y + 2 * _LINE, (low[-2], low[-1]), (rows, columns),
-                {(0, *o)[-2:] for o in offsets if o[:-2] == plane},
-                _COLOURS[number % len(_COLOURS)], not any(plane),
-                # A signal has no rows to be counted.
-                place == 0 and len(box.lo) > 1,
-            )  # fmt: skip
-    below = _LINE + 6 + len(read) * down
-    for number, line in enumerate(lines):
-        parts.append(_words(1, below + number * _LINE + _LINE - 6, line))
-    letters = max(len(title) + 1, *map(len, lines))
-    width = max(_MARGIN + len(planes) * across, _LETTER * letters + 2)
-    height = below + len(lines) * _LINE
+            parts.append(_words(x, y + _LINE - 6, labels[number][place]))
+            parts.append(f'<g transform="translate({x} {y + 2 * _LINE})">')
+            filled = {(0, *offset)[-2:] for offset in offsets if offset[:-2] == plane}
+            parts += _panel(rows, columns, filled, _COLOURS[number % len(_COLOURS)])
+            # A signal has no rows to be counted.
+            if place == 0 and len(box.lo) > 1:
+                parts += _row_numbers(rows)
+            if not any(plane):
+                parts.append(_point(rows, columns))
+            parts.append("</g>")
+    first = _LINE + 6 + len(read) * down
+    parts += [_words(1, first + (k + 1) * _LINE - 6, line) for k, line in enumerate(below)]
+    width = max(
+        _MARGIN + len(planes) * across, _LETTER * max(len(title) + 1, *map(len, below)) + 2
+    )
+    height = first + len(below) * _LINE
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img">'
@@ -100,48 +151,34 @@ def footprint_svg(
     )
 
 
-def _axes(borders: Sequence[str]) -> Iterator[str]:
-    """A line for each axis: which it is, how it is drawn, and what is beyond its ends."""
-    ways = ("from panel to panel", "downward", "to the right")
-    for position, border in enumerate(borders, start=-len(borders)):
-        yield f"axis {position}, {ways[max(position, -3)]}: {border}"
-
-
-def _panel(
-    x: int,
-    y: int,
-    low: tuple[int, int],
-    shape: tuple[int, int],
-    filled: set[Offset],
-    colour: str,
-    centre: bool,
-    counted: bool,
-) -> Iterator[str]:
-    """The cells of one plane, with their offsets; the point itself is in the one at the centre."""
-    for row, column in itertools.product(*map(range, shape)):
-        fill = colour if (row + low[0], column + low[1]) in filled else "none"
+def _panel(rows: range, columns: range, filled: set[Offset], colour: str) -> Iterator[str]:
+    """The cells of one plane, with the offsets of its columns."""
+    for (y, row), (x, column) in itertools.product(enumerate(rows), enumerate(columns)):
+        fill = colour if (row, column) in filled else "none"
         yield (
-            f'<rect x="{x + column * _CELL}" y="{y + row * _CELL}" width="{_CELL}" '
+            f'<rect x="{x * _CELL}" y="{y * _CELL}" width="{_CELL}" '
             f'height="{_CELL}" fill="{fill}" stroke="#888"/>'
         )
-    for column in _told(low[1], shape[1]):
-        middle = x + (column - low[1]) * _CELL + _CELL // 2
-        yield _words(middle, y - 4, str(column), size=10, anchor="middle")
-    for row in _told(low[0], shape[0]) if counted else ():
-        middle = y + (row - low[0]) * _CELL + _CELL // 2 + 4
-        yield _words(x - 4, middle, str(row), size=10, anchor="end")
-    if centre:
-        middle = _CELL // 2
-        yield (
-            f'<circle cx="{x - low[1] * _CELL + middle}" cy="{y - low[0] * _CELL + middle}" '
-            f'r="{_CELL // 5}" fill="#c0392b"/>'
-        )
+    for column in _told(columns):
+        x = (column - columns[0]) * _CELL + _CELL // 2
+        yield _words(x, -4, str(column), size=10, anchor="middle")
 
 
-def _told(low: int, length: int) -> list[int]:
+def _row_numbers(rows: range) -> Iterator[str]:
+    for row in _told(rows):
+        y = (row - rows[0]) * _CELL + _CELL // 2 + 4
+        yield _words(-4, y, str(row), size=10, anchor="end")
+
+
+def _point(rows: range, columns: range) -> str:
+    """The point itself."""
+    x, y = (-offsets[0] * _CELL + _CELL // 2 for offsets in (columns, rows))
+    return f'<circle cx="{x}" cy="{y}" r="{_CELL // 5}" fill="#c0392b"/>'
+
+
+def _told(offsets: range) -> Sequence[int]:
     """The offsets that are written: all where there are few, else the first, the last and 0."""
-    high = low + length - 1
-    return list(range(low, high + 1)) if length <= 9 else sorted({low, 0, high})
+    return offsets if len(offsets) <= 9 else sorted({offsets[0], 0, offsets[-1]})
 
 
 def _words(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import shutil
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from ..backends.numba import cache as kernel_cache
+from ..backends import cache as kernel_cache
 from ..backends.threads import thread_count
 from .displays import Explanation, counted
 
@@ -48,11 +47,12 @@ def info() -> str:
     >>> "numba" in npt.info()
     True
     """
-    lines = [f"  {name:<12}{value}" for name, value in _facts()]
+    lines = [f"  {name:<12}{value}" for name, value in facts()]
     return Explanation("\n".join(["What ninepoint runs on", *lines]))
 
 
-def _facts() -> Iterator[tuple[str, str]]:
+def facts() -> Iterator[tuple[str, str]]:
+    """What there is, by names of one word."""
     # This room lies below the package itself, which is there by now.
     package = sys.modules[__name__.partition(".")[0]]
     yield "ninepoint", f"{package.__version__} ({Path(__file__).parents[1]})"
@@ -125,8 +125,6 @@ def _processor() -> str:
         for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
-    if sys.platform == "darwin":
-        return _output("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
     return platform.processor() or platform.machine()
 
 
@@ -147,28 +145,12 @@ def _memory() -> str:
     return counted(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "B")
 
 
-def _output(*command: str) -> str | None:
-    """Give what a program prints, or None if it is not there or fails."""
-    program = shutil.which(command[0])
-    if program is None:
-        return None
-    try:
-        ran = subprocess.run(
-            (program, *command[1:]), capture_output=True, text=True, timeout=20, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return ran.stdout.strip()
-
-
 def folder_size(folder: Path) -> tuple[int, int]:
     """How many files there are in `folder`, and their size [bytes]."""
     sizes = []
     for path, _, names in os.walk(folder):
         for name in names:
-            try:
+            # Another process may be at work in the same cache.
+            with suppress(FileNotFoundError):
                 sizes.append(os.lstat(os.path.join(path, name)).st_size)
-            except FileNotFoundError:
-                # Another process is at work in the same cache.
-                continue
     return len(sizes), sum(sizes)

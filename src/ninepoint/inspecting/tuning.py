@@ -1,16 +1,106 @@
-"""Tuning of a stencil: what can be tried for it, and what is kept."""
+"""Tuning: measure other schedules than the chosen one, and keep what is faster.
+
+    choices     other values of fields of the schedule, one after the other
+    measured    in turn with the best so far, after the results were compared to the bit
+
+Each choice is tried with the best values of those before it.
+"""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable
-from dataclasses import replace
-from typing import Any
+import math
+import statistics
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeAlias
 
+import numpy as np
+
+from ..arrays.recognise import listed
 from ..definition import Definition
+from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
 from .asked import Asked
-from .search import Tuning, choices, exact, search, stage_choices
+from .displays import bar, table, time_text
+from .measuring import in_turn
+
+# A call by a schedule: what tells its code from others', and the call itself.
+Variant: TypeAlias = Callable[[Schedule], tuple[Hashable, Callable[[], Any]]]
+
+# Samples of a call and of the best one in turn.
+_SAMPLES = 7
+
+# Less than this is noise: two cores of a virtual machine differ by 2 % from run to run.
+_GAIN = 0.97
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One schedule, and how long a call took beside the best one at that time [s]."""
+
+    schedule: Schedule
+    seconds: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuning:
+    """What tuning found.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The fastest one.
+    gain : float
+        How many times faster it is than what the compiler chose.
+    trials : tuple of Trial
+        What was measured, in order.
+    path : Path
+        The file that keeps the schedule for this machine.
+    """
+
+    schedule: Schedule
+    gain: float
+    trials: tuple[Trial, ...]
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        """Tell what was tried, a line for each."""
+        lines = [
+            f"{_difference(one.schedule)}: {time_text(one.seconds)} against {time_text(one.best)}"
+            for one in self.trials
+        ]
+        lines.append(f"best: {_difference(self.schedule)}, {self.gain:.2f} times as fast")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        # A prompt shows what print() does.
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        """Give a table for a notebook, with a row for each trial; the bars are times."""
+        longest = max((max(one.seconds, one.best) for one in self.trials), default=1.0)
+        rows = [
+            (
+                escape(_difference(one.schedule)),
+                f"{bar(one.seconds / longest)} {time_text(one.seconds)}",
+                f"the best so far {time_text(one.best)}",
+            )
+            for one in self.trials
+        ]
+        best = f"<b>{escape(_difference(self.schedule))}</b>"
+        gain = f"<b>{self.gain:.2f} times as fast</b>"
+        return table("What was tried", [*rows, ("best", best, gain)])
+
+
+def _difference(schedule: Schedule) -> str:
+    """The fields that are not the default's."""
+    default = Schedule()
+    names = [n for n in Schedule.__slots__ if getattr(schedule, n) != getattr(default, n)]
+    return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
 
 
 def tuned(
@@ -21,26 +111,97 @@ def tuned(
     """Measure other schedules, and keep the fastest; `variant` is the call by a definition."""
 
     def tried(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
-        other = one.call.definition.with_schedule(one.types, schedule)
-        call = replace(one.call, definition=other)
-        return _code(replace(one, call=call)), variant(other)
+        definition = one.call.definition.with_schedule(one.types, schedule)
+        other = replace(one, call=replace(one.call, definition=definition))
+        together = any(len(group.nodes) > 1 for group in other.plan.groups)
+        code = tuple(kernel.module.text for kernel in other.kernels)
+        return (code, together and schedule.tile), variant(definition)
 
-    found = search(Schedule(), functools.partial(_choices, one), tried, seconds)
+    found = search(Schedule(), _choices(one), tried, seconds)
     path = one.call.definition.tune(one.types, found.schedule)
     return replace(found, path=path)
 
 
-def _choices(one: Asked, base: Schedule) -> list[list[dict[str, Any]]]:
-    """What can be tried."""
-    if one.is_single:
-        forms, _ = one.forms
-        return [] if forms is None else choices(exact(forms.stored))
-    names = [node.label for group in one.plan.groups for node in group.nodes[:-1]]
-    return stage_choices([*one.plan.whole, *names], base)
+def _choices(one: Asked) -> list[dict[str, Any]]:
+    """What can be tried: other values of fields of a schedule."""
+    if not one.is_single:
+        names = [node.label for group in one.plan.groups for node in group.nodes[:-1]]
+        return [
+            *(
+                {"stages": ((name, how),)}
+                for name in (*one.plan.whole, *names)
+                for how in ("rows", "inline", "whole")
+            ),
+            *({"tile": columns} for columns in (256, 512, 1024, 2048, 4096)),
+        ]
+    forms = one.last.compiled.forms
+    if forms is None:
+        return []
+    values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf), "running": (False,)}
+    if _any_order(forms.stored):
+        values |= {
+            "separable": (0.0, 3.0, math.inf),
+            "direct": (4, 16),
+            "radix": (2, 8),
+            "sorted_columns": (9,),
+        }
+    return [{name: value} for name, some in values.items() for value in some]
 
 
-def _code(one: Asked) -> Hashable:
-    """What is compiled for a call."""
-    together = any(len(group.nodes) > 1 for group in one.plan.groups)
-    schedule = one.call.definition.schedule_for(one.types)
-    return tuple(kernel.module.text for kernel in one.kernels), together and schedule.tile
+# What reductions give whatever the order of their operations.
+_ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
+
+
+def _any_order(kernel: Kernel) -> bool:
+    """Whether the windows of a kernel give the same bits in any order of adding."""
+    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
+    return all(one.kind in _ORDERLESS or _whole(one) for one in windows)
+
+
+def _whole(window: Reduce) -> bool:
+    return window.kind in ("sum", "prod", "mean") and window.result.dtype.is_integer
+
+
+def search(
+    base: Schedule, choices: Sequence[dict[str, Any]], variant: Variant, limit: float
+) -> Tuning:
+    """Try each choice, for about `limit` seconds.
+
+    The calls of `variant` may all write to the same arrays.
+    """
+    begin = perf_counter()
+    best = base
+    key, best_call = variant(base)
+    wanted = _bits(best_call())
+    seen = {key}
+    trials: list[Trial] = []
+    gain = 1.0
+    for choice in choices:
+        if perf_counter() - begin > limit:
+            break
+        schedule = _changed(best, choice)
+        key, call = variant(schedule)
+        if key in seen:
+            continue
+        seen.add(key)
+        if _bits(call()) != wanted:
+            continue
+        seconds, reference = map(statistics.median, in_turn(call, best_call, _SAMPLES))
+        trials.append(Trial(schedule, seconds, reference))
+        if seconds < _GAIN * reference:
+            best, best_call = schedule, call
+            gain *= reference / seconds
+    return Tuning(best, gain, tuple(trials))
+
+
+def _changed(schedule: Schedule, choice: dict[str, Any]) -> Schedule:
+    """A schedule with other values; what it says of other stages stays."""
+    stages = choice.get("stages", ())
+    names = [name for name, _ in stages]
+    kept = tuple(one for one in schedule.stages if one[0] not in names)
+    return replace(schedule, **choice | {"stages": (*kept, *stages)})
+
+
+def _bits(result: Any) -> list[tuple[np.dtype, bytes]]:
+    """All bits of results."""
+    return [(one.dtype, np.asarray(one).tobytes()) for one in listed(result)]

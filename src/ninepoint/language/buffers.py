@@ -78,29 +78,39 @@ def written_names(definition: ast.AST) -> set[str]:
     }
 
 
-def place(ops: Operations, buffer: Buffer, indices: Sequence[Any], name: str, span: Span) -> Any:
-    """Which of the elements an index means; known at run time only if that is a value."""
-    if len(indices) > len(buffer.shape):
-        raise errors.index_count(span, name, len(indices), len(buffer.shape))
-    if len(indices) < len(buffer.shape) or any(isinstance(i, slice) for i in indices):
-        raise NotUnderstood("a part of a buffer", span)
-    found: Any = 0
-    for axis, (index, length) in enumerate(zip(indices, buffer.shape, strict=True)):
-        if isinstance(index, Value) and index.shape is None and index.atom.dtype.is_integer:
-            if len(buffer.items) > _CHOSEN:
-                raise NotUnderstood(f"'{name}' at an index that varies", span)
+def steps(
+    ops: Operations, shape: Offset, indices: Sequence[Any], name: str, span: Span, whole: str
+) -> list[Any]:
+    """Absolute indices, checked, one for each axis; negative ones count from the end."""
+    if len(indices) > len(shape):
+        raise errors.index_count(span, name, len(indices), len(shape))
+    if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
+        raise NotUnderstood(f"a part of {whole}", span)
+    found: list[Any] = []
+    for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
+        if isinstance(index, Value) and index.shape is None and index.dtype.is_integer:
             active = ops.lift(ops.active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = ops.cast(index, DType.INT)
-            known: Any = ops.emit(ir.Inside(DType.INT, step, length, active, where))
+            found.append(ops.emit(ir.Inside(DType.INT, step, length, active, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise errors.index_type(span, name, words(index))
         elif not -length <= index < length:
             raise errors.index_outside(span, name, index, length)
         else:
-            known = index % length
+            found.append(index % length)
+    return found
+
+
+def place(ops: Operations, buffer: Buffer, indices: Sequence[Any], name: str, span: Span) -> Any:
+    """Which of the elements an index means; known at run time only if that is a value."""
+    known = steps(ops, buffer.shape, indices, name, span, "a buffer")
+    if not all(isinstance(step, int) for step in known) and len(buffer.items) > _CHOSEN:
+        raise NotUnderstood(f"'{name}' at an index that varies", span)
+    found: Any = 0
+    for axis, step in enumerate(known):
         rest = math.prod(buffer.shape[axis + 1 :])
-        found = ops.binary("+", found, ops.binary("*", known, rest) if rest > 1 else known)
+        found = ops.binary("+", found, ops.binary("*", step, rest) if rest > 1 else step)
     return found
 
 
@@ -117,7 +127,7 @@ def element(ops: Operations, buffer: Buffer, where: Any) -> Value:
 def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
     """The buffer after one of its elements was written to."""
     lifted = ops.lift(value)
-    if lifted.shape is not None or lifted.atom.dtype.is_complex > buffer.dtype.is_complex:
+    if lifted.shape is not None or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to", span)
     new = Value(ops.cast(lifted, buffer.dtype))
     items = (

@@ -7,8 +7,10 @@ function is understood looks here.
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,16 +18,12 @@ import numpy as np
 from . import errors, ir, unsigned
 from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .ir import Offset, ReduceKind
-from .picking import as_box
+from .ir import Offset
 from .values import (
-    Coefficients,
-    NotUnderstood,
     Operations,
     Value,
     constant,
     is_number,
-    words,
     wrapped,
 )
 
@@ -67,57 +65,42 @@ def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Val
     return _real(ops, a, name), _real(ops, b, name)
 
 
-def _float_of(dtype: DType) -> DType:
+def float_of(dtype: DType) -> DType:
+    """The type of what a function of floats gives."""
     return DType.F64 if dtype.is_integer else dtype
 
 
-def _numpy_float(name: str) -> Builder:
+def _float_function(name: str, label: str, weak: bool) -> Builder:
+    """A function of one float; one of `math` gives a weak float64."""
+    complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
+
     def build(ops: Operations, value: Any) -> Any:
-        lifted = _strong(ops, value)
-        dtype = _float_of(lifted.atom.dtype)
-        if dtype.is_complex and not FLOAT_FUNCTIONS[name].of_complex:
-            raise errors.bad_operand(ops.span, f"np.{name}", "complex numbers")
-        return ops.call(name, dtype, lifted)
+        lifted = _strong(ops, value) if complexes else _real(ops, value, label)
+        return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
     return build
 
 
-def _math_float(name: str) -> Builder:
-    def build(ops: Operations, value: Any) -> Any:
-        return ops.call(name, DType.F64, _real(ops, value, f"math.{name}"), weak=True)
+def _float_pair(name: str, label: str, weak: bool) -> Builder:
+    """A function of two floats."""
 
-    return build
-
-
-def _math_pair(name: str) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, f"math.{name}")
+        a, b = _pair(ops, left, right, label)
         if name == "power":
             (x, y), shape = ops.together(a, b)
-            return ops.emit(
-                ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64)),
-                True,
-                shape,
-            )
-        return ops.call(name, DType.F64, a, b, weak=True)
+            power = ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64))
+            return ops.emit(power, True, shape)
+        common = promote(a.dtype, b.dtype, a.weak, b.weak)
+        return ops.call(name, DType.F64 if weak else float_of(common), a, b, weak=weak)
 
     return build
 
 
 def _real(ops: Operations, value: Any, name: str) -> Value:
     lifted = _strong(ops, value)
-    if lifted.atom.dtype.is_complex:
+    if lifted.dtype.is_complex:
         raise errors.bad_operand(ops.span, name, "complex numbers")
     return lifted
-
-
-def _numpy_pair(name: str) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, f"np.{name}")
-        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        return ops.call(name, _float_of(common), a, b)
-
-    return build
 
 
 def _operator(op: str) -> Builder:
@@ -136,7 +119,7 @@ def _extreme(op: Any) -> Builder:
 
     def build(ops: Operations, left: Any, right: Any) -> Any:
         (a, b), shape = ops.together(left, right)
-        x, y = a.atom.dtype, b.atom.dtype
+        x, y = a.dtype, b.dtype
         common = x if x is y else promote(x, y, a.weak, b.weak)
         if common.is_complex:
             raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
@@ -156,20 +139,19 @@ def _builtin_extreme(op: Any, comparison: str) -> Builder:
         if is_number(left) and is_number(right):
             return min(left, right) if op == "minimum" else max(left, right)
         (a, b), _ = ops.together(left, right)
-        if a.atom.dtype.is_integer and b.atom.dtype.is_integer:
+        if a.dtype.is_integer and b.dtype.is_integer:
             return numpy(ops, a, b)
         return ops.select(ops.binary(comparison, b, a), b, a)
 
     def build(ops: Operations, *args: Any) -> Any:
-        items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
-        if len(args) == 1 and isinstance(args[0], Value) and args[0].shape is not None:
-            raise errors.wrong_arguments(ops.span, op[:3], "a window: use its method instead")
-        if not items or (len(args) == 1 and not isinstance(args[0], tuple)):
-            raise errors.wrong_arguments(ops.span, op[:3], "it needs two values or a tuple")
-        result = items[0]
-        for item in items[1:]:
-            result = pair(ops, result, item)
-        return result
+        items = args[0] if len(args) == 1 else args
+        if not isinstance(items, tuple) or not items:
+            window = isinstance(items, Value) and items.shape is not None
+            needs = (
+                "a window: use its method instead" if window else "it needs two values or a tuple"
+            )
+            raise errors.wrong_arguments(ops.span, op[:3], needs)
+        return functools.reduce(partial(pair, ops), items)
 
     return build
 
@@ -178,7 +160,7 @@ def _absolute(ops: Operations, value: Any) -> Any:
     if is_number(value):
         return abs(constant(value))
     (lifted,), shape = ops.together(value)
-    dtype = lifted.atom.dtype
+    dtype = lifted.dtype
     if dtype is DType.UINT:
         return lifted
     if dtype.is_complex:
@@ -191,7 +173,7 @@ def _absolute(ops: Operations, value: Any) -> Any:
 def _part(op: Any) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         (lifted,), shape = ops.together(value)
-        dtype = lifted.atom.dtype
+        dtype = lifted.dtype
         if not dtype.is_complex:
             if op == "imag":
                 return ops.select(True, 0, 0)
@@ -209,9 +191,9 @@ def _rounded(function: str, to_integer: bool) -> Builder:
 
     def build(ops: Operations, value: Any) -> Any:
         lifted = _real(ops, value, function)
-        if lifted.atom.dtype.is_integer:
+        if lifted.dtype.is_integer:
             return lifted if to_integer else _made_strong(lifted)
-        result = ops.call(function, lifted.atom.dtype, lifted, weak=lifted.weak)
+        result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
         return ops.to_integer(result) if to_integer else _made_strong(result)
 
     return build
@@ -220,9 +202,9 @@ def _rounded(function: str, to_integer: bool) -> Builder:
 def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
     lifted = _real(ops, value, "round()")
     if digits is None:
-        if lifted.atom.dtype.is_integer:
+        if lifted.dtype.is_integer:
             return ops.unary("+", lifted)
-        return ops.to_integer(ops.call("rint", lifted.atom.dtype, lifted, weak=lifted.weak))
+        return ops.to_integer(ops.call("rint", lifted.dtype, lifted, weak=lifted.weak))
     return _numpy_round(ops, value, digits)
 
 
@@ -230,9 +212,9 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     lifted = _real(ops, value, "round()")
     if not isinstance(decimals, int):
         raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
-    if lifted.atom.dtype.is_integer:
+    if lifted.dtype.is_integer:
         return _made_strong(lifted) if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
-    dtype = lifted.atom.dtype
+    dtype = lifted.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
@@ -243,7 +225,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
 
 def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
-    dtype = DType.UINT if value.atom.dtype is DType.UINT else DType.INT
+    dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
     atom = ops.cast(value, dtype)
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
         step_atom = ir.Const(dtype, str(step))
@@ -260,7 +242,7 @@ def _test(function: str) -> Builder:
 
     def build(ops: Operations, value: Any) -> Any:
         lifted = _strong(ops, value)
-        dtype = lifted.atom.dtype
+        dtype = lifted.dtype
         if dtype.is_integer:
             if function == "signbit":
                 return ops.binary("<", lifted, 0)
@@ -272,8 +254,8 @@ def _test(function: str) -> Builder:
 
 def _sign(ops: Operations, value: Any) -> Any:
     lifted = _real(ops, value, "np.sign")
-    if not lifted.atom.dtype.is_integer:
-        return ops.call("sign", lifted.atom.dtype, lifted)
+    if not lifted.dtype.is_integer:
+        return ops.call("sign", lifted.dtype, lifted)
     negative = ops.binary("<", lifted, 0)
     return ops.select(ops.binary(">", lifted, 0), 1, ops.select(negative, -1, 0))
 
@@ -296,10 +278,10 @@ def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any
 def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
     lifted = [_real(ops, value, f"np.{name}") for value in values]
-    dtype, weak = lifted[0].atom.dtype, lifted[0].weak
+    dtype, weak = lifted[0].dtype, lifted[0].weak
     for one in lifted[1:]:
-        dtype, weak = promote(dtype, one.atom.dtype, weak, one.weak), weak and one.weak
-    dtype = _float_of(dtype)
+        dtype, weak = promote(dtype, one.dtype, weak, one.weak), weak and one.weak
+    dtype = float_of(dtype)
     return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
 
 
@@ -309,7 +291,7 @@ def _nan_to_num(
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
     value = _made_strong(_real(ops, x, "np.nan_to_num"))
-    dtype = value.atom.dtype
+    dtype = value.dtype
     if dtype.is_integer:
         return value
     most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
@@ -331,7 +313,7 @@ def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
 def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
     a, b = _floats(ops, "logaddexp", left, right)
-    dtype = a.atom.dtype
+    dtype = a.dtype
     apart = ops.unary("-", _absolute(ops, ops.binary("-", a, b)))
     more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
     found = ops.binary("+", _extreme("maximum")(ops, a, b), more)
@@ -344,14 +326,14 @@ def _sinc(ops: Operations, value: Any) -> Any:
     """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _floats(ops, "sinc", value)
     angle = ops.lift(ops.binary("*", x, math.pi))
-    ratio = ops.binary("/", ops.call("sin", x.atom.dtype, angle), angle)
+    ratio = ops.binary("/", ops.call("sin", x.dtype, angle), angle)
     return _made_strong(ops.select(ops.binary("==", x, 0), 1.0, ratio))
 
 
 def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op)(ops, _strong(ops, value)) for op in ("real", "imag"))
-    found = _numpy_pair("arctan2")(ops, imag, real)
+    found = _float_pair("arctan2", "np.arctan2", False)(ops, imag, real)
     return _scaled(180 / math.pi, False)(ops, found) if deg else found
 
 
@@ -398,18 +380,12 @@ def _reciprocal(ops: Operations, value: Any) -> Any:
 
 
 def _log(ops: Operations, value: Any, base: Any = None) -> Any:
-    top = _math_float("log")(ops, value)
-    return top if base is None else ops.binary("/", top, _math_float("log")(ops, base))
-
-
-def _copysign(weak: bool) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, "copysign")
-        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        dtype = DType.F64 if weak else _float_of(common)
-        return ops.call("copysign", dtype, a, b, weak=weak)
-
-    return build
+    top = _float_function("log", "math.log", True)(ops, value)
+    return (
+        top
+        if base is None
+        else ops.binary("/", top, _float_function("log", "math.log", True)(ops, base))
+    )
 
 
 # Casts.
@@ -429,10 +405,10 @@ def _cast(target: type) -> Builder:
             return ops.to_integer(known, storage.name)
         lifted = _strong(ops, value)
         dtype = value_type(storage)
-        if lifted.atom.dtype.is_complex and not dtype.is_complex:
+        if lifted.dtype.is_complex and not dtype.is_complex:
             raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
         if short(storage):
-            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.atom.dtype else lifted.atom
+            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
             return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
         return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
@@ -446,9 +422,9 @@ def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
         return Value(ops.cast(first, DType.C128), True, first.shape)
     second = _strong(ops, imag)
     a, b = _part("real")(ops, first), _part("real")(ops, second)
-    if second.atom.dtype.is_complex:
+    if second.dtype.is_complex:
         a = ops.binary("-", a, _part("imag")(ops, second))
-    if first.atom.dtype.is_complex:
+    if first.dtype.is_complex:
         b = ops.binary("+", b, _part("imag")(ops, first))
     (x, y), shape = ops.together(a, b)
     expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
@@ -459,146 +435,21 @@ def _shape(value: Any) -> Offset | None:
     return value.shape if isinstance(value, Value) else None
 
 
-# Reductions of windows.
-
-# What complex numbers have none of.
-_ORDERED = ir.RANKED | {"min", "max", "argmin", "argmax", "var"}
-
-
-def reduce(
-    ops: Operations,
-    kind: ReduceKind,
-    value: Any,
-    parameter: float = 0.0,
-    dtype: DType | None = None,
-) -> Value:
-    """One number from a window, of NumPy's type for it or of `dtype`."""
-    if isinstance(value, Coefficients):
-        raise NotUnderstood(f"'{kind}' of the whole array '{value.name}'", ops.span)
-    if isinstance(value, np.ndarray) or is_number(value):
-        raise errors.bad_operand(ops.span, f"'{kind}'", words(value))
-    window = ops.lift(value)
-    if window.shape is None:
-        raise errors.bad_operand(ops.span, f"'{kind}'", "a single number")
-    source = window.atom.dtype
-    if source.is_complex and kind in _ORDERED:
-        raise errors.bad_operand(ops.span, f"'{kind}'", "complex numbers")
-    whole = DType.INT if source is DType.BOOL else source
-    taken, natural = {
-        "sum": (whole, whole),
-        "prod": (whole, whole),
-        "mean": (_float_of(source), _float_of(source)),
-        "var": (_float_of(source), _float_of(source)),
-        "min": (source, source),
-        "max": (source, source),
-        "any": (DType.BOOL, DType.BOOL),
-        "all": (DType.BOOL, DType.BOOL),
-        "argmin": (source, DType.INT),
-        "argmax": (source, DType.INT),
-        "quantile": (whole, _float_of(source)),
-        "nanquantile": (source, source),
-        "nanrank": (source, source),
-    }[kind]
-    if kind in ("mean", "var") and source.is_integer:
-        taken = whole
-    atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
-    body = ops.windows.assignments((atom,))
-    found = ir.Reduce(dtype or natural, kind, window.shape, body, atom, parameter)
-    return ops.emit(as_box(found))
-
-
-def whole(ops: Operations, axis: Any) -> None:
-    """Leave what reduces along one axis only to the general path."""
-    if axis is not None:
-        raise NotUnderstood("the argument 'axis'", ops.span)
-
-
-def _reduction(kind: ReduceKind) -> Builder:
-    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        return reduce(ops, kind, value)
-
-    return build
-
-
-def spread(name: str, root: bool, variance: Callable[..., Value]) -> Builder:
-    """Build `np.var` or its like, or with `root` the square root of it."""
-
-    def build(
-        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
-        ddof: Any = 0, *, where: Any = None,
-    ) -> Any:  # fmt: skip
-        whole(ops, axis)
-        if dtype is not None or out is not None:
-            raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
-        if not is_number(ddof) or isinstance(ddof, complex):
-            raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
-        found = variance(ops, value, ddof, where)
-        return ops.call("sqrt", found.atom.dtype, found) if root else found
-
-    return build
-
-
-def fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
-    """A constant from 0 to `scale` as a fraction."""
-    if isinstance(q, Value) and q.shape is None:
-        raise NotUnderstood("a fraction that is not constant", ops.span)
-    if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
-        raise errors.fraction(ops.span, name, scale, words(q))
-    return float(q) / scale
-
-
-def _quantile(scale: float, name: str) -> Builder:
-    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        return reduce(ops, "quantile", value, fraction(ops, q, scale, name))
-
-    return build
-
-
-def _median(ops: Operations, value: Any, axis: Any = None) -> Any:
-    whole(ops, axis)
-    return reduce(ops, "quantile", value, 0.5)
-
-
-def _peak_to_peak(ops: Operations, value: Any) -> Any:
-    most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
-    if most.atom.dtype is DType.UINT:
-        # Never negative, so that 64 bits hold it.
-        return ops.emit(ir.Binary(DType.UINT, "-", most.atom, least.atom))
-    return ops.binary("-", most, least)
-
-
-def _any_all(kind: Any, op: str) -> Builder:
-    """Builtin any/all of a tuple."""
-
-    def build(ops: Operations, items: Any) -> Any:
-        if not isinstance(items, tuple):
-            return reduce(ops, kind, items)
-        result: Any = op == "&"
-        for item in items:
-            result = ops.logical(op, result, ops.truth(item))
-        return result
-
-    return build
-
-
 def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise errors.wrong_arguments(ops.span, "sum", "it needs a tuple or a list of numbers")
-    result = start
-    for item in items:
-        result = ops.binary("+", result, item)
-    return result
+    return functools.reduce(partial(ops.binary, "+"), items, start)
 
 
-# Methods of windows that take no mask.
-UNMASKED: dict[str, Builder] = {
-    "argmin": _reduction("argmin"),
-    "argmax": _reduction("argmax"),
-    "median": _median,
-    "ptp": _peak_to_peak,
-}
+def _invert(ops: Operations, value: Any) -> Any:
+    lifted = _strong(ops, value)
+    if lifted.dtype is DType.BOOL:
+        return ops.unary("not", lifted)
+    return _made_strong(ops.unary("~", lifted))
+
+
+def _divmod(ops: Operations, left: Any, right: Any) -> Any:
+    return ops.binary("//", left, right), ops.binary("%", left, right)
 
 
 def _table() -> dict[Any, Builder]:
@@ -607,22 +458,20 @@ def _table() -> dict[Any, Builder]:
         builtins.min: _builtin_extreme("minimum", "<"),
         builtins.max: _builtin_extreme("maximum", ">"),
         builtins.round: _round,
-        builtins.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
+        builtins.divmod: _divmod,
         builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
-        builtins.any: _any_all("any", "|"),
-        builtins.all: _any_all("all", "&"),
         math.log: _log,
         math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
         math.floor: _rounded("floor", True),
         math.ceil: _rounded("ceil", True),
         math.trunc: _rounded("trunc", True),
-        math.copysign: _copysign(True),
+        math.copysign: _float_pair("copysign", "copysign", True),
         np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
-        np.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
+        np.divmod: _divmod,
         np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
         np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
-        np.invert: lambda ops, v: _invert(ops, v),
+        np.invert: _invert,
         np.logical_not: lambda ops, v: ops.unary("not", v),
         np.logical_and: _logical("&"),
         np.logical_or: _logical("|"),
@@ -654,22 +503,16 @@ def _table() -> dict[Any, Builder]:
         np.floor: _rounded("floor", False),
         np.ceil: _rounded("ceil", False),
         np.trunc: _rounded("trunc", False),
-        np.copysign: _copysign(False),
-        np.percentile: _quantile(100.0, "percentile"),
-        np.quantile: _quantile(1.0, "quantile"),
-        np.median: _median,
-        np.ptp: _peak_to_peak,
-        np.argmin: UNMASKED["argmin"],
-        np.argmax: UNMASKED["argmax"],
+        np.copysign: _float_pair("copysign", "copysign", False),
     }
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
     for name, row in FLOAT_FUNCTIONS.items():
-        pair = row.arguments == 2
+        build = _float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), (_numpy_pair if pair else _numpy_float)(name))
+            table.setdefault(getattr(np, name), build(name, f"np.{name}", False))
         if row.python:
-            table[getattr(math, row.python)] = (_math_pair if pair else _math_float)(name)
+            table[getattr(math, row.python)] = build(name, f"math.{name}", True)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")
@@ -683,20 +526,12 @@ def _table() -> dict[Any, Builder]:
     return table
 
 
-def _invert(ops: Operations, value: Any) -> Any:
-    lifted = _strong(ops, value)
-    if lifted.atom.dtype is DType.BOOL:
-        return ops.unary("not", lifted)
-    return _made_strong(ops.unary("~", lifted))
-
-
 FUNCTIONS = _table()
 
 
 # Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset(
-    (divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map, filter, repr, hash, type)
-)
+_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
+_PURE |= {filter, repr, hash, type}
 
 
 def is_pure(function: Any) -> bool:

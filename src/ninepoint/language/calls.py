@@ -8,6 +8,8 @@ math.sqrt(2.0)        ->     1.4142135623730951
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +19,9 @@ from . import errors
 from .callables import FUNCTIONS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
-from .masks import METHODS
-from .missing import KNOWN
-from .positions import index
+from .positions import Spacing, index
+from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference
-from .spacings import Spacing
 from .values import (
     Closure,
     Coefficients,
@@ -80,10 +80,7 @@ class Calls(Frame):
                 raise NotUnderstood("a method of an array", span)
             if not callable(getattr(base, attribute.attr, None)):
                 raise errors.unknown_method(span, kind(base), attribute.attr)
-            try:
-                return settled(constant(getattr(base, attribute.attr)(*args, **keywords)))
-            except (TypeError, ValueError) as error:
-                raise errors.wrong_arguments(span, dotted, str(error)) from error
+            return _tried(getattr(base, attribute.attr), span, dotted, args, keywords)
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](self.ops, base)
         if base.shape is None or attribute.attr not in METHODS:
@@ -105,8 +102,8 @@ class Calls(Frame):
             if any(f is function for f in self.active):
                 raise errors.recursion(span, function.name)
             names = self.bind(span, function, args, keywords)
-            inner = type(self)(function, names, self.ops, self.axes, self.active)
-            inner.called = span if function.own else self.called
+            called = span if function.own else self.called
+            inner = type(self)(function, names, self.ops, self.axes, self.active, called)
             result = inner.run()
             self.at(node)
             return result
@@ -131,12 +128,12 @@ class Calls(Frame):
                 return self.steps(span, name, args, keywords)
             if function is len and isinstance(args[0], Value):
                 raise NotUnderstood(f"'{name}' of something that varies", span)
-            try:
-                return _structure(function, args, keywords)
-            except (TypeError, ValueError) as error:
-                raise errors.wrong_arguments(span, name, str(error)) from error
+            return _tried(partial(_structure, function), span, name, args, keywords)
         if is_shape(function):
-            return self.window_shape(span, name, function, args, keywords)
+            # The shape of a window, made while the kernel is read.
+            if holds_value(tuple(everything)):
+                raise errors.shape_varies(span, name)
+            return _tried(function, span, name, args, keywords)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
             for v in everything
@@ -163,24 +160,13 @@ class Calls(Frame):
         for one in args:
             whole = isinstance(one, int)
             if isinstance(one, Value):
-                whole = one.shape is None and one.atom.dtype.is_integer
+                whole = one.shape is None and one.dtype.is_integer
             if not whole:
                 raise errors.bad_operand(span, f"'{name}'", f"{words(one)} that is not whole")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
         if isinstance(step, Value) or step == 0:
             raise NotUnderstood("a loop whose step is not constant", span)
         return Steps(start, stop, step)
-
-    def window_shape(
-        self, span: Span, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
-        """The shape of a window, made while the kernel is read."""
-        if holds_value((*args, *keywords.values())):
-            raise errors.shape_varies(span, name)
-        try:
-            return settled(function(*args, **keywords))
-        except (TypeError, ValueError) as error:
-            raise errors.wrong_arguments(span, name, str(error)) from error
 
     def built(
         self, builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -281,7 +267,17 @@ class Calls(Frame):
         return inner.result
 
 
-def _structure(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+def _tried(
+    function: Any, span: Span, name: str, args: Sequence[Any], keywords: dict[str, Any]
+) -> Any:
+    """What a function gives for arguments that it may not take."""
+    try:
+        return settled(function(*args, **keywords))
+    except (TypeError, ValueError) as error:
+        raise errors.wrong_arguments(span, name, str(error)) from error
+
+
+def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
     """Builtins that arrange values without looking at them."""
     if function in (range, len):
         return function(*args, **keywords)

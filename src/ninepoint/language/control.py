@@ -1,35 +1,26 @@
-"""Control: loops, and the ways out of them.
+"""Control: loops that carry values from turn to turn.
 
     while v > 1:             loop c = v, k = 0 while going
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
         k += 1                   next u2, u0, u1
 
-A loop over a constant range is written out, unless it is long and may end before its time; any
-other carries from turn to turn what its body assigns.  What types that has is found by reading it
-again, until a turn leaves them as they were.  Where a turn or a loop has ended is a truth,
-so that what comes after is read as a branch.
+What types that has which the body of a loop assigns is found by reading it again, until a turn
+leaves them as they were.
 """
 
 from __future__ import annotations
 
 import ast
-from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from . import errors, ir
+from . import ir
 from .buffers import Buffer, written_names
 from .dtypes import DType, promote
-from .expressions import Expressions
-from .frame import Undefined
+from .frame import Frame, Undefined
 from .ir import Const, Ref
-from .values import Body, NotUnderstood, Steps, Value, is_number
-
-# A loop over a constant range that may end before its time is written out if it has no more turns
-# than this, and any if it has no more than that.
-_SHORT, _LONG = 8, 500
+from .values import Body, NotUnderstood, Value, is_number
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -45,7 +36,7 @@ class _Type:
 
     def joined(self, first: Value, after: Value) -> _Type:
         """The type of a value that begins as one and then is another."""
-        own, new = self.dtype, after.atom.dtype
+        own, new = self.dtype, after.dtype
         weak = self.weak and after.weak
         if own is new:
             return _Type(own, weak, self.signed)
@@ -64,10 +55,10 @@ class _Type:
 
 
 @dataclass(slots=True)
-class _Turns:
+class Turns:
     """How a loop goes on: if there is a first turn, how a turn begins, if there is another.
 
-    It `surely` has a turn, and no more than `most` if that is not 0.
+    It has no more than `most` turns if that is not 0.
     """
 
     node: ast.For | ast.While
@@ -78,201 +69,12 @@ class _Turns:
     # Whether nothing but a way out of it ends it; known once it is read.
     endless: bool = False
 
-    @property
-    def surely(self) -> bool:
-        return self.first is True
 
-
-class Control(Expressions):
-    """A frame that understands loops."""
-
-    @abstractmethod
-    def split(
-        self, test: Any, then: Callable[[], None], other: Callable[[], None], *, rest: bool = False
-    ) -> None:
-        """Follow two paths; if the first is the `rest` of a turn, the other has left it."""
-
-    @abstractmethod
-    def has_returned(self, done: Any, result: Any) -> None:
-        """Remember that the function has returned where it had not before."""
-
-    @abstractmethod
-    def statement(self, node: ast.stmt) -> None:
-        """Follow one statement."""
-
-    def block(self, statements: list[ast.stmt]) -> None:
-        for place, statement in enumerate(statements, 1):
-            if self.done is True or self.left is True:
-                return
-            before, rest = self.done, statements[place:]
-            if isinstance(statement, ast.If) and _leaves(statement.body) != _leaves(
-                statement.orelse
-            ):
-                self.statement(_with_rest(statement, rest))
-                return
-            self.statement(statement)
-            if not rest or self.done is True or self.left is True:
-                continue
-            if self.left is not False:
-                goes_on = self.ops.unary("not", self.left)
-                self.split(goes_on, partial(self.block, rest), _nothing, rest=True)
-                return
-            if self.done is not before:
-                with self.ops.under(self.done, False):
-                    self.block(rest)
-                return
-
-    def loop(self, node: ast.For | ast.While) -> None:
-        """Follow a loop, and what it does at its end."""
-        outside = self.left, self.broken
-        self.left = self.broken = False
-        if isinstance(node, ast.While):
-            self._while(node)
-        else:
-            self._for(node)
-        broken = self.broken
-        self.left, self.broken = outside
-        if node.orelse and broken is not True and self.done is not True:
-            self._where(self.ops.unary("not", broken), partial(self.block, node.orelse))
-
-    def _where(self, test: Any, then: Callable[[], None], *, rest: bool = False) -> None:
-        """Follow a path where a truth holds."""
-        if test is True:
-            then()
-        elif test is not False:
-            self.split(test, then, _nothing, rest=rest)
-
-    # Kinds of loops.
-
-    def _while(self, node: ast.While) -> None:
-        def again(_: Any) -> Any:
-            return self.truth(node.test)
-
-        self._rolled(_Turns(node, self.truth(node.test), _nothing, again))
-
-    def _for(self, node: ast.For) -> None:
-        steps = self.eval(node.iter)
-        if isinstance(steps, Steps):
-            self._counted(node, steps)
-            return
-        if isinstance(steps, range):
-            count = len(steps)
-            few = count <= (_SHORT if _ends_early(node.body) else _LONG)
-            if not few and self._tried(node, steps):
-                return
-        items, before, size = self.items(node.iter), self.state(), self.ops.body.size
-        self.ops.written_out += 1
-        try:
-            self._written_out(node, items)
-        except NotUnderstood:
-            # Too long, if anything: then the turns must not know their number.
-            if not isinstance(steps, range) or self.ops.written_out > 1:
-                raise
-            self.ops.body.cut(size)
-            self.restore(before)
-            if not self._tried(node, steps):
-                raise
-        finally:
-            self.ops.written_out -= 1
-
-    def _tried(self, node: ast.For, steps: range) -> bool:
-        """Try a loop over a constant range as a loop: its turns may need to know their number."""
-        before, size = self.state(), self.ops.body.size
-        try:
-            self._counted(node, Steps(steps.start, steps.stop, steps.step), len(steps))
-        except (NotUnderstood, errors.StencilError):
-            self.ops.body.cut(size)
-            self.restore(before)
-            return False
-        return True
-
-    def state(self) -> tuple[Any, ...]:
-        """What a path changes."""
-        return dict(self.names), self.done, self.result, self.left, self.broken, self.returned
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Begin again from what it was."""
-        names, self.done, self.result, self.left, self.broken, self.returned = state
-        self.names = dict(names)
-
-    def _written_out(self, node: ast.For, items: Sequence[Any]) -> None:
-        """Follow the turns of a loop one by one."""
-        for place, item in enumerate(items, 1):
-            self.assign(node.target, item)
-            self.block(node.body)
-            self.left = False
-            rest = items[place:]
-            if self.broken is True or self.done is True or not rest:
-                return
-            going = partial(self._written_out, node, rest)
-            if self.broken is not False:
-                self._where(self.ops.unary("not", self.broken), going, rest=True)
-                self.left = False
-                return
-            if self.done is not False:
-                with self.ops.under(self.done, False):
-                    going()
-                return
-
-    def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
-        """A loop over a range."""
-        ops, start, stop, step = self.ops, steps.start, steps.stop, steps.step
-        self.at(node.iter)
-        count = stop
-        if step != 1 or not isinstance(start, int) or start:
-            count = ops.binary("-", stop, start) if step > 0 else ops.binary("-", start, stop)
-        if abs(step) > 1:
-            count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
-
-        def begin(turn: Any) -> None:
-            self.at(node.target)
-            value = turn if step == 1 else ops.binary("*", turn, step)
-            first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else ops.binary("+", value, start))
-
-        def again(turn: Any) -> Any:
-            self.at(node.iter)
-            return ops.binary("<", ops.binary("+", turn, 1), count)
-
-        self._rolled(_Turns(node, ops.truth(ops.binary(">", count, 0)), begin, again, most))
-
-    # A loop that carries values.
-
-    def _rolled(self, turns: _Turns) -> None:
-        start = self.ops.logical("&", self.ops.active(), turns.first)
-        if start is False:
-            return
-        loop = _Loop(self, turns)
-        if loop.read():
-            loop.leave(start)
-        else:
-            self.restore(loop.outside)
-            self._where(turns.first, partial(self._only_turn, turns))
-
-    def turn(self, turns: _Turns, index: Any) -> Any:
-        """Follow a turn; gives the truth that there is another."""
-        turns.begin(index)
-        self.block(turns.node.body)
-        self.left = False
-        if self.done is True or self.broken is True:
-            return False
-        ended = self.ops.logical("|", self.done, self.broken)
-        with self.ops.under(ended, False):
-            again = turns.again(index)
-        turns.endless = again is True
-        return self.ops.logical("&", self.ops.unary("not", ended), again)
-
-    def _only_turn(self, turns: _Turns) -> None:
-        turns.begin(0)
-        self.block(turns.node.body)
-        self.left = False
-
-
-class _Loop:
+class CarriedLoop:
     """One loop that carries values, while it is read."""
 
-    def __init__(self, frame: Control, turns: _Turns) -> None:
-        self.frame, self.turns, self.ops = frame, turns, frame.ops
+    def __init__(self, frame: Frame, turns: Turns, turn: Callable[[Turns, Any], Any]) -> None:
+        self.frame, self.turns, self.turn, self.ops = frame, turns, turn, frame.ops
         self.span = frame.at(turns.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
@@ -284,7 +86,7 @@ class _Loop:
             if _is_numeric(self.before.get(name))
         }
         self.types = {
-            name: [_Type(one.atom.dtype, one.weak) for one in values]
+            name: [_Type(one.dtype, one.weak) for one in values]
             for name, values in self.first.items()
         }
         self.level = self.ops.body.depth + 1
@@ -326,10 +128,10 @@ class _Loop:
         for name, kinds in () if literal else self.types.items():
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in kinds]
             frame.names[name] = _rebuilt(self.before[name], iter(heads))
-        begins = (*self.refs, self.index)
+        begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, ops.body.limit, ops.body, begins)
         with ops.turn(self.body):
-            self.again = frame.turn(self.turns, Value(self.index, True))
+            self.again = self.turn(self.turns, Value(self.index, True))
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""
@@ -349,15 +151,18 @@ class _Loop:
         numbers = []
         for one in _numbers(value):
             after = self.ops.lift(one)
-            kind = _Type(after.atom.dtype, after.weak)
+            kind = _Type(after.dtype, after.weak)
             numbers.append(len(self.refs))
             self._ref(kind.dtype)
             self.initial.append(kind.zero)
             self.after.append(after)
         return numbers
 
-    def leave(self, start: Any) -> None:
-        """Carry the values, and go on with those after the last turn."""
+    def leave(self, start: Any) -> tuple[Any, Any] | None:
+        """Carry the values, and go on with those after the last turn.
+
+        Gives the truth that the function has returned in the loop, and what; None if it never has.
+        """
         frame = self.frame
         places: dict[str, tuple[Any, list[int]]] = {}
         for name, first in self.first.items():
@@ -370,7 +175,7 @@ class _Loop:
             if old is not None and not isinstance(old, Undefined):
                 if not _same(old, new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
-            elif self.turns.surely and _is_numeric(new):
+            elif self.turns.first is True and _is_numeric(new):
                 places[name] = new, self._carry(new)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
@@ -386,16 +191,17 @@ class _Loop:
                 yield self.ops.emit(one, weak)
 
         frame.restore(self.outside)
-        for name in self.stored:
+        for name in sorted(self.stored):
             if name in places:
                 shape, numbers = places[name]
                 frame.names[name] = _rebuilt(shape, ends(numbers))
             elif name not in self.before:
                 frame.names[name] = Undefined(name)
         frame.broken = next(ends(truths[0]), broken)
-        if done is not False:
-            over = True if self.turns.endless and broken is False else next(ends(truths[1]))
-            frame.has_returned(over, _rebuilt(result, ends(given)))
+        if done is False:
+            return None
+        over = True if self.turns.endless and broken is False else next(ends(truths[1]))
+        return over, _rebuilt(result, ends(given))
 
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
@@ -412,44 +218,6 @@ class _Loop:
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
         return ops.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.turns.most))
-
-
-def _nothing(*_: Any) -> None:
-    """Do nothing."""
-
-
-def _leaves(statements: Sequence[ast.stmt]) -> bool:
-    """Whether statements always leave the turn of a loop."""
-    match statements:
-        case [*_, ast.Break() | ast.Continue()]:
-            return True
-        case [*_, ast.If(body=body, orelse=orelse)]:
-            return _leaves(body) and _leaves(orelse)
-        case _:
-            return False
-
-
-def _with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
-    """A branch, one side of which leaves the turn, with what comes after in the other side."""
-    leaves = _leaves(branch.body)
-    body = branch.body if leaves else [*branch.body, *rest]
-    orelse = [*branch.orelse, *rest] if leaves else branch.orelse
-    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
-
-
-def _ends_early(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a loop may end before its time."""
-    for statement in statements:
-        if isinstance(statement, ast.Break | ast.Return):
-            return True
-        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
-        if isinstance(statement, ast.For | ast.While):
-            # What breaks it ends that loop only.
-            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
-                return True
-        elif not isinstance(statement, ast.FunctionDef) and any(map(_ends_early, parts)):
-            return True
-    return False
 
 
 def _stored(loop: ast.For | ast.While) -> set[str]:

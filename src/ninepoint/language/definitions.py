@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from . import errors
 from .errors import Span
-from .syntax import parsed
+from .trees import parsed
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
 _Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -196,14 +196,8 @@ def _moved(found: _Text, code: types.CodeType) -> _Found | None:
     """What the function is made from now, where lines were put before it or taken away."""
     if code.co_name == "<lambda>":
         return None
-    places = {c.co_firstlineno for c in found.codes if _same_code(code, c)}
-    nodes = [
-        node
-        for node in found.nodes
-        if not isinstance(node, ast.Lambda)
-        and node.name == code.co_name
-        and places & {_first_line(node), node.lineno}
-    ]
+    alike = [other for other in found.codes if _same_code(code, other)]
+    nodes = [node for node in found.nodes if any(_matches(node, other) for other in alike)]
     return nodes[-1] if nodes else None
 
 

@@ -155,26 +155,13 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
 
     An integer never widens a float; a weak (Python) float never widens a NumPy one.
     """
-    if left is right:
-        return DType.INT if left is DType.BOOL else left
+    if left is right and left is not DType.BOOL:
+        return left
     if left.is_integer and right.is_integer:
         return DType.UINT if DType.UINT in (left, right) else DType.INT
-    if left.is_integer or right.is_integer:
-        whole, real, weak = (
-            (left, right, right_weak) if left.is_integer else (right, left, left_weak)
-        )
-        assert whole.is_integer
-        return real if not weak else _widest(real)
-    if left_weak != right_weak:
-        strong, weak_type = (right, left) if left_weak else (left, right)
-        if weak_type.is_complex and not strong.is_complex:
-            return DType.C64 if strong is DType.F32 else DType.C128
-        return strong
-    narrow = left in (DType.F32, DType.C64) and right in (DType.F32, DType.C64)
+    pairs = ((left, left_weak), (right, right_weak))
+    strong = [dtype for dtype, weak in pairs if not (weak or dtype.is_integer)]
+    narrow = strong and all(dtype in (DType.F32, DType.C64) for dtype in strong)
     if left.is_complex or right.is_complex:
         return DType.C64 if narrow else DType.C128
     return DType.F32 if narrow else DType.F64
-
-
-def _widest(real: DType) -> DType:
-    return DType.C128 if real.is_complex else DType.F64

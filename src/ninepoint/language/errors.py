@@ -7,7 +7,9 @@ mistake, so that its whole voice can be read in one sitting.  Callers pass facts
 
 from __future__ import annotations
 
+import difflib
 import unicodedata
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -91,27 +93,45 @@ def _mistake(code: str, message: str, span: Span, label: str, help: str) -> Sten
     return StencilError(Diagnostic(code, message, span, label, help))
 
 
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """A kind of mistake: called with a place and with its `facts`, in order, it is the error.
+
+    The names of the facts stand in braces in the words.
+    """
+
+    code: str
+    facts: str
+    message: str
+    label: str
+    help: str
+
+    def __call__(self, span: Span, *facts: object) -> StencilError:
+        known = dict(zip(self.facts.split(), facts, strict=True))
+        message, label, cure = (
+            words.format(**known) for words in (self.message, self.label, self.help)
+        )
+        return _mistake(self.code, message, span, label, cure)
+
+
 # Where it is computed.
 
 
-def gpu_general(span: Span, name: str, reason: str) -> StencilError:
-    return _mistake(
-        "gpu-general",
-        f"'{name}' holds {reason}, so it cannot be computed on a GPU.",
-        span,
-        "only the CPU computes this",
-        "Write it without, or give it arrays of NumPy, as cupy.asnumpy(x) makes them.",
-    )
+gpu_general = Mistake(
+    "gpu-general",
+    "name reason",
+    "'{name}' holds {reason}, so it cannot be computed on a GPU.",
+    "only the CPU computes this",
+    "Write it without, or give it arrays of NumPy, as cupy.asnumpy(x) makes them.",
+)
 
-
-def general_position(span: Span, name: str, reason: str) -> StencilError:
-    return _mistake(
-        "general-position",
-        f"'{name}' asks where it is among more results (upsample=), and holds {reason}.",
-        span,
-        "this is not analysed, and then all results around an element are alike",
-        "Write it without, or ask for npt.index(x), the position of the element.",
-    )
+general_position = Mistake(
+    "general-position",
+    "name reason",
+    "'{name}' asks where it is among more results (upsample=), and holds {reason}.",
+    "this is not analysed, and then all results around an element are alike",
+    "Write it without, or ask for npt.index(x), the position of the element.",
+)
 
 
 # The function as a whole.
@@ -139,65 +159,54 @@ def source_missing(span: Span, name: str) -> StencilError:
     )
 
 
-def source_changed(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "source-changed",
-        f"The source of '{name}' has changed since Python read it.",
-        span,
-        "this is not the text that the function was made from",
-        "Restart Python, or reload the module, so that the function and its file agree.",
-    )
+source_changed = Mistake(
+    "source-changed",
+    "name",
+    "The source of '{name}' has changed since Python read it.",
+    "this is not the text that the function was made from",
+    "Restart Python, or reload the module, so that the function and its file agree.",
+)
 
+lambda_ambiguous = Mistake(
+    "lambda-ambiguous",
+    "",
+    "This line holds several lambdas that cannot be told apart.",
+    "which one is meant is not known",
+    "Put each lambda on a line of its own, or write it with 'def'.",
+)
 
-def lambda_ambiguous(span: Span) -> StencilError:
-    return _mistake(
-        "lambda-ambiguous",
-        "This line holds several lambdas that cannot be told apart.",
-        span,
-        "which one is meant is not known",
-        "Put each lambda on a line of its own, or write it with 'def'.",
-    )
+parameter_kind = Mistake(
+    "parameter-kind",
+    "name",
+    "A kernel takes a fixed list of parameters.",
+    "'{name}' can hold any number of arguments",
+    "Name each field and each scalar as a parameter of its own.",
+)
 
+generator = Mistake(
+    "generator",
+    "word",
+    "A kernel is a plain function: it cannot be a generator or a coroutine.",
+    "'{word}' makes it one",
+    "Return the value of the point with 'return'.",
+)
 
-def parameter_kind(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "parameter-kind",
-        "A kernel takes a fixed list of parameters.",
-        span,
-        f"'{name}' can hold any number of arguments",
-        "Name each field and each scalar as a parameter of its own.",
-    )
+recursion = Mistake(
+    "recursion",
+    "name",
+    "A kernel cannot call itself.",
+    "'{name}' is being read already",
+    "Write the repetition as a 'for' loop over a constant range.",
+)
 
-
-def generator(span: Span, word: str) -> StencilError:
-    return _mistake(
-        "generator",
-        "A kernel is a plain function: it cannot be a generator or a coroutine.",
-        span,
-        f"'{word}' makes it one",
-        "Return the value of the point with 'return'.",
-    )
-
-
-def recursion(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "recursion",
-        "A kernel cannot call itself.",
-        span,
-        f"'{name}' is being read already",
-        "Write the repetition as a 'for' loop over a constant range.",
-    )
-
-
-def method(span: Span, name: str, first: str) -> StencilError:
-    return _mistake(
-        "method",
-        "A stencil is no method: it is given arrays and numbers, never an object.",
-        span,
-        f"'{name}' waits for '{first}' as the first of its arguments",
-        f"Leave '{first}' out and pass what the kernel needs as scalars, or define it outside "
-        "the class.",
-    )
+method = Mistake(
+    "method",
+    "name first",
+    "A stencil is no method: it is given arrays and numbers, never an object.",
+    "'{name}' waits for '{first}' as the first of its arguments",
+    "Leave '{first}' out and pass what the kernel needs as scalars, or define it outside "
+    "the class.",
+)
 
 
 def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
@@ -212,194 +221,159 @@ def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
     return _mistake("undefined-name", f"The name '{name}' is not defined.", span, label, cure)
 
 
-def maybe_undefined(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "maybe-undefined",
-        f"The local '{name}' may have no value here.",
-        span,
-        "not assigned on every path that leads here",
-        f"Give '{name}' a value before the branch, or in each of its sides.",
-    )
+maybe_undefined = Mistake(
+    "maybe-undefined",
+    "name",
+    "The local '{name}' may have no value here.",
+    "not assigned on every path that leads here",
+    "Give '{name}' a value before the branch, or in each of its sides.",
+)
 
+no_field = Mistake(
+    "no-field",
+    "name",
+    "The kernel '{name}' looks at no neighbour, so it is no stencil.",
+    "no parameter is indexed with offsets",
+    "Read a field relative to the point, such as x[0, 0] or x[-1]; a function of single "
+    "elements is decorated with @npt.ufunc.",
+)
 
-def no_field(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "no-field",
-        f"The kernel '{name}' looks at no neighbour, so it is no stencil.",
-        span,
-        "no parameter is indexed with offsets",
-        "Read a field relative to the point, such as x[0, 0] or x[-1]; a function of single "
-        "elements is decorated with @npt.ufunc.",
-    )
+ufunc_no_field = Mistake(
+    "ufunc-no-field",
+    "name",
+    "The ufunc '{name}' takes no array.",
+    "every parameter is a scalar: it is given by name, or its default is a number",
+    "Make the parameters that arrays are given for positional ones without a default.",
+)
 
+ufunc_index = Mistake(
+    "ufunc-index",
+    "name",
+    "A ufunc sees one element of each array, so '{name}' is a number here.",
+    "'{name}' has no neighbours to be indexed",
+    "Write '{name}' without an index, or look at neighbours in a stencil: @stencil.",
+)
 
-def ufunc_no_field(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "ufunc-no-field",
-        f"The ufunc '{name}' takes no array.",
-        span,
-        "every parameter is a scalar: it is given by name, or its default is a number",
-        "Make the parameters that arrays are given for positional ones without a default.",
-    )
+ufunc_whole = Mistake(
+    "ufunc-whole",
+    "name",
+    "A ufunc sees one element of each array, so '{name}' is a number here, without a shape.",
+    "is not known of a number",
+    "Give it as a number, 'def f(x, *, n)' and f(x, n=len(x)), or write a function of whole "
+    "arrays: @gufunc.",
+)
 
+ufunc_stage = Mistake(
+    "ufunc-stage",
+    "name",
+    "The stencil '{name}' looks at neighbours, and a ufunc sees one element of each array.",
+    "makes whole arrays, not numbers",
+    "Call '{name}' before, and give the ufunc what it makes.",
+)
 
-def ufunc_index(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "ufunc-index",
-        f"A ufunc sees one element of each array, so '{name}' is a number here.",
-        span,
-        f"'{name}' has no neighbours to be indexed",
-        f"Write '{name}' without an index, or look at neighbours in a stencil: @stencil.",
-    )
+too_deep = Mistake(
+    "too-deep",
+    "name",
+    "The kernel '{name}' holds an expression that is too long to be read.",
+    "thousands of terms or parentheses, one inside the other",
+    "Write it as a loop over a constant range, as the sum of a window, or in several statements.",
+)
 
+no_return = Mistake(
+    "no-return",
+    "name",
+    "The kernel '{name}' does not return a value on every path.",
+    "a path through it ends without 'return'",
+    "End every path with 'return' and the value of the point.",
+)
 
-def ufunc_whole(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "ufunc-whole",
-        f"A ufunc sees one element of each array, so '{name}' is a number here, without a shape.",
-        span,
-        "is not known of a number",
-        "Give it as a number, 'def f(x, *, n)' and f(x, n=len(x)), or write a function of whole "
-        "arrays: @gufunc.",
-    )
+return_mismatch = Mistake(
+    "return-mismatch",
+    "first second",
+    "Every 'return' of a kernel must give the same number of values.",
+    "{second} here, {first} elsewhere",
+    "Return the same outputs on every path.",
+)
 
+choice_mismatch = Mistake(
+    "choice-mismatch",
+    "first second",
+    "Both sides of a choice must be of one kind.",
+    "{first} on one side, {second} on the other",
+    "Give both sides a number, or tuples of the same length.",
+)
 
-def ufunc_stage(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "ufunc-stage",
-        f"The stencil '{name}' looks at neighbours, and a ufunc sees one element of each array.",
-        span,
-        "makes whole arrays, not numbers",
-        f"Call '{name}' before, and give the ufunc what it makes.",
-    )
-
-
-def too_deep(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "too-deep",
-        f"The kernel '{name}' holds an expression that is too long to be read.",
-        span,
-        "thousands of terms or parentheses, one inside the other",
-        "Write it as a loop over a constant range, as the sum of a window, or in several "
-        "statements.",
-    )
-
-
-def no_return(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "no-return",
-        f"The kernel '{name}' does not return a value on every path.",
-        span,
-        "a path through it ends without 'return'",
-        "End every path with 'return' and the value of the point.",
-    )
-
-
-def return_mismatch(span: Span, first: int, second: int) -> StencilError:
-    return _mistake(
-        "return-mismatch",
-        "Every 'return' of a kernel must give the same number of values.",
-        span,
-        f"{second} here, {first} elsewhere",
-        "Return the same outputs on every path.",
-    )
-
-
-def choice_mismatch(span: Span, first: str, second: str) -> StencilError:
-    return _mistake(
-        "choice-mismatch",
-        "Both sides of a choice must be of one kind.",
-        span,
-        f"{first} on one side, {second} on the other",
-        "Give both sides a number, or tuples of the same length.",
-    )
-
-
-def not_a_number(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "not-a-number",
-        "The value of a point must be a number.",
-        span,
-        f"this is {words}",
-        "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
-    )
+not_a_number = Mistake(
+    "not-a-number",
+    "words",
+    "The value of a point must be a number.",
+    "this is {words}",
+    "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
+)
 
 
 # Fields and their offsets.
 
 
-def assigned_field(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "assigned-field",
-        "A kernel cannot assign to its fields.",
-        span,
-        f"'{name}' is an input",
-        "Keep the value in a local and return it: the result is a new array.",
-    )
+assigned_field = Mistake(
+    "assigned-field",
+    "name",
+    "A kernel cannot assign to its fields.",
+    "'{name}' is an input",
+    "Keep the value in a local and return it: the result is a new array.",
+)
 
+assigned_constant = Mistake(
+    "assigned-constant",
+    "name",
+    "A kernel cannot change what was made outside it.",
+    "'{name}' is a constant of the kernel",
+    "Keep the value in a local, or change the array before the stencil is decorated.",
+)
 
-def assigned_constant(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "assigned-constant",
-        "A kernel cannot change what was made outside it.",
-        span,
-        f"'{name}' is a constant of the kernel",
-        "Keep the value in a local, or change the array before the stencil is decorated.",
-    )
+offset_not_constant = Mistake(
+    "offset-not-constant",
+    "words",
+    "The offset of a neighbour must be known when the stencil is compiled.",
+    "{words} can differ from point to point or from call to call",
+    "A kernel is one point of the result: write offsets as numbers, x[0, -1], without loops "
+    "over the array; npt.index(x) is the position of the point. If an offset does vary, "
+    "declare how far it goes: '@stencil(neighborhood=((-1, 1), ...))'.",
+)
 
+offset_position = Mistake(
+    "offset-position",
+    "words",
+    "The offset of a neighbour counts from the point, not from the beginning of the array.",
+    "'{words}' depends on the position of the point",
+    "The element at the point itself is x[0], with a 0 for each axis; one at a fixed place is "
+    "given as a scalar.",
+)
 
-def offset_not_constant(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "offset-not-constant",
-        "The offset of a neighbour must be known when the stencil is compiled.",
-        span,
-        f"{words} can differ from point to point or from call to call",
-        "A kernel is one point of the result: write offsets as numbers, x[0, -1], without loops "
-        "over the array; npt.index(x) is the position of the point. If an offset does vary, "
-        "declare how far it goes: '@stencil(neighborhood=((-1, 1), ...))'.",
-    )
+position_field = Mistake(
+    "position-field",
+    "words",
+    "npt.index gives the position in a field.",
+    "this is {words}",
+    "Give it a parameter that the kernel reads relative to the point, as in npt.index(x), or "
+    "nothing, npt.index(), for the position among the results.",
+)
 
+position_helper = Mistake(
+    "position-helper",
+    "",
+    "A function that no field is given to does not know where the point is.",
+    "this asks for the position of the point",
+    "Ask in the kernel itself, and give the function the numbers.",
+)
 
-def offset_position(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "offset-position",
-        "The offset of a neighbour counts from the point, not from the beginning of the array.",
-        span,
-        f"'{words}' depends on the position of the point",
-        "The element at the point itself is x[0], with a 0 for each axis; one at a fixed place is "
-        "given as a scalar.",
-    )
-
-
-def position_field(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "position-field",
-        "npt.index gives the position in a field.",
-        span,
-        f"this is {words}",
-        "Give it a parameter that the kernel reads relative to the point, as in npt.index(x), or "
-        "nothing, npt.index(), for the position among the results.",
-    )
-
-
-def position_helper(span: Span) -> StencilError:
-    return _mistake(
-        "position-helper",
-        "A function that no field is given to does not know where the point is.",
-        span,
-        "this asks for the position of the point",
-        "Ask in the kernel itself, and give the function the numbers.",
-    )
-
-
-def ufunc_position(span: Span) -> StencilError:
-    return _mistake(
-        "ufunc-position",
-        "A function of numbers does not know where its elements stand.",
-        span,
-        "this asks for the position of the point",
-        "Decorate it with @npt.stencil, and read its arrays as x[0, 0].",
-    )
+ufunc_position = Mistake(
+    "ufunc-position",
+    "",
+    "A function of numbers does not know where its elements stand.",
+    "this asks for the position of the point",
+    "Decorate it with @npt.stencil, and read its arrays as x[0, 0].",
+)
 
 
 def index_factor(span: Span, words: str, scale: int, factors: tuple[int, ...]) -> StencilError:
@@ -412,34 +386,29 @@ def index_factor(span: Span, words: str, scale: int, factors: tuple[int, ...]) -
     )
 
 
-def offset_outside(span: Span, offset: int, axis: int, low: int, high: int) -> StencilError:
-    return _mistake(
-        "offset-outside",
-        "The kernel reads outside its declared neighborhood.",
-        span,
-        f"offset {offset} on axis {axis} is not in {low}..{high}",
-        "Widen 'neighborhood', or remove it: constant offsets are found by themselves.",
-    )
+offset_outside = Mistake(
+    "offset-outside",
+    "offset axis low high",
+    "The kernel reads outside its declared neighborhood.",
+    "offset {offset} on axis {axis} is not in {low}..{high}",
+    "Widen 'neighborhood', or remove it: constant offsets are found by themselves.",
+)
 
+offset_far = Mistake(
+    "offset-far",
+    "offset farthest",
+    "The offset of a neighbour is larger than any array.",
+    "offset {offset} is beyond {farthest}",
+    "Count from the point: x[-1] is the element before it, x[1] the one after it.",
+)
 
-def offset_far(span: Span, offset: int, farthest: int) -> StencilError:
-    return _mistake(
-        "offset-far",
-        "The offset of a neighbour is larger than any array.",
-        span,
-        f"offset {offset} is beyond {farthest}",
-        "Count from the point: x[-1] is the element before it, x[1] the one after it.",
-    )
-
-
-def offset_type(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "offset-type",
-        "The offset of a neighbour must be an integer.",
-        span,
-        f"this is {words}",
-        "Write whole steps, such as x[-1, 0].",
-    )
+offset_type = Mistake(
+    "offset-type",
+    "words",
+    "The offset of a neighbour must be an integer.",
+    "this is {words}",
+    "Write whole steps, such as x[-1, 0].",
+)
 
 
 def offset_count(
@@ -457,64 +426,53 @@ def offset_count(
     return _mistake("offset-count", message, span, label, cure)
 
 
-def window_open(span: Span) -> StencilError:
-    return _mistake(
-        "window-open",
-        "A window needs both its ends.",
-        span,
-        "an open end would reach to the edge of the array",
-        "Write the first offset and one past the last, such as x[-1:2].",
-    )
+window_open = Mistake(
+    "window-open",
+    "",
+    "A window needs both its ends.",
+    "an open end would reach to the edge of the array",
+    "Write the first offset and one past the last, such as x[-1:2].",
+)
 
+window_step = Mistake(
+    "window-step",
+    "",
+    "A window takes every element between its ends.",
+    "a step is not supported",
+    "Weight the window with a constant array that is zero where it should not look.",
+)
 
-def window_step(span: Span) -> StencilError:
-    return _mistake(
-        "window-step",
-        "A window takes every element between its ends.",
-        span,
-        "a step is not supported",
-        "Weight the window with a constant array that is zero where it should not look.",
-    )
+window_empty = Mistake(
+    "window-empty",
+    "start stop",
+    "A window must hold at least one element.",
+    "no offset lies in {start}:{stop}",
+    "As in Python, the end is exclusive: x[-1:2] holds the offsets -1, 0 and 1.",
+)
 
+window_shape = Mistake(
+    "window-shape",
+    "first second",
+    "Windows and arrays can be combined only when their shapes are equal.",
+    "shapes {first} and {second}",
+    "Give both the same shape; nothing is broadcast inside a kernel.",
+)
 
-def window_empty(span: Span, start: int, stop: int) -> StencilError:
-    return _mistake(
-        "window-empty",
-        "A window must hold at least one element.",
-        span,
-        f"no offset lies in {start}:{stop}",
-        "As in Python, the end is exclusive: x[-1:2] holds the offsets -1, 0 and 1.",
-    )
+mask_shape = Mistake(
+    "mask-shape",
+    "window mask",
+    "A mask needs an element for each element of its window.",
+    "the window has the shape {window}, the mask {mask}",
+    "Give both the same shape.",
+)
 
-
-def window_shape(span: Span, first: tuple[int, ...], second: tuple[int, ...]) -> StencilError:
-    return _mistake(
-        "window-shape",
-        "Windows and arrays can be combined only when their shapes are equal.",
-        span,
-        f"shapes {first} and {second}",
-        "Give both the same shape; nothing is broadcast inside a kernel.",
-    )
-
-
-def mask_shape(span: Span, window: tuple[int, ...], mask: tuple[int, ...]) -> StencilError:
-    return _mistake(
-        "mask-shape",
-        "A mask needs an element for each element of its window.",
-        span,
-        f"the window has the shape {window}, the mask {mask}",
-        "Give both the same shape.",
-    )
-
-
-def where_type(span: Span, words: str) -> StencilError:
-    return _mistake(
-        "where-type",
-        "The elements that 'where=' takes are told by truths.",
-        span,
-        f"this is {words}",
-        "Give a window of bools, such as m[-1:2, -1:2] != 0, or a constant array of them.",
-    )
+where_type = Mistake(
+    "where-type",
+    "words",
+    "The elements that 'where=' takes are told by truths.",
+    "this is {words}",
+    "Give a window of bools, such as m[-1:2, -1:2] != 0, or a constant array of them.",
+)
 
 
 def where_initial(span: Span, name: str) -> StencilError:
@@ -528,45 +486,38 @@ def where_initial(span: Span, name: str) -> StencilError:
     )
 
 
-def mask_empty(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "mask-empty",
-        f"No element of the window '{name}' is taken.",
-        span,
-        "this picks nothing, so there is nothing to compute with",
-        "Let at least one element of the mask be true.",
-    )
+mask_empty = Mistake(
+    "mask-empty",
+    "name",
+    "No element of the window '{name}' is taken.",
+    "this picks nothing, so there is nothing to compute with",
+    "Let at least one element of the mask be true.",
+)
 
+mask_type = Mistake(
+    "mask-type",
+    "name words",
+    "Elements of the window '{name}' are picked by integers, slices or a mask of truths.",
+    "this is {words}",
+    "Make a mask with a comparison or with .astype(bool); for elements in another order "
+    "write a tuple of reads.",
+)
 
-def mask_type(span: Span, name: str, words: str) -> StencilError:
-    return _mistake(
-        "mask-type",
-        f"Elements of the window '{name}' are picked by integers, slices or a mask of truths.",
-        span,
-        f"this is {words}",
-        "Make a mask with a comparison or with .astype(bool); for elements in another order "
-        "write a tuple of reads.",
-    )
+window_index = Mistake(
+    "window-index",
+    "name reason",
+    "The window '{name}' has no such element.",
+    "{reason}",
+    "Indices of a window count from 0, as those of an array.",
+)
 
-
-def window_index(span: Span, name: str, reason: str) -> StencilError:
-    return _mistake(
-        "window-index",
-        f"The window '{name}' has no such element.",
-        span,
-        reason,
-        "Indices of a window count from 0, as those of an array.",
-    )
-
-
-def index_outside(span: Span, name: str, index: int, length: int) -> StencilError:
-    return _mistake(
-        "index-outside",
-        f"The array '{name}' is read outside its bounds.",
-        span,
-        f"index {index} in an axis of length {length}",
-        "Absolute indices run from 0 to the length minus one.",
-    )
+index_outside = Mistake(
+    "index-outside",
+    "name index length",
+    "The array '{name}' is read outside its bounds.",
+    "index {index} in an axis of length {length}",
+    "Absolute indices run from 0 to the length minus one.",
+)
 
 
 def index_count(span: Span, name: str, found: int, axes: int) -> StencilError:
@@ -579,14 +530,13 @@ def index_count(span: Span, name: str, found: int, axes: int) -> StencilError:
     )
 
 
-def index_type(span: Span, name: str, words: str) -> StencilError:
-    return _mistake(
-        "index-type",
-        f"The index of an element of '{name}' must be an integer.",
-        span,
-        f"this is {words}",
-        "Write whole numbers, counted from 0, or convert with int().",
-    )
+index_type = Mistake(
+    "index-type",
+    "name words",
+    "The index of an element of '{name}' must be an integer.",
+    "this is {words}",
+    "Write whole numbers, counted from 0, or convert with int().",
+)
 
 
 def array_for_scalar(
@@ -605,14 +555,13 @@ def array_for_scalar(
     )
 
 
-def fraction(span: Span, name: str, most: float, words: str) -> StencilError:
-    return _mistake(
-        "fraction",
-        f"The fraction of '{name}' is a number from 0 to {most:g}.",
-        span,
-        f"this is {words}",
-        "Write one number; for several fractions, call it once for each.",
-    )
+fraction = Mistake(
+    "fraction",
+    "name most words",
+    "The fraction of '{name}' is a number from 0 to {most:g}.",
+    "this is {words}",
+    "Write one number; for several fractions, call it once for each.",
+)
 
 
 def foreign_function(span: Span, name: str, module: str, reason: str) -> StencilError:
@@ -654,35 +603,30 @@ def unknown_method(span: Span, words: str, name: str) -> StencilError:
     )
 
 
-def unknown_function(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "unknown-function",
-        f"'{name}' cannot be called in a kernel.",
-        span,
-        "not a function that can be compiled",
-        "Use Python's or NumPy's scalar functions, the functions of 'math', or a function of "
-        "your own whose source can be found.",
-    )
+unknown_function = Mistake(
+    "unknown-function",
+    "name",
+    "'{name}' cannot be called in a kernel.",
+    "not a function that can be compiled",
+    "Use Python's or NumPy's scalar functions, the functions of 'math', or a function of "
+    "your own whose source can be found.",
+)
 
+shape_varies = Mistake(
+    "shape-varies",
+    "name",
+    "The shape of a window must be known when the kernel is compiled.",
+    "its arguments can differ from call to call",
+    "Call '{name}' with numbers, or outside the kernel, and use the array that it makes.",
+)
 
-def shape_varies(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "shape-varies",
-        "The shape of a window must be known when the kernel is compiled.",
-        span,
-        "its arguments can differ from call to call",
-        f"Call '{name}' with numbers, or outside the kernel, and use the array that it makes.",
-    )
-
-
-def wrong_arguments(span: Span, name: str, reason: str) -> StencilError:
-    return _mistake(
-        "wrong-arguments",
-        f"'{name}' is called with arguments that it does not take.",
-        span,
-        reason,
-        f"Compare the call with the signature of '{name}'.",
-    )
+wrong_arguments = Mistake(
+    "wrong-arguments",
+    "name reason",
+    "'{name}' is called with arguments that it does not take.",
+    "{reason}",
+    "Compare the call with the signature of '{name}'.",
+)
 
 
 # What helps against an operand that does not fit, by the first words of what it is.
@@ -735,99 +679,83 @@ def literal_range(span: Span, value: int, *, floating: bool = False) -> StencilE
     )
 
 
-def choice_sign(span: Span, value: object) -> StencilError:
-    return _mistake(
-        "choice-sign",
-        f"One value of this choice is of uint64 and the other is {value}.",
-        span,
-        "no integer type holds both",
-        "Convert the first with int() if it is below 2**63, or both with float().",
-    )
+choice_sign = Mistake(
+    "choice-sign",
+    "value",
+    "One value of this choice is of uint64 and the other is {value}.",
+    "no integer type holds both",
+    "Convert the first with int() if it is below 2**63, or both with float().",
+)
 
+unpacking = Mistake(
+    "unpacking",
+    "found wanted",
+    "Unpacking needs as many names as there are values.",
+    "{wanted} names for {found} values",
+    "Write one name for each value.",
+)
 
-def unpacking(span: Span, found: int, wanted: int) -> StencilError:
-    return _mistake(
-        "unpacking",
-        "Unpacking needs as many names as there are values.",
-        span,
-        f"{wanted} names for {found} values",
-        "Write one name for each value.",
-    )
-
-
-def bad_constant(span: Span, name: str, words: str) -> StencilError:
-    return _mistake(
-        "bad-constant",
-        f"'{name}' cannot be used in a kernel.",
-        span,
-        f"it is {words}",
-        "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions whose source "
-        "can be found.",
-    )
+bad_constant = Mistake(
+    "bad-constant",
+    "name words",
+    "'{name}' cannot be used in a kernel.",
+    "it is {words}",
+    "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions whose source "
+    "can be found.",
+)
 
 
 # Stages: stencils that a kernel calls.
 
 
-def stage_use(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "stage-use",
-        f"'{name}' is a stencil: it makes whole arrays, not numbers.",
-        span,
-        "neither a number nor a call in the text of the kernel itself",
-        f"Call it in the kernel on a field, as in 's = {name}(x)', and read that as 's[0, 1]'.",
-    )
+stage_use = Mistake(
+    "stage-use",
+    "name",
+    "'{name}' is a stencil: it makes whole arrays, not numbers.",
+    "neither a number nor a call in the text of the kernel itself",
+    "Call it in the kernel on a field, as in 's = {name}(x)', and read that as 's[0, 1]'.",
+)
 
+stage_field = Mistake(
+    "stage-field",
+    "callee parameter",
+    "The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
+    "neither a field of this kernel nor what another stencil made",
+    "Give it the name of a field, without an index.",
+)
 
-def stage_field(span: Span, callee: str, parameter: str) -> StencilError:
-    return _mistake(
-        "stage-field",
-        f"The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
-        span,
-        "neither a field of this kernel nor what another stencil made",
-        "Give it the name of a field, without an index.",
-    )
+stage_scalar = Mistake(
+    "stage-scalar",
+    "callee parameter name",
+    "The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
+    "'{name}' differs from point to point",
+    "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
+)
 
+stage_option = Mistake(
+    "stage-option",
+    "callee option",
+    "In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
+    "this is neither",
+    "Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
+)
 
-def stage_scalar(span: Span, callee: str, parameter: str, name: str) -> StencilError:
-    return _mistake(
-        "stage-scalar",
-        f"The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
-        span,
-        f"'{name}' differs from point to point",
-        "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
-    )
+stage_place = Mistake(
+    "stage-place",
+    "callee words",
+    "The stencil '{callee}' is called once for the whole array, before any point is done.",
+    "it cannot depend on {words}",
+    "Call it before, give what it makes a name, and choose between values at the point.",
+)
 
-
-def stage_option(span: Span, callee: str, option: str) -> StencilError:
-    return _mistake(
-        "stage-option",
-        f"In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
-        span,
-        "this is neither",
-        f"Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
-    )
-
-
-def stage_place(span: Span, callee: str, words: str) -> StencilError:
-    return _mistake(
-        "stage-place",
-        f"The stencil '{callee}' is called once for the whole array, before any point is done.",
-        span,
-        f"it cannot depend on {words}",
-        "Call it before, give what it makes a name, and choose between values at the point.",
-    )
-
-
-def stage_arguments(span: Span, callee: str, reason: str) -> StencilError:
-    return _mistake(
-        "stage-arguments",
-        f"The stencil '{callee}' cannot be called like this in a kernel.",
-        span,
-        reason,
-        f"Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
-        "cval=, dtype=, overflow=, every= and upsample=.",
-    )
+stage_arguments = Mistake(
+    "stage-arguments",
+    "callee reason",
+    "The stencil '{callee}' cannot be called like this in a kernel.",
+    "{reason}",
+    "Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
+    "cval=, dtype=, overflow=, every= and upsample=.",
+)
 
 
 def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilError:
@@ -842,48 +770,42 @@ def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilEr
     )
 
 
-def unsupported(span: Span, words: str, cure: str) -> StencilError:
-    return _mistake(
-        "unsupported",
-        f"A kernel cannot contain {words}.",
-        span,
-        "not part of the language",
-        cure,
-    )
+unsupported = Mistake(
+    "unsupported",
+    "words cure",
+    "A kernel cannot contain {words}.",
+    "not part of the language",
+    "{cure}",
+)
 
-
-def not_compiled(span: Span, reason: str) -> StencilError:
-    return _mistake(
-        "not-compiled",
-        "This kernel cannot be compiled.",
-        span,
-        reason,
-        "Use numbers, loops, branches and small NumPy buffers, or keep to the constructs of "
-        "the reference page.",
-    )
+not_compiled = Mistake(
+    "not-compiled",
+    "reason",
+    "This kernel cannot be compiled.",
+    "{reason}",
+    "Use numbers, loops, branches and small NumPy buffers, or keep to the constructs of "
+    "the reference page.",
+)
 
 
 # Functions of core arrays.
 
 
-def no_result(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "no-result",
-        f"'{name}' gives no result.",
-        span,
-        "it returns no value, and has no parameter for each result to write into",
-        "Return the results, as many as the signature has behind '->'.",
-    )
+no_result = Mistake(
+    "no-result",
+    "name",
+    "'{name}' gives no result.",
+    "it returns no value, and has no parameter for each result to write into",
+    "Return the results, as many as the signature has behind '->'.",
+)
 
-
-def result_missing(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "result-missing",
-        f"'{name}' does not return its results on every path.",
-        span,
-        "a path through it ends without 'return'",
-        "End every path with 'return' and the results.",
-    )
+result_missing = Mistake(
+    "result-missing",
+    "name",
+    "'{name}' does not return its results on every path.",
+    "a path through it ends without 'return'",
+    "End every path with 'return' and the results.",
+)
 
 
 def result_count(span: Span, signature: str, wanted: int, found: int) -> StencilError:
@@ -909,61 +831,104 @@ def result_axes(span: Span, number: int, core: str, wanted: int, found: int) -> 
     )
 
 
-def result_type(span: Span, number: int, words: str) -> StencilError:
-    return _mistake(
-        "result-type",
-        f"Result {number} must be a number or an array of numbers.",
-        span,
-        f"this gives {words}",
-        "Return numbers or arrays, as many as the signature has behind '->'.",
-    )
+result_type = Mistake(
+    "result-type",
+    "number words",
+    "Result {number} must be a number or an array of numbers.",
+    "this gives {words}",
+    "Return numbers or arrays, as many as the signature has behind '->'.",
+)
+
+result_unknown = Mistake(
+    "result-unknown",
+    "name",
+    "The type of the result '{name}' cannot be found.",
+    "nothing that is stored in it is seen here",
+    "Say it with @gufunc(..., dtype=...), or return the result.",
+)
+
+input_changed = Mistake(
+    "input-changed",
+    "",
+    "A function of core arrays cannot change its inputs.",
+    "an input is written to",
+    "Change a copy of it, x.copy(), and return that.",
+)
+
+core_number = Mistake(
+    "core-number",
+    "",
+    "A parameter without core axes, '()' in the signature, is a number.",
+    "a number is indexed here",
+    "Write it without an index, or name its axes in the signature: '(n)' instead of '()'.",
+)
+
+core_integers = Mistake(
+    "core-integers",
+    "",
+    "Linear algebra in a function of core arrays is there for floats and complex numbers.",
+    "this is given integers",
+    "Convert first, x.astype(np.float64), or write the sum of products, np.sum(x * y).",
+)
+
+body_not_compiled = Mistake(
+    "body-not-compiled",
+    "reason",
+    "This function cannot be compiled.",
+    "{reason}",
+    "Use what Numba compiles: numbers, NumPy arrays, loops, and functions of these.",
+)
 
 
-def result_unknown(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "result-unknown",
-        f"The type of the result '{name}' cannot be found.",
-        span,
-        "nothing that is stored in it is seen here",
-        "Say it with @gufunc(..., dtype=...), or return the result.",
-    )
+# Options.
 
 
-def input_changed(span: Span) -> StencilError:
-    return _mistake(
-        "input-changed",
-        "A function of core arrays cannot change its inputs.",
-        span,
-        "an input is written to",
-        "Change a copy of it, x.copy(), and return that.",
-    )
+# What other libraries call an option, and what to write here.
+_FOREIGN = {
+    "mode": 'what lies beyond the border is boundary="reflect" and so on',
+    "borderType": 'what lies beyond the border is boundary="reflect" and so on',
+    "border": 'what lies beyond the border is boundary="reflect" and so on',
+    "pad_mode": 'what lies beyond the border is boundary="reflect" and so on',
+    "padding": 'what lies beyond the border is boundary="reflect" and so on',
+    "constant_values": "the value beyond the border is cval=",
+    "fill_value": "the value beyond the border is cval=",
+    "axis": "the axes that the stencil works on are axes=(0, 1) and so on",
+    "channel_axis": "the axes that the stencil works on are axes=(0, 1) and so on",
+    "dim": 'the dimensions that the stencil works on are dims=("y", "x") and so on',
+    "output": "the array for the result is out=, its dtype dtype=",
+    "num_threads": "the number of threads is threads=",
+    "workers": "the number of threads is threads=",
+    "size": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
+    "footprint": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
+    "origin": "a kernel says itself where it looks; a window that begins later is x[0:3]",
+    "depth": "how far a kernel looks is found by itself",
+    "parallel": "calls use all cores by themselves; threads= limits them",
+    "nopython": "everything is compiled",
+    "nogil": "compiled code lets other threads run by itself",
+    "where": "numpy.where(condition, result, other) chooses after the call",
+    "casting": "the type of the result is dtype=, and overflow= says what happens beyond it",
+    "subok": "results are arrays of the kind of the fields",
+    "order": "results lie in memory as the fields do",
+    "signature": "each combination of types is compiled when it first comes",
+    "signatures": "each combination of types is compiled when it first comes",
+    "target": 'calls use all cores by themselves; threads= limits them; a GPU is device="cuda"',
+    "identity": "numpy.add.reduce and its like reduce what a call makes",
+    "cache": "machine code is kept on disk by itself",
+    "func_or_mode": 'what lies beyond the border is boundary="fill" and so on',
+}
 
 
-def core_number(span: Span) -> StencilError:
-    return _mistake(
-        "core-number",
-        "A parameter without core axes, '()' in the signature, is a number.",
-        span,
-        "a number is indexed here",
-        "Write it without an index, or name its axes in the signature: '(n)' instead of '()'.",
-    )
+def hint(name: str, known: Iterable[str] = ()) -> str:
+    """What to write for an option that has this name elsewhere, as the end of a message.
+
+    Else which of the `known` names it may be, misspelt.
+    """
+    cure = _FOREIGN.get(name)
+    if cure is None and (close := alike(name, known)):
+        cure = f"perhaps you mean {close}"
+    return "" if cure is None else f"; {cure}"
 
 
-def core_integers(span: Span) -> StencilError:
-    return _mistake(
-        "core-integers",
-        "Linear algebra in a function of core arrays is there for floats and complex numbers.",
-        span,
-        "this is given integers",
-        "Convert first, x.astype(np.float64), or write the sum of products, np.sum(x * y).",
-    )
-
-
-def body_not_compiled(span: Span, reason: str) -> StencilError:
-    return _mistake(
-        "body-not-compiled",
-        "This function cannot be compiled.",
-        span,
-        reason,
-        "Use what Numba compiles: numbers, NumPy arrays, loops, and functions of these.",
-    )
+def alike(name: str, known: Iterable[str]) -> str:
+    """The name that is spelt most like this one; empty where none is."""
+    return next(iter(difflib.get_close_matches(name, known, 1)), "")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import operator
 from typing import Any
 
@@ -15,8 +16,7 @@ import numpy as np
 from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
-from .frame import holds_value, kind, node_root, settled
-from .refusals import refuse_node
+from .frame import holds_value, kind, node_root, refuse_node, settled
 from .subscripts import Subscripts
 from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
 
@@ -130,7 +130,8 @@ class Expressions(Subscripts, Calls):
         if op == "not":
             self.check_truth(node, value)
             return self.ops.unary(op, value)
-        self.check_numbers(node, f"'{op}'", value)
+        self.at(node)
+        self.check_numbers(f"'{op}'", value)
         if isinstance(value, np.ndarray):
             try:
                 return settled(_SIGNS[op](value))
@@ -141,21 +142,16 @@ class Expressions(Subscripts, Calls):
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
             raise NotUnderstood("a matrix product", self.ops.span)
-        if isinstance(left, tuple) and isinstance(right, tuple | int) and op in "+*":
-            return left + right if op == "+" else left * right  # type: ignore[operator]
-        plain = (np.ndarray, bool, int, float, complex, np.number)
-        if isinstance(left, plain) and isinstance(right, plain):
-            if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-                return settled(self.ops._known(op, left, right))
-            return self.ops.binary(op, left, right)
-        for value in (left, right):
-            if isinstance(value, Field):
-                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value))
-            if not isinstance(value, Value | Coefficients) and not isinstance(value, plain):
-                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value))
-        windows = [v for v in (left, right) if isinstance(v, Value) and v.shape is not None]
+        if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
+            return left + right
+        if isinstance(left, tuple) and isinstance(right, int) and op == "*":
+            return left * right
+        self.check_numbers(f"'{op}'", left, right)
         arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]
-        if arrays and not windows:
+        unknown = [v for v in (left, right) if isinstance(v, Value | Coefficients)]
+        if arrays and not unknown:
+            return settled(self.ops._known(op, left, right))
+        if arrays and not any(isinstance(v, Value) and v.shape is not None for v in unknown):
             raise NotUnderstood("arithmetic of whole arrays", self.ops.span)
         return self.ops.binary(op, left, right)
 
@@ -176,8 +172,9 @@ class Expressions(Subscripts, Calls):
                 continue
             with self.ops.assuming(truth, isinstance(op, ast.And)):
                 other = self.eval(node)
-            self.check_numbers(node, "'and'" if isinstance(op, ast.And) else "'or'", other)
-            both = isinstance(value, Value) and value.atom.dtype is truth.atom.dtype
+            self.at(node)
+            self.check_numbers("'and'" if isinstance(op, ast.And) else "'or'", other)
+            both = isinstance(value, Value) and value.dtype is truth.dtype
             other_truth = self.ops.truth(other)
             if both and not isinstance(other_truth, bool) and other_truth is other:
                 value = self.ops.logical("&" if isinstance(op, ast.And) else "|", truth, other)
@@ -210,9 +207,7 @@ class Expressions(Subscripts, Calls):
                     raise NotUnderstood("a comparison of tuples", self.ops.span)
                 one = self.ops._known(COMPARE[type(op)], left, right)
             else:
-                symbol = COMPARE[type(op)]
-                self.check_numbers(node, f"'{symbol}'", left, right)
-                one = self.binary(symbol, left, right)
+                one = self.binary(COMPARE[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
             result = one if result is True else self.ops.logical("&", result, one)
@@ -225,19 +220,16 @@ class Expressions(Subscripts, Calls):
             return self.usable(dotted, self.at(node))
         base = self.eval(node.value)
         span = self.at(node)
-        if isinstance(base, Field) and node.attr in ("shape", "ndim", "size"):
-            return self.of_whole(node.attr)
+        if node.attr in ("shape", "ndim", "size"):
+            if isinstance(base, Field):
+                return self.of_whole(node.attr)
+            if isinstance(base, Coefficients | np.ndarray) or (
+                isinstance(base, Value) and base.shape
+            ):
+                shape = tuple(base.shape or ())
+                return {"size": math.prod(shape), "shape": shape, "ndim": len(shape)}[node.attr]
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
-        if isinstance(base, Value) and node.attr in ("size", "shape", "ndim") and base.shape:
-            return {
-                "size": int(np.prod(base.shape)),
-                "shape": base.shape,
-                "ndim": len(base.shape),
-            }[node.attr]
-        if isinstance(base, Coefficients | np.ndarray) and node.attr in ("shape", "size", "ndim"):
-            shape = tuple(base.shape)
-            return {"size": int(np.prod(shape)), "shape": shape, "ndim": len(shape)}[node.attr]
         if isinstance(base, np.ndarray) and node.attr == "T":
             return base.T
         if isinstance(base, slice) and node.attr in ("start", "stop", "step"):

@@ -6,9 +6,9 @@ import ast
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,26 +42,27 @@ class Undefined:
     name: str
 
 
+@dataclass(slots=True)
 class Axes:
-    """How many offsets every read has; learnt from the first."""
+    """How many offsets every read has; learnt from the first.
 
-    def __init__(
-        self,
-        neighborhood: Neighborhood | None,
-        shown: int | None = None,
-        pointwise: bool = False,
-    ) -> None:
-        self.neighborhood = neighborhood
-        # Whether the kernel is a function of numbers, to which there are no neighbours.
-        self.pointwise = pointwise
-        # What a read shows that stands after the place where the number is asked for.
-        self.shown = shown
-        self.count: int | None = None if neighborhood is None else len(neighborhood)
-        # Along which axes the kernel asks for the length of the whole array.
-        self.measured: set[int] = set()
-        # How many results there are for each element, and which of these is read.
-        self.factors: Offset = ()
-        self.phase: Offset = ()
+    A read `shown` by the text may stand after the place where the number is asked for.  A kernel
+    that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
+    results of so many `factors` for each element, of which those of a `phase` are read.  Along the
+    axes `measured` the kernel asks for the length of the whole array.
+    """
+
+    neighborhood: Neighborhood | None
+    shown: int | None = None
+    pointwise: bool = False
+    factors: Offset = ()
+    phase: Offset = ()
+    count: int | None = None
+    measured: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.neighborhood is not None:
+            self.count = len(self.neighborhood)
 
     def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
@@ -79,6 +80,7 @@ class Axes:
                     raise errors.offset_outside(span, offset, axis, least, most)
 
 
+@dataclass(eq=False)
 class Frame(ABC):
     """One function being read, with the names it knows.
 
@@ -86,26 +88,30 @@ class Frame(ABC):
     the turn of the innermost loop has ended before its time, `broken` that the loop has.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        names: dict[str, Any],
-        operations: Operations,
-        axes: Axes,
-        active: tuple[Function, ...],
-    ) -> None:
-        self.function = function
-        self.names = names
-        self.ops = operations
-        self.axes = axes
-        self.active = (*active, function)
-        self.done: Any = False
-        self.result: Any = None
-        self.left: Any = False
-        self.broken: Any = False
-        # Where a function of this package is called: the user knows no other place of it.
-        self.called: Span | None = None
-        self.returned = function.place
+    function: Function
+    names: dict[str, Any]
+    ops: Operations
+    axes: Axes
+    active: tuple[Function, ...] = ()
+    # Where a function of this package is called: the user knows no other place of it.
+    called: Span | None = None
+    done: Any = False
+    result: Any = None
+    left: Any = False
+    broken: Any = False
+
+    def __post_init__(self) -> None:
+        self.active = (*self.active, self.function)
+        self.returned = self.function.place
+
+    def state(self) -> tuple[Any, ...]:
+        """What a path changes."""
+        return dict(self.names), self.done, self.result, self.left, self.broken
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Begin again from what it was."""
+        names, self.done, self.result, self.left, self.broken = state
+        self.names = dict(names)
 
     def at(self, node: ast.AST) -> Span:
         span = self.called or self.function.span(node)
@@ -141,9 +147,8 @@ class Frame(ABC):
             raise wrong(span, name)
         return value
 
-    def check_numbers(self, node: ast.expr, operation: str, *values: Any) -> None:
+    def check_numbers(self, operation: str, *values: Any) -> None:
         """Raise unless every value can take part in arithmetic."""
-        self.at(node)
         for value in values:
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
                 raise errors.bad_operand(self.ops.span, operation, words(value))
@@ -159,7 +164,7 @@ class Frame(ABC):
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
             return replace(then, items=self.ops.select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
-        if then is other or (type(then) is type(other) and is_number(then) and then == other):
+        if then is other:
             return then
         if not isinstance(then, plain) or not isinstance(other, plain):
             raise NotUnderstood("a name that is one thing or another", self.ops.span)
@@ -279,3 +284,42 @@ def node_root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+# What neither tier runs: the construct in words, and what to write instead.
+_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Raise: ("'raise'", "Return a value for every point; nothing in a kernel raises."),
+    ast.Assert: ("'assert'", "Check the arrays before the call; nothing in a kernel raises."),
+    ast.Try: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
+    ast.TryStar: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
+    ast.With: ("'with'", "Keep to arithmetic, branches and loops."),
+    ast.Import: ("'import'", "Import at the top of the file."),
+    ast.ImportFrom: ("'import'", "Import at the top of the file."),
+    ast.ClassDef: ("a class", "Define it outside the kernel."),
+    ast.Global: ("'global'", "Pass the value as a scalar argument."),
+    ast.Nonlocal: ("'nonlocal'", "Pass the value as a scalar argument."),
+    ast.Delete: ("'del'", "Leave the name as it is."),
+    ast.Match: ("'match'", "Write it with if and elif."),
+    ast.Dict: ("a dictionary", "Use a tuple."),
+    ast.DictComp: ("a dictionary", "Use a tuple."),
+    ast.Set: ("a set", "Use a tuple."),
+    ast.SetComp: ("a set", "Use a tuple."),
+    ast.Yield: ("'yield'", "Make a tuple of the values."),
+    ast.YieldFrom: ("'yield'", "Make a tuple of the values."),
+    ast.AsyncFunctionDef: ("'async'", "Write a plain function."),
+    ast.JoinedStr: ("an f-string", "A kernel computes with numbers only."),
+}
+
+
+def refuse(function: Function) -> None:
+    """Raise for a construct that no tier can run."""
+    for node in ast.walk(function.definition):
+        if type(node) in _REFUSED:
+            raise errors.unsupported(function.span(node), *_REFUSED[type(node)])
+
+
+def refuse_node(node: ast.AST, span: Span) -> NoReturn:
+    """Raise for a construct that is not analysed."""
+    if type(node) in _REFUSED:
+        raise errors.unsupported(span, *_REFUSED[type(node)])
+    raise NotUnderstood(f"'{type(node).__name__.lower()}'", span)

@@ -25,13 +25,13 @@ of offsets; *reach* is the box of all offsets an output needs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, assert_never
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, assert_never
 
 import numpy as np
 
 from .dtypes import DType
-from .lengths import Length
+from .positions import Length
 
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
@@ -520,35 +520,14 @@ def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
 def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     """The operation with other operands in the place of some names."""
 
-    def new(atom: Atom) -> Atom:
-        return renamed_atom(atom, alias)
+    def new(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(map(new, part))
+        if isinstance(part, Assign):
+            return Assign(part.name, renamed(part.value, alias))
+        return renamed_atom(part, alias) if isinstance(part, Ref) else part
 
-    match expr:
-        case Unary() | Cast():
-            return replace(expr, arg=new(expr.arg))
-        case Binary():
-            return replace(expr, left=new(expr.left), right=new(expr.right))
-        case Select():
-            return replace(expr, test=new(expr.test), then=new(expr.then), other=new(expr.other))
-        case Call():
-            return replace(expr, args=tuple(new(a) for a in expr.args))
-        case Reduce():
-            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
-            return replace(expr, body=body, result=new(expr.result))
-        case Gather():
-            return replace(expr, index=tuple(map(new, expr.index)), active=new(expr.active))
-        case Inside():
-            return replace(expr, index=new(expr.index), active=new(expr.active))
-        case Loop():
-            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
-            carried = tuple((ref, new(atom)) for ref, atom in expr.carried)
-            return replace(expr, carried=carried, body=body, next=tuple(map(new, expr.next)))
-        case Carried():
-            loop = new(expr.loop)
-            assert isinstance(loop, Ref), loop
-            return replace(expr, loop=loop)
-        case _:
-            return expr
+    return replace(expr, **{one.name: new(getattr(expr, one.name)) for one in fields(expr)})
 
 
 def shifted(expr: Expr, by: Offset) -> Expr:

@@ -6,7 +6,6 @@ In a function of numbers nothing is indexed: there the signature says it.
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
@@ -19,6 +18,12 @@ from .source import Function, SelfReference
 def indexed_parameters(function: Function) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     return _indexed(function, (function,))
+
+
+def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
+    """The arguments of a call, each with the parameter that it is for."""
+    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return [*zip(parameters, call.args, strict=False), *named]
 
 
 def array_parameters(function: Function) -> tuple[str, ...]:
@@ -35,16 +40,19 @@ def array_parameters(function: Function) -> tuple[str, ...]:
     )
 
 
-def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+def _subscripts(function: Function, names: Iterable[str]) -> Iterator[tuple[ast.Subscript, str]]:
     """Where the text of a function indexes one of these names."""
     wanted = set(names)
     for node in ast.walk(function.definition):
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in wanted
-        ):
-            yield function.span(node), node.value.id
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)) if name in wanted:
+                yield node, name
+
+
+def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+    """Where the text of a function indexes one of these names."""
+    for node, name in _subscripts(function, names):
+        yield function.span(node), name
 
 
 # What is asked of an array as a whole, besides `len`.
@@ -66,16 +74,11 @@ def asked_as_whole(function: Function, names: Iterable[str]) -> Iterator[tuple[S
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
     """With how many indices a function reads its fields, by a read that its text shows."""
-    for node in ast.walk(function.definition):
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in fields
-        ):
-            if isinstance(node.slice, ast.Tuple):
-                return len(node.slice.elts)
-            known = function.constants.get(ast.unparse(node.slice))
-            return len(known) if isinstance(known, tuple) else 1
+    for read, _ in _subscripts(function, fields):
+        if isinstance(read.slice, ast.Tuple):
+            return len(read.slice.elts)
+        known = function.constants.get(ast.unparse(read.slice))
+        return len(known) if isinstance(known, tuple) else 1
     for node in ast.walk(function.definition):
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
@@ -140,11 +143,7 @@ def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
                 found.update(alias.get(name, name) for name in names - _operands(nodes))
             if isinstance(helper, Function) and helper not in active:
                 inner = _indexed(helper, (*active, helper))
-                pairs = itertools.chain(
-                    zip(helper.parameters, node.args, strict=False),
-                    ((k.arg, k.value) for k in node.keywords),
-                )
-                for parameter, argument in pairs:
+                for parameter, argument in passed(helper.parameters, node):
                     if parameter in inner and isinstance(argument, ast.Name):
                         found.add(alias.get(argument.id, argument.id))
     return found & parameters

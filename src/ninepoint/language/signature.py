@@ -1,4 +1,4 @@
-"""The parameters of a kernel as Python shows those of any function."""
+"""What Python shows: the parameters of a kernel as those of any function, and texts as a page."""
 
 from __future__ import annotations
 
@@ -99,3 +99,12 @@ def docstring(function: Function) -> str | None:
     """Give the text that describes the function, as far as it has one."""
     definition = function.definition
     return None if isinstance(definition, ast.Lambda) else ast.get_docstring(definition)
+
+
+class Page(str):
+    """A text of several lines: its `repr` is the text itself, without quotes and escapes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)

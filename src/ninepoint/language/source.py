@@ -29,12 +29,9 @@ from ..shapes import is_shape
 from . import errors, statistics
 from .definitions import Definition, locate, package
 from .dtypes import widened
-from .elsewhere import alike
-from .errors import Span
-from .positions import index
-from .spacings import Spacing, spacing
-from .syntax import expression, parsed
-from .trees import encoded, restored
+from .errors import Span, alike
+from .positions import Spacing, index, spacing
+from .trees import encoded, expression, parsed, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
@@ -464,24 +461,33 @@ def _is_numpy(value: Any) -> bool:
 def live_names(function: Function) -> dict[str, Any]:
     """What the names in the text of a function mean, for Python to run it."""
     names: dict[str, Any] = {"__builtins__": builtins}
-    for name, value in function.constants.items():
+    # A module's own name comes before those in it.
+    for name, value in sorted(function.constants.items()):
         root, *attributes = name.split(".")
         live = rebuild(value) if isinstance(value, Function) else value
+        if isinstance(live, types.ModuleType):
+            # A copy, for what the names in it meant is put there.
+            live = types.ModuleType(root)
+            vars(live).update(vars(value))
         if not attributes:
             names[root] = live
             continue
-        space = names.setdefault(root, types.SimpleNamespace())
+        # Numba too looks into modules.
+        space = names.setdefault(root, types.ModuleType(root))
         for attribute in attributes[:-1]:
             if not hasattr(space, attribute):
-                setattr(space, attribute, types.SimpleNamespace())
+                setattr(space, attribute, types.ModuleType(attribute))
             space = getattr(space, attribute)
         setattr(space, attributes[-1], live)
     return names
 
 
-def rebuild(function: Function) -> Any:
-    """Make a live Python function again, in a process that never saw the user's module."""
-    names = live_names(function)
+def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
+    """Make a live Python function again, in a process that never saw the user's module.
+
+    `names` are its globals, which may be filled later.
+    """
+    names = live_names(function) if names is None else names
     definition, made = function.definition, None
     arguments = _bare_arguments(definition.args)
     if isinstance(definition, ast.Lambda):

@@ -24,12 +24,10 @@ from typing import Any, cast
 
 from . import errors
 from .definitions import Definition
-from .elsewhere import hint
-from .errors import Span
-from .parameters import indexed_parameters
-from .positions import index
+from .errors import Span, hint
+from .parameters import indexed_parameters, passed
+from .positions import Spacing, index
 from .source import ArrayFunction, Function, Unusable, bound_names, live_names
-from .spacings import Spacing
 from .trees import copied
 
 # The options that a call in a kernel may have.
@@ -142,8 +140,7 @@ class _Splitter:
         for node in ast.walk(self.function.definition):
             callee = self.callee(node)
             if callee is not None and isinstance(node, ast.Call):
-                named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-                for name, value in (*zip(callee.parameters, node.args, strict=False), *named):
+                for name, value in passed(callee.parameters, node):
                     if name in callee.fields and isinstance(value, ast.Name):
                         yield value.id
 
@@ -164,10 +161,12 @@ class _Splitter:
     def statement(self, node: ast.stmt) -> Iterator[ast.stmt]:
         """What remains of a statement of the function itself."""
         match node:
-            case ast.Assign(targets=targets, value=ast.Call() as call) if self.callee(call):
+            case ast.Assign(targets=targets, value=ast.Call() as call) if callee := self.callee(
+                call
+            ):
                 names = [_targets(target) for target in targets]
                 if all(name is not None for name in names):
-                    self.bind(call, cast(list[list[str]], names))
+                    self.bind(call, callee, cast(list[list[str]], names))
                     return
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)):
                 if self.arrays.get(source) in self.stages:
@@ -264,8 +263,7 @@ class _Splitter:
         It is if one of the arguments is an array for certain, or all may be; or one may be, and
         what the call makes is indexed.
         """
-        named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-        given = (*zip(callee.parameters, node.args, strict=False), *named)
+        given = passed(callee.parameters, node)
         values = [value for name, value in given if name in callee.fields]
         if any(map(self.is_array, values)):
             return True
@@ -305,9 +303,10 @@ class _Splitter:
 
         class Calls(ast.NodeTransformer):
             def visit_Call(self, node: ast.Call) -> ast.AST:
-                if splitter.callee(node) is None:
+                callee = splitter.callee(node)
+                if callee is None:
                     return self.generic_visit(node)
-                return ast.copy_location(ast.Name(splitter.inline(node), ast.Load()), node)
+                return ast.copy_location(ast.Name(splitter.inline(node, callee), ast.Load()), node)
 
             def visit_Name(self, node: ast.Name) -> ast.AST:
                 meant = splitter.arrays.get(node.id, node.id)
@@ -319,20 +318,16 @@ class _Splitter:
 
         return Calls().visit(node)
 
-    def inline(self, node: ast.Call) -> str:
+    def inline(self, node: ast.Call, callee: ArrayFunction) -> str:
         """The name of what a call makes in the midst of an expression."""
-        callee = self.callee(node)
-        assert callee is not None
-        (made,) = self.made(node, [callee.__name__], False)
+        (made,) = self.made(node, callee, [callee.__name__], False)
         return made
 
-    def bind(self, node: ast.Call, targets: list[list[str]]) -> None:
+    def bind(self, node: ast.Call, callee: ArrayFunction, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
-        made = self.made(node, targets[0], True)
+        made = self.made(node, callee, targets[0], True)
         for names in targets:
             if len(names) != len(made):
-                callee = self.callee(node)
-                assert callee is not None
                 raise errors.stage_outputs(
                     self.function.span(node), callee.__name__, len(made), len(names)
                 )
@@ -354,21 +349,19 @@ class _Splitter:
         found = self.function.constants.get(name)
         return name in self.bound or not (found is None or isinstance(found, ArrayFunction))
 
-    def made(self, node: ast.Call, names: Sequence[str], named: bool) -> tuple[str, ...]:
+    def made(
+        self, node: ast.Call, callee: ArrayFunction, names: Sequence[str], named: bool
+    ) -> tuple[str, ...]:
         """Remember a call; what its results are called: like `names`.
 
         If it is `named`, these are those of the text, which a result has if it is the first.
         """
-        callee = self.callee(node)
-        assert callee is not None
         span = self.function.span(node)
         arguments, options = self.arguments(node, callee)
         if callee.pointwise:
             arrays = {n for n, v in arguments.items() if self.is_array(v) or self.may_be_array(v)}
             callee = callee._numbered([n for n in callee.fields if n not in arrays])
-        fields = []
-        for name in callee.fields:
-            fields.append(self.field(arguments[name], callee, name))
+        fields = tuple(self.field(arguments[name], callee, name) for name in callee.fields)
         scalars = {}
         for name, value in [*arguments.items(), *options.items()]:
             if name in callee.fields:
@@ -390,7 +383,7 @@ class _Splitter:
             StageCall(
                 callee,
                 span,
-                tuple(fields),
+                fields,
                 {n: v for n, v in scalars.items() if n not in options},
                 {n: v for n, v in scalars.items() if n in options},
                 tuple(labels),
@@ -411,8 +404,8 @@ class _Splitter:
         """The array that an argument names."""
         if isinstance(node, ast.Name) and node.id in self.arrays:
             return self.arrays[node.id]
-        if isinstance(node, ast.Call) and self.callee(node) is not None:
-            return self.inline(node)
+        if isinstance(node, ast.Call) and (stage := self.callee(node)) is not None:
+            return self.inline(node, stage)
         raise errors.stage_field(self.function.span(node), callee.__name__, parameter)
 
     def arguments(

@@ -19,9 +19,8 @@ from .dtypes import DType, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
-from .moving import moved, on_position, reads, varies, windowed
-from .picking import picked
 from .values import Coefficients, Field, Index, NotUnderstood, Value, constant, words
+from .windows import moved, on_position, picked, reads, varies, windowed
 
 
 class Subscripts(Frame):
@@ -34,46 +33,41 @@ class Subscripts(Frame):
         index = self.eval(node.slice)
         span = self.at(node)
         indices = index if isinstance(index, tuple) else (index,)
+        text = ast.unparse(node.value)
         if isinstance(base, np.ndarray | Coefficients) and any(map(_varies, indices)):
-            name = base.name if isinstance(base, Coefficients) else ast.unparse(node.value)
             array = buffers.whole(self.ops, base)
-            return buffers.element(
-                self.ops, array, buffers.place(self.ops, array, indices, name, span)
-            )
+            where = buffers.place(self.ops, array, indices, getattr(base, "name", text), span)
+            return buffers.element(self.ops, array, where)
         match base:
             case Field():
                 return self.read_field(base, indices, node)
             case Coefficients():
-                return self.ops.emit(
-                    ir.Element(
-                        value_type(base.storage),
-                        base.label,
-                        self.bounded(base.name, base.shape, indices, span),
-                    )
+                at = buffers.steps(
+                    self.ops, base.shape, indices, base.name, span, f"'{base.name}'"
                 )
+                return self.ops.emit(ir.Element(value_type(base.storage), base.label, tuple(at)))
             case np.ndarray():
-                text = ast.unparse(node.value)
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
                 if any(not isinstance(i, int) for i in indices):
-                    if any(_varies(i) for i in indices):
-                        raise NotUnderstood("a part of an array that varies", span)
                     for one in indices:
                         if isinstance(one, float | str | np.floating):
                             raise errors.index_type(span, text, words(one))
                     return settled(base[index])
-                where = self.bounded(text, base.shape[: len(indices)], indices, span)
-                return settled(base[where])
+                shape = base.shape[: len(indices)]
+                return settled(
+                    base[tuple(buffers.steps(self.ops, shape, indices, text, span, text))]
+                )
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
-                    raise errors.index_outside(span, ast.unparse(node.value), index, len(base))
+                    raise errors.index_outside(span, text, index, len(base))
                 if isinstance(index, float | str | np.floating | tuple):
-                    raise errors.index_type(span, ast.unparse(node.value), words(index))
+                    raise errors.index_type(span, text, words(index))
                 if not isinstance(index, int | slice) or _varies(index):
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape is not None:
-                return picked(self.ops, base, index, span, ast.unparse(node.value))
+                return picked(self.ops, base, index, span, text)
             case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
                 return self.read_value(base, indices, node)
             case _:
@@ -85,35 +79,14 @@ class Subscripts(Frame):
         indices = index if isinstance(index, tuple) else (index,)
         return buffers.place(self.ops, buffer, indices, text, self.at(node))
 
-    def bounded(
-        self, name: str, shape: Offset, indices: tuple[Any, ...], span: Span
-    ) -> tuple[int, ...]:
-        """Constant absolute indices, checked; negative ones count from the end."""
-        if len(indices) > len(shape):
-            raise errors.index_count(span, name, len(indices), len(shape))
-        if len(indices) < len(shape):
-            raise NotUnderstood(f"a part of '{name}'", span)
-        known = []
-        for index, length in zip(indices, shape, strict=True):
-            if isinstance(index, slice):
-                raise NotUnderstood(f"a part of '{name}'", span)
-            if isinstance(index, bool) or not isinstance(index, int):
-                raise errors.index_type(span, name, words(index))
-            if not -length <= index < length:
-                raise errors.index_outside(span, name, index, length)
-            known.append(index % length)
-        return tuple(known)
-
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         if self.axes.neighborhood is not None and any(map(_computed, indices)):
             return self.gather(field, indices, node)
-        first, last = self.box(indices, node)
+        first, last, along, shape = self.box(indices, node)
         self.axes.check(field.name, first, last, self.at(node))
         dtype = value_type(field.storage)
-        if not any(isinstance(i, slice) for i in indices):
+        if not along:
             return self.ops.emit(ir.Read(dtype, field.label, first))
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
     def gather(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
@@ -127,7 +100,7 @@ class Subscripts(Frame):
                 origin[axis], last = self.offsets(index, place)
                 if last != origin[axis] or isinstance(index, slice):
                     raise NotUnderstood("a window at an offset that varies", span)
-            elif index.atom.dtype.is_integer and index.shape is None:
+            elif index.dtype.is_integer and index.shape is None:
                 if on_position(self.ops, index.atom) and self.axes.factors:
                     self.offset(index, self.at(place), place)
                 steps[axis] = self.ops.cast(index, DType.INT)
@@ -152,7 +125,7 @@ class Subscripts(Frame):
 
     def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An expression of fields at another point, or over a window of points."""
-        first, last = self.box(indices, node)
+        first, last, along, shape = self.box(indices, node)
         span = self.at(node)
         name = ast.unparse(node.value)
         if self.axes.pointwise:
@@ -161,8 +134,6 @@ class Subscripts(Frame):
             raise errors.offset_count(
                 span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
             )
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         made = (
             windowed(self.ops, value, first, along, shape)
             if along
@@ -173,15 +144,16 @@ class Subscripts(Frame):
             self.axes.check(name, least, tuple(map(operator.add, high, last)), span)
         return made
 
-    def box(self, indices: tuple[Any, ...], node: ast.Subscript) -> tuple[Offset, Offset]:
-        """The first and the last offset along each axis."""
+    def box(
+        self, indices: tuple[Any, ...], node: ast.Subscript
+    ) -> tuple[Offset, Offset, Offset, Offset]:
+        """The first and the last offset along each axis; the axes of a window, and its shape."""
         self.at(node)
-        low, high = [], []
-        for index, place in zip(indices, self.places(node, len(indices)), strict=True):
-            start, stop = self.offsets(constant(index), place)
-            low.append(start)
-            high.append(stop)
-        return tuple(low), tuple(high)
+        places = self.places(node, len(indices))
+        ends = [self.offsets(index, place) for index, place in zip(indices, places, strict=True)]
+        first, last = tuple(low for low, _ in ends), tuple(high for _, high in ends)
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        return first, last, along, tuple(last[axis] - first[axis] + 1 for axis in along)
 
     @staticmethod
     def places(node: ast.Subscript, count: int) -> list[ast.expr]:
@@ -212,7 +184,7 @@ class Subscripts(Frame):
                 raise errors.index_factor(span, ast.unparse(place), index.line.scale, factor)
             return index.line.shift
         if isinstance(index, Value):
-            if index.shape is None and index.atom.dtype.is_integer:
+            if index.shape is None and index.dtype.is_integer:
                 if on_position(self.ops, index.atom) and self.axes.factors:
                     raise errors.index_factor(span, ast.unparse(place), 0, self.axes.factors)
                 if on_position(self.ops, index.atom) and self.axes.neighborhood is None:

@@ -5,11 +5,17 @@
 A node of `ast` may carry what other tools hung on it: IPython sets a `parent` when it shows a
 traceback, and `ast.Load()` is one object in every tree of the process.  So nobody copies or
 pickles nodes; here only what the grammar gives them is read.
+
+One thread makes trees of texts at a time: Python up to 3.12 counts how deep a tree is in one place
+for all threads, and raises SystemError where two of them parse at once
+(https://github.com/python/cpython/issues/106905).
 """
 
 from __future__ import annotations
 
 import ast
+import os
+import threading
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -70,3 +76,25 @@ def copied(node: _Node) -> _Node:
     copy = restored(encoded(node))
     assert isinstance(copy, type(node))
     return copy
+
+
+# Of texts.
+
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # No child is born while a thread that it does not have holds the lock.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of the text of a module."""
+    with _lock:
+        return ast.parse(text)
+
+
+def expression(text: str) -> ast.expr:
+    """The tree of the text of an expression."""
+    with _lock:
+        return ast.parse(text, mode="eval").body

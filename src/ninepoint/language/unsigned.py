@@ -25,8 +25,8 @@ _MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "
 
 def mixed(ops: Operations, left: Value, right: Value) -> bool:
     """Whether one is of uint64 and the other an integer that may be negative."""
-    return (left.atom.dtype is DType.UINT and _signed(ops, right)) or (
-        right.atom.dtype is DType.UINT and _signed(ops, left)
+    return (left.dtype is DType.UINT and _signed(ops, right)) or (
+        right.dtype is DType.UINT and _signed(ops, left)
     )
 
 
@@ -42,7 +42,7 @@ def _signed(ops: Operations, value: Value) -> bool:
 
 def compared(ops: Operations, op: str, left: Value, right: Value) -> Value:
     """`left op right` of mixed integers."""
-    if left.atom.dtype is not DType.UINT:
+    if left.dtype is not DType.UINT:
         left, right, op = right, left, _MIRRORED[op]
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.
@@ -55,7 +55,7 @@ def compared(ops: Operations, op: str, left: Value, right: Value) -> Value:
 
 def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
-    if left.atom.dtype is not DType.UINT:
+    if left.dtype is not DType.UINT:
         left, right = right, left
     _, shape = ops.together(left, right)
     if isinstance(right.atom, Const):
@@ -75,7 +75,7 @@ def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
 
     A quotient is an int, and a remainder has the type of `right`.
     """
-    signed = left if left.atom.dtype is DType.INT else right
+    signed = left if left.dtype is DType.INT else right
     negative = ops.binary("<", signed, 0)
     size = ops.emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
     size = _word(ops, size)

@@ -13,7 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -51,6 +51,11 @@ class Value:
     atom: Atom
     weak: bool = False
     shape: Offset | None = None
+
+    @property
+    def dtype(self) -> DType:
+        """The type that it has."""
+        return self.atom.dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +141,7 @@ class Closure:
     names: Mapping[str, Any]
 
 
+@dataclass(eq=False, slots=True)
 class Body:
     """Assignments in order; the same operation is assigned once.
 
@@ -143,21 +149,13 @@ class Body:
     is the same in all turns.
     """
 
-    def __init__(
-        self,
-        prefix: str,
-        span: Span,
-        limit: int,
-        outer: Body | None = None,
-        begins: Sequence[Ref] = (),
-    ) -> None:
-        self.prefix = prefix
-        self.limit = limit
-        self.span = span
-        self.outer = outer
-        self.names: dict[ir.Expr, Ref] = {}
-        self.values: dict[str, ir.Expr] = {}
-        self.begins = frozenset(ref.name for ref in begins)
+    prefix: str
+    span: Span
+    limit: int
+    outer: Body | None = None
+    begins: frozenset[str] = frozenset()
+    names: dict[ir.Expr, Ref] = field(default_factory=dict)
+    values: dict[str, ir.Expr] = field(default_factory=dict)
 
     def emit(self, expr: ir.Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
@@ -231,16 +229,17 @@ def wrapped(value: int) -> int:
 class Operations:
     """Build the operations of a kernel; `span` is where errors point."""
 
-    def __init__(self, span: Span, limit: int = UNROLLED_LIMIT) -> None:
+    def __init__(self, span: Span, limit: int) -> None:
         self.span = span
         self.body = Body("t", span, limit)
         self.windows = Body("w", span, limit)
         self.assumed: dict[Atom, bool] = {}
-        # What must be true, or false, for what is read now to be computed at all; since the
-        # beginning of the innermost loop.
+        # How many of the loops around what is read now are written out.
         self.written_out = 0
         # Whether numbers of uint64 take part.
         self.unsigned = False
+        # What must be true, or false, for what is read now to be computed at all; since the
+        # beginning of the innermost loop.
         self.path: tuple[tuple[Any, bool], ...] = ()
         # The fields that hold positions, by their names in the kernel.
         self.positions: dict[str, ir.Position] = {}
@@ -288,18 +287,15 @@ class Operations:
 
     def as_window(self, value: Any, shape: Offset) -> Value:
         """An array of a window's shape, as a value in the window."""
+        if not isinstance(value, Coefficients | np.ndarray):
+            return self.lift(value)
+        if value.shape != shape:
+            raise errors.window_shape(self.span, shape, value.shape)
         if isinstance(value, Coefficients):
-            if value.shape != shape:
-                raise errors.window_shape(self.span, shape, value.shape)
             dtype = value_type(value.storage)
             return self.emit(ir.Coefficient(dtype, value.label), False, shape)
-        if isinstance(value, np.ndarray):
-            if value.shape != shape:
-                raise errors.window_shape(self.span, shape, value.shape)
-            dtype = value_type(value.dtype)
-            texts = tuple(repr(item) for item in value.ravel().tolist())
-            return self.emit(ir.Weight(dtype, texts), False, shape)
-        return self.lift(value)
+        texts = tuple(repr(item) for item in value.ravel().tolist())
+        return self.emit(ir.Weight(value_type(value.dtype), texts), False, shape)
 
     def together(self, *values: Any) -> tuple[list[Value], Offset | None]:
         """Operands as values, with the shape of their common window, if any."""
@@ -311,7 +307,7 @@ class Operations:
         large = [_large(v) for v in values]
         if any(large) and not all(large):
             kept = [v for v, one in zip(values, large, strict=True) if not one]
-            near = [v.atom.dtype for v in self.together(*kept)[0]]
+            near = [v.dtype for v in self.together(*kept)[0]]
             beside = [dtype for dtype in near if dtype is not DType.BOOL]
             values = tuple(
                 self._literal(constant(v), beside) if one else v
@@ -341,7 +337,7 @@ class Operations:
         if value is None:
             return False
         lifted = self.lift(value)
-        if lifted.atom.dtype is not DType.BOOL:
+        if lifted.dtype is not DType.BOOL:
             lifted = self.binary("!=", lifted, 0)
         return self.assumed.get(lifted.atom, lifted)
 
@@ -398,78 +394,70 @@ class Operations:
             first, second = (self.cast(self.lift(v), DType.INT) for v in (left, right))
             made = self.body.emit(ir.Binary(DType.INT, cast(ir.BinaryOp, op), first, second))
             return Index(made, True, None, line)
-        (a, b), shape = self.together(left, right)
-        x, y = a.atom.dtype, b.atom.dtype
-        weak = a.weak and b.weak
+        (a, b), _ = self.together(left, right)
+        x, y = a.dtype, b.dtype
         if op in ir.COMPARISONS:
             if (x.is_complex or y.is_complex) and op not in ("==", "!="):
                 raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
             if unsigned.mixed(self, a, b):
                 return unsigned.compared(self, op, a, b)
-            common = x if x is y else promote(x, y, a.weak, b.weak)
-            return self._emit_binary(op, DType.BOOL, common, a, b, shape)
+            return self._emit_binary(op, x if x is y else promote(x, y, a.weak, b.weak), a, b)
         if op in ("&", "|", "^", "<<", ">>"):
             if not (x.is_integer and y.is_integer):
                 raise errors.bad_operand(self.span, f"'{op}'", "floats")
             if op in ("<<", ">>"):
-                return self._shift(op, a, b, shape, weak)
+                return self._shift(op, a, b)
             both = x is DType.BOOL and y is DType.BOOL
-            common = DType.BOOL if both else promote(x, y, a.weak, b.weak)
-            return self._emit_binary(op, common, common, a, b, shape, weak)
+            return self._emit_binary(op, x if both else promote(x, y, a.weak, b.weak), a, b)
         if op in ("//", "%") and unsigned.mixed(self, a, b):
             return unsigned.divided(self, op, a, b)
         common = self._common(a, b)
-        if op == "-" and common is DType.UINT:
-            common = DType.INT
         if op in ("//", "%") and common.is_complex:
             raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
-        if op == "/" and common.is_integer:
-            return self._emit_binary("/", DType.F64, DType.F64, a, b, shape, weak)
         if op == "**":
-            return self._power(a, b, common, shape, weak)
-        return self._emit_binary(op, common, common, a, b, shape, weak)
+            return self._power(a, b, common)
+        if op == "/" and common.is_integer:
+            common = DType.F64
+        if op == "-" and common is DType.UINT:
+            common = DType.INT
+        return self._emit_binary(op, common, a, b)
 
     def _common(self, a: Value, b: Value) -> DType:
-        """The type of what is computed, or chosen, of two values."""
+        """The type of what is computed of two values."""
         if unsigned.mixed(self, a, b):
             return DType.INT
-        same = a.atom.dtype is b.atom.dtype and a.atom.dtype is not DType.BOOL
-        return a.atom.dtype if same else promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
+        return promote(a.dtype, b.dtype, a.weak, b.weak)
 
-    def _emit_binary(
-        self,
-        op: Any,
-        dtype: DType,
-        common: DType,
-        a: Value,
-        b: Value,
-        shape: Offset | None,
-        weak: bool = False,
-    ) -> Value:
+    def _emit_binary(self, op: Any, common: DType, a: Value, b: Value) -> Value:
+        """An operation on two values in their common type."""
+        compares = op in ir.COMPARISONS
+        dtype = DType.BOOL if compares else common
         expr = ir.Binary(dtype, op, self.cast(a, common), self.cast(b, common))
-        return self.emit(expr, weak, shape)
+        return self.emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
 
-    def _shift(self, op: Any, a: Value, b: Value, shape: Offset | None, weak: bool) -> Value:
+    def _shift(self, op: Any, a: Value, b: Value) -> Value:
         """A shift has the type of what is shifted."""
-        kinds = [DType.INT if v.atom.dtype is DType.BOOL else v.atom.dtype for v in (a, b)]
+        kinds = [DType.INT if v.dtype is DType.BOOL else v.dtype for v in (a, b)]
         left, right = (self.cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
-        return self.emit(ir.Binary(kinds[0], op, left, right), weak, shape)
+        expr = ir.Binary(kinds[0], op, left, right)
+        return self.emit(expr, a.weak and b.weak, a.shape or b.shape)
 
-    def _power(self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool) -> Value:
+    def _power(self, a: Value, b: Value, common: DType) -> Value:
         exponent = b.atom.value if isinstance(b.atom, Const) else None
         if common.is_integer:
-            natural = b.atom.dtype is not DType.INT or (
+            natural = b.dtype is not DType.INT or (
                 exponent is not None and int(exponent.real) >= 0
             )
-            if natural:
-                # The exponent keeps its sign; what the power is modulo 2**64 has none.
-                word = DType.UINT if DType.UINT in (a.atom.dtype, b.atom.dtype) else common
-                power = self._emit_binary("**", word, word, a, b, shape, weak)
-                return replace(power, atom=self.cast(power, common))
-            return self._emit_binary("**", DType.F64, DType.F64, a, b, shape, weak)
+            if not natural:
+                return self._emit_binary("**", DType.F64, a, b)
+            # The exponent keeps its sign; what the power is modulo 2**64 has none.
+            word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
+            power = self._emit_binary("**", word, a, b)
+            return replace(power, atom=self.cast(power, common))
         if exponent == 2 and not common.is_complex:
-            return self._emit_binary("*", common, common, a, a, shape, weak)
-        return self._emit_binary("**", common, common, a, b, shape, weak)
+            base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
+            return self._emit_binary("*", common, base, base)
+        return self._emit_binary("**", common, a, b)
 
     def _known(self, op: str, left: Any, right: Any) -> Any:
         try:
@@ -498,9 +486,9 @@ class Operations:
                 return not arg if isinstance(arg, bool) else ~arg
             return -arg if op == "-" else +arg
         (value,), shape = self.together(arg)
-        if op == "~" and value.atom.dtype is DType.BOOL:
+        if op == "~" and value.dtype is DType.BOOL:
             return self._not(value)
-        dtype = DType.INT if value.atom.dtype is DType.BOOL else value.atom.dtype
+        dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
         atom = self.cast(value, dtype)
         if op == "+":
             return Value(atom, value.weak, shape)
@@ -527,22 +515,18 @@ class Operations:
         if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
             return then
         (t, a, b), shape = self.together(truth, then, other)
-        x, y = a.atom.dtype, b.atom.dtype
         if unsigned.mixed(self, a, b):
             for one in (a.atom, b.atom):
                 if isinstance(one, Const) and one.dtype is DType.INT:
                     raise errors.choice_sign(self.span, one.value)
-            common = DType.INT
-        else:
-            common = x if x is y else promote(x, y, a.weak, b.weak)
         if a.atom == b.atom:
             return a
-        expr = ir.Select(common, t.atom, self.cast(a, common), self.cast(b, common))
-        return self.emit(expr, a.weak and b.weak, shape)
+        one, two = self.alike((a, b))
+        return self.emit(ir.Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
-        common, weak = values[0].atom.dtype, values[0].weak
+        common, weak = values[0].dtype, values[0].weak
         mixed = False
         for value in values[1:]:
             atom = value.atom
@@ -579,7 +563,7 @@ class Operations:
         if is_number(value) and not storage:
             return _saturated(value)
         (lifted,), shape = self.together(value)
-        if lifted.atom.dtype.is_complex:
+        if lifted.dtype.is_complex:
             raise errors.bad_operand(self.span, "int()", "complex numbers")
         if not storage:
             return Value(self.cast(lifted, DType.INT), lifted.weak, shape)

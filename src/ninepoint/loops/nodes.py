@@ -7,7 +7,7 @@
                 row[j] = x[i, j] * 0.5
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
-               | Stride(array, axis) | Call(function, (value | array)*)
+               | Call(function, (value | array)*)
     statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
                | Continue | Return | Run(call)
 
@@ -32,6 +32,15 @@ FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
+# What types are called in texts.
+SHORT = {
+    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
+    "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
+# Operations that give a truth, of numbers of one type.
+QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -106,15 +115,6 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Stride:
-    """The bytes between elements along an axis."""
-
-    array: Array
-    axis: int
-    type: str = "int64"
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -123,7 +123,7 @@ class Call:
     args: tuple[Value | Array, ...]
 
 
-Value: TypeAlias = Number | Name | Op | Load | Size | Stride | Call
+Value: TypeAlias = Number | Name | Op | Load | Size | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +223,9 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Leave the function."""
+    """Leave the function, which gives a value."""
 
-    value: Value | None = None
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.syntax import parsed
+from ..language.trees import parsed
 from .nodes import (
     BITS,
-    FLOATS,
     PARTS,
+    QUESTIONS,
+    SHORT,
     Alloc,
     Array,
     Assign,
@@ -48,14 +49,12 @@ from .nodes import (
     Size,
     Statement,
     Store,
-    Stride,
     Value,
     Variable,
     View,
     While,
 )
 from .values import (
-    MODULAR,
     applied,
     chosen,
     common,
@@ -71,10 +70,10 @@ from .values import (
     word,
 )
 
-SHORT = {
-    "b1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
-    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f32": "float32", "f64": "float64",
-    "c64": "complex64", "c128": "complex128", "bool": "bool", "int": "int64", "float": "float64",
+# What converts a number, and to what.
+_CONVERSIONS = {
+    **{short: machine for machine, short in SHORT.items()},
+    "bool": "bool", "int": "int64", "float": "float64",
 }  # fmt: skip
 _OPERATORS: Mapping[type, str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
@@ -100,7 +99,6 @@ _WORDS = frozenset(
 
 # Functions of one float that may be computed where nobody needs them.
 _QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
-_QUESTIONS = ("isnan", "isinf", "isfinite", "signbit")
 
 
 class NotRead(Exception):
@@ -200,7 +198,7 @@ class _Reader:
         if name not in self._assigned:
             return None
         if name not in self.tables:
-            space: dict[str, Any] = {k: np.dtype(one).type for k, one in SHORT.items()}
+            space: dict[str, Any] = {k: np.dtype(one).type for k, one in _CONVERSIONS.items()}
             space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
             expression = ast.Expression(self._assigned[name])
             self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
@@ -320,21 +318,17 @@ class _Body:
             case ast.Name(id=name) if self.counts[name] == 1 or not _is_value(value):
                 self.names[name] = self._named(name, value)
             case ast.Name(id=name):
-                assert not isinstance(value, tuple | Array | Machine)
+                value = _only(value)
                 old = self.names.get(name)
                 if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
                     # At the top a name may hold something else from here on.
                     old = self.names[name] = self._variable(name, number(value.type, 0))
                 self.lines.append(Assign(old.name, convert(value, old.type)))
-            case ast.Tuple(elts=targets):
-                assert isinstance(value, tuple)
-                for one, part in zip(targets, value, strict=True):
-                    self._assign(one, part)
             case ast.Subscript(slice=ast.Slice()):
-                self._fill(self._value(target.value), self._as_value(value, target))
+                self._fill(self._value(target.value), _only(value))
             case ast.Subscript():
                 array, index = self._place(target)
-                self._store(array, index, self._as_value(value, target))
+                self._store(array, index, _only(value))
             case _:
                 raise NotRead(ast.unparse(target))
 
@@ -352,9 +346,9 @@ class _Body:
 
     def _named(self, name: str, value: Known) -> Known:
         """A value under a name, which needs no statement if it has one or is known."""
-        if not _is_value(value) or isinstance(value, Number | Size | Stride):
+        if not _is_value(value) or isinstance(value, Number | Size):
             return value
-        assert not isinstance(value, tuple | Array | Machine)
+        value = _only(value)
         if isinstance(value, Name) and value.name not in self.variables:
             return value
         self.lines.append(Let(name, value))
@@ -369,9 +363,7 @@ class _Body:
         return self._named(self._fresh(), value)
 
     def _kept_value(self, value: Value) -> Value:
-        found = self._kept(value)
-        assert not isinstance(found, tuple | Array | Machine)
-        return found
+        return _only(self._kept(value))
 
     def _store(self, array: Array, index: tuple[Value, ...], value: Value) -> None:
         fits = integer(value) and array.element in BITS
@@ -391,7 +383,7 @@ class _Body:
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        limits = [convert(self._number(one), "int64") for one in node.iter.args]
+        limits = [_word(self._value(one)) for one in node.iter.args]
         start, stop = (word(0), limits[0]) if len(limits) == 1 else limits[:2]
         step = limits[2] if len(limits) == 3 else word(1)
         if not isinstance(step, Number):
@@ -437,13 +429,7 @@ class _Body:
     # Expressions.
 
     def _number(self, node: ast.expr) -> Value:
-        return self._as_value(self._value(node), node)
-
-    @staticmethod
-    def _as_value(value: Known, node: ast.expr) -> Value:
-        if isinstance(value, tuple | Array | Machine):
-            raise NotRead(ast.unparse(node))
-        return value
+        return _only(self._value(node))
 
     def _value(self, node: ast.expr) -> Known:
         match node:
@@ -476,8 +462,6 @@ class _Body:
     def _name(self, name: str) -> Known:
         if name in self.names:
             return self.names[name]
-        if name in SHORT:
-            return Machine(SHORT[name])
         if name in self.reader.constants:
             return _literal(self.reader.constants[name])
         table = self.reader.table(name)
@@ -493,13 +477,6 @@ class _Body:
     def _compare(self, node: ast.Compare) -> Value:
         result, left = None, self._number(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
-            if isinstance(op, ast.In):
-                assert isinstance(right_node, ast.Tuple)
-                tests = [compared("==", left, self._number(one)) for one in right_node.elts]
-                found = tests[0]
-                for one in tests[1:]:
-                    found = either("|", found, one)
-                return found
             right = self._number(right_node)
             test = compared(_OPERATORS[type(op)], left, right)
             result = test if result is None else either("&", result, test)
@@ -587,7 +564,7 @@ class _Body:
             raise NotRead(ast.unparse(node))
         index = self._value(node.slice)
         listed = index if isinstance(index, tuple) else (index,)
-        return array, tuple(convert(self._as_value(one, node), "int64") for one in listed)
+        return array, tuple(map(_word, listed))
 
     def _view(
         self,
@@ -605,20 +582,16 @@ class _Body:
 
     def _attribute(self, node: ast.Attribute) -> Known:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
-            if node.attr in ("nan", "inf"):
-                return _literal(float(node.attr))
             return Machine({"bool_": "bool"}.get(node.attr, node.attr))
         value = self._value(node.value)
         if not isinstance(value, Array):
-            of = self._as_value(value, node)
+            of = _only(value)
             if node.attr not in ("real", "imag") or of.type not in PARTS:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
         match node.attr:
             case "shape":
                 return tuple(Size(value, axis) for axis in range(value.ndim))
-            case "strides":
-                return tuple(Stride(value, axis) for axis in range(value.ndim))
             case "ndim":
                 return word(value.ndim)
             case "itemsize":
@@ -627,8 +600,6 @@ class _Body:
                 return self._size(value)
             case "nbytes":
                 return applied("*", self._size(value), word(value.itemsize))
-            case "dtype":
-                return Machine(value.element)
             case _:
                 raise NotRead(ast.unparse(node))
 
@@ -645,8 +616,8 @@ class _Body:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
-        if name in SHORT and name not in self.names:
-            value, machine = self._number(node.args[0]), SHORT[name]
+        if name in _CONVERSIONS and name not in self.names:
+            value, machine = self._number(node.args[0]), _CONVERSIONS[name]
             fits = machine in BITS and integer(value)
             return cut(value, machine) if fits else convert(value, machine)
         for known in (self.reader.texts, self.reader.library):
@@ -655,25 +626,23 @@ class _Body:
         args = [self._value(one) for one in node.args]
         match name, args:
             case ("row", [Array() as array, tuple(index)]):
-                return self._row(array, index, node)
+                return self._row(array, index)
             case ("row_from", [Array() as array, tuple(index), first]):
-                return self._row(array, index, node, convert(self._as_value(first, node), "int64"))
+                return self._row(array, index, _word(first))
             case ("fetch", [Array() as array, count]):
-                self.lines.append(Fetch(array, convert(self._as_value(count, node), "int64")))
+                self.lines.append(Fetch(array, _word(count)))
                 return number("int64", 0)
             case ("now", [Array() as array, place]):
-                at = convert(self._as_value(place, node), "int64")
+                at = _word(place)
                 return self._kept(Load(array, (at,), anew=True))
             case ("same_bits", [Array() as array, Array() as like]):
                 return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
             case ("aligned", [shape, Machine(machine)]):
-                return self._allocate(shape, machine, node)
-        numbers = [self._as_value(one, node) for one in args]
+                return self._allocate(shape, machine)
+        numbers = [_only(one) for one in args]
         match name:
             case "min" | "max":
                 return self._extreme("<" if name == "min" else ">", numbers)
-            case "abs":
-                return self._absolute(numbers[0])
             case "complex":
                 narrow = all(one.type == "float32" for one in numbers)
                 machine = "complex64" if narrow else "complex128"
@@ -689,18 +658,14 @@ class _Body:
             case _:
                 raise NotRead(ast.unparse(node))
 
-    def _row(
-        self, array: Array, index: tuple[Known, ...], node: ast.expr, first: Value | None = None
-    ) -> Array:
+    def _row(self, array: Array, index: tuple[Known, ...], first: Value | None = None) -> Array:
         """The elements along the last axis, which lie side by side."""
-        places = tuple(convert(self._as_value(one, node), "int64") for one in index)
+        places = tuple(map(_word, index))
         return self._view(array, places, 1, dense=True, first=first)
 
-    def _allocate(self, shape: Known, machine: str, node: ast.expr, zero: bool = False) -> Array:
+    def _allocate(self, shape: Known, machine: str, zero: bool = False) -> Array:
         lengths = shape if isinstance(shape, tuple) else (shape,)
-        numbers = tuple(
-            self._kept_value(convert(self._as_value(one, node), "int64")) for one in lengths
-        )
+        numbers = tuple(self._kept_value(_word(one)) for one in lengths)
         array = Array(machine, len(numbers), self._fresh(), dense=True)
         self.lines.append(Alloc(array, numbers, zero))
         return array
@@ -727,14 +692,14 @@ class _Body:
             kind = self._value((named or node.args[1:])[0])
             assert isinstance(kind, Machine)
             shape = self._value(node.args[0])
-            return self._allocate(shape, kind.machine, node, func.attr == "zeros")
+            return self._allocate(shape, kind.machine, func.attr == "zeros")
         args = [self._number(one) for one in node.args]
         if any(arg.type in PARTS for arg in args):
             return self._of_complex(func.attr, args)
         machine = "float32"
         for arg in args:
             machine = common(Name(machine, ""), arg)
-        result = "bool" if func.attr in _QUESTIONS else machine
+        result = "bool" if func.attr in QUESTIONS else machine
         return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
 
     def _of_complex(self, name: str, args: Sequence[Value]) -> Value:
@@ -745,9 +710,7 @@ class _Body:
         given = tuple(convert(arg, machine) for arg in args)
         node = self.reader.library.get(f"complex_{name}")
         if node is not None:
-            found = self._called(node, given)
-            assert not isinstance(found, tuple | Array | Machine)
-            return convert(found, machine)
+            return convert(_only(self._called(node, given)), machine)
         match name:
             case "conj":
                 return Op(machine, "conj", given)
@@ -764,17 +727,21 @@ class _Body:
             found = chosen(compared(op, one, found), one, found)
         return found
 
-    def _absolute(self, value: Value) -> Value:
-        if value.type in FLOATS:
-            return Op(value.type, "fabs", (value,))
-        if value.type in PARTS:
-            return Op(PARTS[value.type], "abs", (value,))
-        negative = compared("<", value, word(0))
-        return chosen(negative, applied("-", word(0), value), value)
-
 
 def _is_value(known: Known) -> bool:
     return not isinstance(known, tuple | Array | Machine)
+
+
+def _only(known: Known) -> Value:
+    """What must be a number."""
+    if isinstance(known, tuple | Array | Machine):
+        raise NotRead(repr(known))
+    return known
+
+
+def _word(known: Known) -> Value:
+    """What must be a number, as an index."""
+    return convert(_only(known), "int64")
 
 
 def _literal(value: Any) -> Number:
@@ -796,12 +763,10 @@ def _is_plain(node: ast.expr) -> bool:
         if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod | ast.Pow):
             return False
         if isinstance(one, ast.Call) and not (
-            isinstance(one.func, ast.Name) and (one.func.id in SHORT or one.func.id == "complex")
+            isinstance(one.func, ast.Name)
+            and (one.func.id in _CONVERSIONS or one.func.id == "complex")
         ):
             name = one.func.attr if isinstance(one.func, ast.Attribute) else ""
             if name not in _QUICK:
                 return False
     return True
-
-
-__all__ = ["MODULAR", "SHORT", "NotRead", "functions_of", "read"]

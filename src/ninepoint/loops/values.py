@@ -1,6 +1,6 @@
 """Values of the loop language made from others: constants are computed at once.
 
-    added(Name("int8", "a"), number("int64", 1))      Op("int64", "+", (to int64 a, 1), exact)
+    applied("+", Name("int8", "a"), word(1))          Op("int64", "+", (to int64 a, 1), exact)
     cut(that, "int16")                                Op("int16", "+", (to int16 a, 1))
 
 Untyped arithmetic follows one set of rules: integers are computed in 64 bits and floats in the
@@ -124,11 +124,6 @@ def common(left: Value, right: Value) -> str:
             return "uint64"
         raise NotTyped("an unsigned integer of 64 bits beside a signed one")
     return "int64"
-
-
-def added(left: Value, right: Value) -> Value:
-    """Their sum, of indices."""
-    return applied("+", left, right)
 
 
 def applied(op: str, left: Value, right: Value) -> Value:

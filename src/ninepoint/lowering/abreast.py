@@ -15,23 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from ..language.ir import (
-    Assign,
-    Atom,
-    Call,
-    Kernel,
-    Offset,
-    Read,
-    Reduce,
-    State,
-    Values,
-    renamed,
-    renamed_atom,
-    shifted,
-)
+from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
+from ..language.ir import Atom, Call, Kernel, Offset, Reduce, State, Values, shifted
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
 from .kept import kept_stages, rolling_axis
-from .lines import Lines
 from .schedule import Schedule
 
 # LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
@@ -59,29 +46,25 @@ _TURN = 0.92
 _WIDEST = 2
 
 
-def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
+def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> tuple[Kernel, Kernel | None]:
     """The kernel whose values are kept in rows, or several rows of the other at once.
 
-    Both give the same results; the second is the one whose small windows are done in place.
+    Both give the same results; `in_place` is the one whose small windows are done so.  The second
+    is several rows at once where it depends on the array whether to do so, and nothing where one
+    of the two is faster with all arrays.
     """
-    if _depends(kept, in_place) and schedule.gain < 1:
-        return kept
-    return _less_work(kept, in_place, schedule) or kept
-
-
-def beside(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | None:
-    """Several rows of `in_place` at once, where it depends on the array whether to do so.
-
-    None where one of the two is faster with all arrays.
-    """
-    depends = _depends(kept, in_place) or (kept.stages and not _of_bytes(kept))
+    several = _less_work(kept, in_place, schedule)
+    if several is None:
+        return kept, None
+    of_bytes = _depends(kept, in_place)
+    depends = of_bytes or (kept.stages and not _of_bytes(kept))
     if schedule.gain >= 1 or not depends:
-        return None
-    if not _exact(kept) or rolling_axis(kept) != -2 or any(k.warm for k in kept_stages(kept)):
-        # Sums of floats could differ; the rows after the last turn would need rows of stages
-        # that were not made.
-        return None
-    return _less_work(kept, in_place, schedule)
+        return several, None
+    # Sums of floats could differ; the rows after the last turn would need rows of stages
+    # that were not made.
+    alike = _exact(kept) and rolling_axis(kept) == -2
+    alike = alike and not any(one.warm for one in kept_stages(kept))
+    return kept if of_bytes else several, several if alike else None
 
 
 def _depends(kept: Kernel, in_place: Kernel) -> bool:
@@ -101,17 +84,14 @@ def _less_work(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | N
         return None
     several = replace(in_place, rows=schedule.rows)
     written = abreast(several)
-    read = {row for assign in written.body for row in _row(assign)}
-    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
-    if not fits or _length(written.body) > _LONGEST:
+    if not _fits(written):
         return None
     return several if effort(several) < effort(kept) * schedule.gain else None
 
 
 def _exact(kernel: Kernel) -> bool:
     """Whether all values are whole numbers, whose sums do not depend on their order."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return all(assign.value.dtype.is_integer for body in bodies for assign in body)
+    return all(one.value.dtype.is_integer for body in bodies(kernel) for one in body)
 
 
 def _suitable(kernel: Kernel) -> bool:
@@ -120,8 +100,7 @@ def _suitable(kernel: Kernel) -> bool:
         return False
     if any(isinstance(assign.value, Reduce) for assign in kernel.body):
         return False
-    planes = {offset[:-1] for assign in kernel.body for _, offset in _row(assign)}
-    if len(planes) > 1:
+    if len({offset[:-1] for _, offset in rows(kernel.body)}) > 1:
         # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
         return False
     return _narrow(kernel)
@@ -152,44 +131,33 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
         return kernel
     if not all(isinstance(stage, Values | State) for stage in kernel.stages):
         return kernel
-    several = replace(kernel, rows=schedule.rows)
-    bodies = [(stage.body, stage.values) for stage in kernel.stages]
-    bodies.append((kernel.body, kernel.outputs))
-    if any(isinstance(assign.value, Reduce) for body, _ in bodies for assign in body):
+    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
         return kernel
+    several = replace(kernel, rows=schedule.rows)
+    made = [(stage.body, stage.values) for stage in kernel.stages]
     single = together = 0.0
+    for body, values in (*made, (kernel.body, kernel.outputs)):
+        alone, best = _efforts(replace(several, body=body, outputs=values))
+        single, together = single + alone, together + best
     sizes = sizes_of(kernel)
-    for body, values in bodies:
-        if _length(body) > _LONGEST:
-            # Not made abreast in any case.
-            alone = row_effort(body, values, sizes)
-            single, together = single + alone, together + alone
-            continue
-        one = replace(several, body=body, outputs=values)
-        alone, abreast_ = _efforts(one)
-        single += alone
-        together += abreast_ if worthwhile(one) else alone
     passes = sum(PASS * sizes[stage.names[0]] for stage in kernel.stages)
     return several if together + passes < (single + passes) * min(schedule.gain, _TURN) else kernel
 
 
 def _efforts(kernel: Kernel) -> tuple[float, float]:
-    """What a row costs by itself, and as one of several, the stages aside."""
+    """What a row costs, the stages aside: by itself, and as one of several if that is better."""
     written = abreast(kernel)
     sizes = sizes_of(written)
     alone = row_effort(kernel.body, kernel.outputs, sizes | sizes_of(kernel))
-    return alone, row_effort(written.body, written.outputs, sizes) / kernel.rows
+    together = row_effort(written.body, written.outputs, sizes) / kernel.rows
+    better = _fits(written) and _narrow(kernel) and together < alone * _GAIN
+    return alone, together if better else alone
 
 
 def worthwhile(kernel: Kernel) -> bool:
     """Whether the rows of a kernel, its stages aside, are better made several at once."""
-    written = abreast(kernel)
-    read = {row for assign in written.body for row in _row(assign)}
-    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
-    if not fits or _length(written.body) > _LONGEST or not _narrow(kernel):
-        return False
-    alone, together = _efforts(kernel)
-    return together < alone * _GAIN
+    alone, best = _efforts(kernel)
+    return best < alone
 
 
 def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
@@ -201,13 +169,12 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
         return kernel
     lines = Lines(prefix)
     outputs: list[Atom] = []
+
+    def written(by: Offset) -> tuple[Atom, ...]:
+        return replayed(kernel.body, kernel.outputs, lambda _, e: lines.emit(shifted(e, by)))
+
     for row, column in product(range(kernel.rows), range(columns)):
-        alias: dict[str, Atom] = {}
-        by = (*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :]
-        for assign in kernel.body:
-            expr = shifted(renamed(assign.value, alias), by)
-            alias[assign.name] = lines.emit(expr)
-        outputs += [renamed_atom(output, alias) for output in kernel.outputs]
+        outputs += written((*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :])
     return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
 
 
@@ -221,12 +188,13 @@ def effort(kernel: Kernel) -> float:
     return total
 
 
-def _length(body: tuple[Assign, ...]) -> int:
+def _fits(written: Kernel) -> bool:
+    """Whether one loop can make rows that are written side by side."""
+    read = len(rows(written.body))
+    fits = read <= POINTER_CHECKS and read + len(written.outputs) <= _POINTERS
+    return fits and _length(written.body) <= _LONGEST
+
+
+def _length(body: Body) -> int:
     """How much machine code a body becomes, in operations."""
     return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
-
-
-def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:
-    """The row that is read, if one is."""
-    read = assign.value
-    return ((read.field, read.offset[:-1]),) if isinstance(read, Read) else ()

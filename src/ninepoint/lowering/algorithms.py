@@ -16,41 +16,29 @@ of integers, which are exact, run down the rows instead: one row in, one row out
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
+from ..analysis.rewrite import Emit, as_type, binary, number, replayed
 from ..language.dtypes import DType
-from ..language.ir import (
-    Atom,
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Kernel,
-    Reduce,
-    renamed,
-    renamed_atom,
-)
+from ..language.ir import Atom, Expr, Kernel, Reduce
 from .choices import Refused, Way
-from .elements import (
-    Elements,
-    along_rows,
-    grounded,
-    read,
-    squared,
-)
+from .elements import Elements, Fold
 from .floating import truths
 from .quantiles import quantile
+from .ranks import divided
 from .schedule import Schedule
 from .staging import Staging, adds_floats, axes_of, extents_of, is_near
-from .windows import is_picked
+from .windows import OPERATIONS, is_picked
 
 
 def is_ordered(kernel: Kernel) -> bool:
     """Whether windows have to be done as stages: in place, floats would have another order."""
     windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
     return any(
-        adds_floats(one) and not is_near(extents_of(one), axes_of(one), kernel.ndim)
+        not is_near(extents_of(one), axes_of(one), kernel.ndim)
         for one in windows
+        if adds_floats(one)
     )
 
 
@@ -60,33 +48,33 @@ def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Ker
     Small windows that are done `in_place` need no stage: see `lowering.abreast`.
     """
     staging = Staging(kernel, schedule, in_place)
-    alias: dict[str, Atom] = {}
-    for assign in kernel.body:
-        expr = renamed(assign.value, alias)
-        made = _reduction(staging, expr) if isinstance(expr, Reduce) else None
-        if made is None or isinstance(made, Refused):
-            made = staging.main.emit(expr)
-        alias[assign.name] = made
-    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
+
+    def emit(_: str, expr: Expr) -> Atom:
+        if isinstance(expr, Reduce):
+            with suppress(Refused):
+                return _reduction(staging, expr)
+        return staging.emit(expr)
+
+    outputs = replayed(kernel.body, kernel.outputs, emit)
     stages, body = tuple(staging.stages), tuple(staging.main.body)
     return replace(kernel, body=body, outputs=outputs, stages=stages)
 
 
 def ways(
     kernel: Kernel, reduce: Reduce, schedule: Schedule, *, in_place: bool = False
-) -> tuple[Way, ...] | Refused:
-    """How `staged` does a window of a kernel, or why it leaves it."""
+) -> tuple[Way, ...]:
+    """How `staged` does a window of a kernel; raises `Refused` where it leaves it."""
     staging = Staging(kernel, schedule, in_place)
-    made = _reduction(staging, reduce)
-    return made if isinstance(made, Refused) else tuple(staging.ways)
+    _reduction(staging, reduce)
+    return tuple(staging.ways)
 
 
-def _reduction(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _reduction(staging: Staging, reduce: Reduce) -> Atom:
     """The value of a window in the main body, unless stages do not fit."""
     if math.prod(reduce.shape) < 3:
-        return Refused("fewer than 3 elements have nothing to share")
-    if is_picked(reduce) and (why := staging.scattered(reduce)):
-        return why
+        raise Refused("fewer than 3 elements have nothing to share")
+    if is_picked(reduce):
+        staging.check_scattered(reduce)
     match reduce.kind:
         case "sum" | "mean":
             return _sum(staging, reduce)
@@ -97,29 +85,23 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom | Refused:
         case "quantile" | "nanquantile" | "nanrank":
             return quantile(staging, reduce)
         case _:
-            return Refused(f"no part of its {reduce.kind} serves the neighbours")
+            raise Refused(f"no part of its {reduce.kind} serves the neighbours")
 
 
-def _sum(staging: Staging, reduce: Reduce) -> Atom | Refused:
-    element = staging.element(reduce)
-    if isinstance(element, Refused):
-        return element
-    source, weights = element
+def _sum(staging: Staging, reduce: Reduce) -> Atom:
+    source, weights = staging.element(reduce)
     dtype = reduce.result.dtype
     if source.dtype.is_integer and dtype.is_float and not _short(staging, source):
         # Sums of such elements might wrap before they become floats.
         if min(source.axes) < staging.kernel.ndim - 2:
-            return Refused("sums of its elements might wrap before they become floats")
-        ground, first = grounded(source), source.axes[-1]
-        (name,) = staging.stage(lambda lines: [read(lines, ground, first, 0, dtype)])
-        staging.ways.append(Way("element", -1, 1, True, dtype))
-        source = replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
+            raise Refused("sums of its elements might wrap before they become floats")
+        first = source.ground.first
+        source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), "element")
     apart = truths(reduce) is not None and staging.beside_floats()
-    total = staging.over_axes(source, reduce.shape, weights, dtype, "+", apart=apart)
+    total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
     if reduce.kind == "sum":
-        same = total.dtype is reduce.dtype
-        return total if same else staging.main.emit(Cast(reduce.dtype, total))
-    return _divided(staging, total, reduce.dtype, float(math.prod(reduce.shape)))
+        return as_type(total, reduce.dtype, staging.emit)
+    return divided(total, reduce.dtype, math.prod(reduce.shape), staging.emit)
 
 
 def _short(staging: Staging, source: Elements) -> bool:
@@ -128,46 +110,37 @@ def _short(staging: Staging, source: Elements) -> bool:
     return storage is not None and storage.itemsize < 8
 
 
-def _divided(staging: Staging, total: Atom, dtype: DType, count: float) -> Atom:
-    top = total if total.dtype is dtype else staging.main.emit(Cast(dtype, total))
-    return staging.main.emit(Binary(dtype, "/", top, Const(dtype, repr(count))))
+def _extreme(staging: Staging, reduce: Reduce) -> Atom:
+    source = staging.weightless(reduce)
+    fold = Fold(OPERATIONS[reduce.kind], reduce.result.dtype)
+    return staging.over_axes(source, reduce.shape, fold)
 
 
-def _extreme(staging: Staging, reduce: Reduce) -> Atom | Refused:
-    element = staging.weightless(reduce)
-    if isinstance(element, Refused):
-        return element
-    dtype = reduce.result.dtype
-    ops: dict[str, BinaryOp] = {"min": "minimum", "max": "maximum", "any": "|", "all": "&"}
-    return staging.over_axes(element[0], reduce.shape, element[1], dtype, ops[reduce.kind])
-
-
-def _variance(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _variance(staging: Staging, reduce: Reduce) -> Atom:
     """Integers only: n * sum of squares - (sum) ** 2 is exact.
 
     For floats that difference loses all digits where the mean is large.
     """
-    element = staging.weightless(reduce)
-    if isinstance(element, Refused):
-        return element
-    source, count = element[0], math.prod(reduce.shape)
+    source = staging.weightless(reduce)
+    count = math.prod(reduce.shape)
     if not _exact_squares(staging, source, count):
-        return Refused("sums of squares are exact for small integers of a field only")
+        raise Refused("sums of squares are exact for small integers of a field only")
     if min(source.axes) < staging.kernel.ndim - 2:
-        return Refused("squares are kept for the rows of one plane only")
-    ground, last = grounded(source), along_rows(source.origin)
-    (square,) = staging.stage(lambda lines: [squared(lines, ground)])
-    staging.ways.append(Way("squared", -1, 1, True, DType.INT))
-    plain = tuple(() for _ in reduce.shape)
-    total = staging.over_axes(source, reduce.shape, plain, DType.INT, "+")
-    of_squares = replace(source, name=square, dtype=DType.INT, origin=last)
-    squares = staging.over_axes(of_squares, reduce.shape, plain, DType.INT, "+")
-    emit = staging.main.emit
-    scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
-    mean_square = emit(Binary(DType.INT, "*", total, total))
-    apart = emit(Binary(DType.INT, "-", scaled, mean_square))
-    divisor = count * max(0.0, count - reduce.quantile)
-    return _divided(staging, apart, reduce.dtype, divisor)
+        raise Refused("squares are kept for the rows of one plane only")
+    first = source.ground.first
+
+    def square(emit: Emit) -> Atom:
+        item = as_type(first(emit), DType.INT, emit)
+        return binary("*", item, item, emit)
+
+    of_squares = staging.kept(source, DType.INT, square, "squared")
+    fold, emit = Fold("+", DType.INT), staging.emit
+    total = staging.over_axes(source, reduce.shape, fold)
+    squares = staging.over_axes(of_squares, reduce.shape, fold)
+    scaled = binary("*", squares, number(DType.INT, count), emit)
+    mean_square = binary("*", total, total, emit)
+    apart = binary("-", scaled, mean_square, emit)
+    return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
 
 
 def _exact_squares(staging: Staging, source: Elements, count: int) -> bool:

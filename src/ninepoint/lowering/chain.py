@@ -24,11 +24,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from ..analysis.rewrite import Body, reads
 from ..language.box import Box
 from ..language.dtypes import DType, short, value_type
-from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, State, Values
-from .fusion import Naming, Part, inlined, parts_of, positions_of, renumbered, stages_of, unfit
-from .kept import full, needed, rolling_axis
+from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, Stage, State, Values
+from .fusion import Part, unfit
+from .inlining import inlined, renumbered
+from .kept import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what
@@ -167,8 +169,9 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     if -axis > kernel.ndim:
         return kernel
     ends = needed(kernel, stored=True)
-    stages = []
-    for number, stage in enumerate(stages_of(kernel)):
+    stages: list[Stage] = []
+    for number, stage in enumerate(kernel.stages):
+        assert isinstance(stage, Values | State), stage
         # A stage that is not stored is made as well beyond the ends.
         stored = isinstance(stage, State) or stage.names[0] not in ends
         low, high = (0, 0) if stored else (end[axis] for end in ends[stage.names[0]])
@@ -178,23 +181,19 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     return replace(kernel, stages=tuple(stages), body=body)
 
 
-def _with_mirrors(
-    body: tuple[Assign, ...], edges: Edges, axis: int, made: tuple[int, int], suffix: str
-) -> tuple[Assign, ...]:
+def _with_mirrors(body: Body, edges: Edges, axis: int, made: tuple[int, int], suffix: str) -> Body:
     """A body that is `made` from so far beyond the one end to so far beyond the other."""
     found: dict[str, list[Read]] = {}
-    for assign in body:
-        read = assign.value
-        if isinstance(read, Read) and read.field in edges.arrays:
-            found.setdefault(read.field, []).append(read)
+    for read in reads(body, edges.arrays):
+        found.setdefault(read.field, []).append(read)
     more: list[Assign] = []
-    for name, reads in found.items():
-        offsets = [read.offset[axis] for read in reads]
+    for name, known in found.items():
+        offsets = [read.offset[axis] for read in known]
         least, most = min(offsets), max(offsets)
         for k, at in enumerate((-2 * made[0] - least, -2 * made[1] - most)):
             if not least <= at <= most:
-                offset = (*reads[0].offset[:axis], at, *reads[0].offset[axis:][1:])
-                more.append(Assign(f"{name}{suffix}_{k}", replace(reads[0], offset=offset)))
+                offset = (*known[0].offset[:axis], at, *known[0].offset[axis:][1:])
+                more.append(Assign(f"{name}{suffix}_{k}", replace(known[0], offset=offset)))
     return (*body, *more)
 
 
@@ -213,7 +212,7 @@ class _Chain:
         self.over, self.again = over, again
         self.ndim = links[0].part.kernel.ndim
         self.edges = Edges()
-        self.stages: list[Values | State] = []
+        self.stages: list[Stage] = []
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
@@ -248,9 +247,9 @@ class _Chain:
                     for name, value in link.part.sources.items()
                 }
                 part = replace(link.part, sources=sources, names={**link.part.names, **again})
-                naming = Naming(part, f"_s{step * len(self.links) + position}")
-                self.stages += [naming.stage(stage) for stage in parts_of(kernel)]
-                body, outputs = naming.body(kernel.body, kernel.outputs)
+                placed = part.placed(f"_s{step * len(self.links) + position}")
+                self.stages += placed.stages
+                body, outputs = placed.body, placed.outputs
                 values = self.states if last and self.states else link.part.made
                 made = tuple(values) if wanted else tuple(f"{one}_{step}" for one in values)
                 before = [self._source(value, None) for value in self._before(link)]
@@ -270,11 +269,7 @@ class _Chain:
                     self._copies(value, name)
         if wanted:
             body, outputs = self._wanted(wanted, dict(zip(values, outputs, strict=True)), body)
-        coefficients = {
-            link.part.names.get(n, n): (d, s)
-            for link in self.links
-            for n, d, s in link.part.kernel.coefficients
-        }
+        coefficients = {n: one for link in self.links for n, one in link.part.coefficients.items()}
         kernel = Kernel(
             ndim=self.ndim,
             fields=tuple(self.fields),
@@ -286,15 +281,16 @@ class _Chain:
             positions=self._positions(),
         )
         if plain or self.again:
-            named = {name for stage in kernel.stages for name in stage.names}
+            named = frozenset(name for stage in kernel.stages for name in stage.names)
             kernel = inlined(kernel, schedule, None if self.again else plain)
             kernel = renumbered(kernel, named)
-        lasting = tuple(
-            replace(one, body=one.body + self._read(owed.get(one.names[0], ()), one.body, number))
-            for number, one in enumerate(stages_of(kernel))
-        )
+        lasting: list[Stage] = []
+        for number, one in enumerate(kernel.stages):
+            assert isinstance(one, Values | State), one
+            more = self._read(owed.get(one.names[0], ()), one.body, number)
+            lasting.append(replace(one, body=one.body + more))
         body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
-        kernel = replace(kernel, stages=lasting, body=body)
+        kernel = replace(kernel, stages=tuple(lasting), body=body)
         self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
         self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
@@ -305,22 +301,22 @@ class _Chain:
         """What is `made` last and what was made before, as results."""
         absent = dict(zip(made, self.edges.results, strict=True))
         outputs: list[Atom] = []
-        reads: list[Assign] = []
+        more: list[Assign] = []
         for number, value in enumerate(wanted):
             if value in made:
                 outputs.append(made[value])
                 continue
             array = self._source(value, None)
             dtype = value_type(self.types[array])
-            reads.append(Assign(f"{array}_w{number}", Read(dtype, array, (0,) * self.ndim)))
-            outputs.append(Ref(dtype, reads[-1].name))
+            more.append(Assign(f"{array}_w{number}", Read(dtype, array, (0,) * self.ndim)))
+            outputs.append(Ref(dtype, more[-1].name))
         # What was made before has been filled already.
         self.edges.results = tuple(absent.get(value) for value in wanted)
-        return (*body, *reads), tuple(outputs)
+        return (*body, *more), tuple(outputs)
 
     def _positions(self) -> tuple[Position, ...]:
         """What the last of the fields are, if these are all positions that there are."""
-        found = {name: one for link in self.links for name, one in positions_of(link.part).items()}
+        found = {name: one for link in self.links for name, one in link.part.positions.items()}
         names = [name for name, _ in self.fields[len(self.fields) - len(found) :]]
         return tuple(found[name] for name in names) if found.keys() == set(names) else ()
 
@@ -387,8 +383,7 @@ class _Chain:
         is read later than where the result is written.
         """
         own: Offset = (0,) * self.ndim
-        reads = [assign.value for assign in body if isinstance(assign.value, Read)]
-        there = {read.field for read in reads if read.offset == own}
+        there = {read.field for read in reads(body) if read.offset == own}
         return tuple(
             Assign(f"{name}_k{number}", Read(value_type(self.types[name]), name, own))
             for name in dict.fromkeys(arrays)
@@ -427,15 +422,9 @@ class _Chain:
 
 def _read_beyond(kernel: Kernel) -> set[str]:
     """The fields that are read at other places than the result's."""
-    nothing = full((0,) * kernel.ndim)
-    need = needed(kernel)
-    bodies = [(kernel.body, nothing, nothing)]
-    bodies += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]
     return {
-        assign.value.field
-        for body, *corners in bodies
-        for assign in body
-        if isinstance(assign.value, Read)
-        for corner in corners
-        if any(a + b for a, b in zip(corner, full(assign.value.offset), strict=True))
-    } & {name for name, _ in kernel.fields}
+        read.field
+        for body, at in computed_at(kernel)
+        for read in reads(body, dict(kernel.fields))
+        if any(any(end) for end in at.shift(full(read.offset)).ends)
+    }

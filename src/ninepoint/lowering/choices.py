@@ -22,8 +22,6 @@ Method: TypeAlias = Literal[
     "placed",
 ]
 
-NO_PRODUCT = "its weights are no product of one factor for each axis"
-
 
 @dataclass(frozen=True, slots=True)
 class Way:
@@ -44,8 +42,5 @@ class Way:
     boxes: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Why something was not done: a clause that can stand after "because"."""
-
-    reason: str
+class Refused(Exception):
+    """Raised where something is not done; it says why: a clause that can stand after "because"."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..analysis.ranges import ranges
+from ..analysis.rewrite import operands, reads
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -25,7 +26,6 @@ from ..language.ir import (
     Loop,
     Read,
     Ref,
-    atoms,
 )
 from .machine import machine_type
 
@@ -42,6 +42,10 @@ TURNS = 16
 LOAD = 2
 STORE = 2
 PASS = 4
+
+# Operations and rows beyond which a row function runs out of registers.
+OPERATIONS = 64
+ROWS = 12
 
 # LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
 # that take several registers each, and so cost more.
@@ -77,8 +81,7 @@ def row_effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[s
     total = float(STORE * lane * len(values))
     varying: set[str] = set()
     for assign in body:
-        used = {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
-        if not isinstance(assign.value, Read) and not used & varying:
+        if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
             continue  # of scalars alone: done once for the whole row
         varying.add(assign.name)
         match assign.value:
@@ -95,7 +98,7 @@ def row_effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[s
 
 def lane_size(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
     """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
-    read = [sizes[assign.value.field] for assign in body if isinstance(assign.value, Read)]
+    read = [sizes[one.field] for one in reads(body)]
     stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
     return max([1, *read, *stored])
 

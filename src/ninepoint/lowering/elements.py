@@ -6,27 +6,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..language.dtypes import DType
-from ..language.ir import (
-    Assign,
-    Atom,
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Offset,
-    Read,
-    Tap,
-    renamed,
-    renamed_atom,
+from ..analysis.rewrite import (
+    Body,
+    Emit,
+    added,
+    along_rows,
+    as_type,
+    binary,
+    mapped,
+    number,
+    replayed,
 )
-from ..language.networks import sort
-from .lines import Lines
-from .ranks import not_nan
+from ..language.dtypes import DType
+from ..language.ir import Atom, BinaryOp, Expr, Offset, Read, Tap
+from .ranks import combined
+
+# Of an element taken twice nothing changes, so pieces of a window may overlap.
+IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
+
+# Weights of a line from which on it is added piece by piece, and those of a piece: of a Gaussian,
+# whose weights are those of pairs, 16 elements.
+WIDE = 48
+PIECE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """An operation by which elements are combined, and the type in which that is done."""
+
+    op: BinaryOp
+    dtype: DType
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether elements may be taken twice."""
+        return self.op in IDEMPOTENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +61,7 @@ class Elements:
     origin: Offset
     axes: Offset
     picked: tuple[Offset, ...] = ()
-    body: tuple[Assign, ...] = ()
+    body: Body = ()
     result: Atom | None = None
 
     @property
@@ -57,70 +75,51 @@ class Elements:
             found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
         return tuple((plane, tuple(places)) for plane, places in found.items())
 
+    @property
+    def ground(self) -> Elements:
+        """The same at the point's own row and column."""
+        return self.by(tuple(-o for o in along_rows(self.origin)))
 
-# Weights of a line from which on it is added piece by piece, and those of a piece: of a Gaussian,
-# whose weights are those of pairs, 16 elements.
-WIDE = 48
-PIECE = 8
+    def by(self, steps: Offset) -> Elements:
+        """The same, so far away."""
+        return replace(self, origin=added(self.origin, steps))
 
-# A source, how many steps further along the axis it is read, and its weight if it has one.
-Piece: TypeAlias = tuple[Elements, int, float | None]
+    def moved(self, axis: int, step: int) -> Elements:
+        """The same, `step` further along an axis."""
+        return self.by(tuple(step * (k == axis) for k in range(len(self.origin))))
+
+    def kept(self, name: str, dtype: DType) -> Elements:
+        """What is kept of each in a stage, which stands for rows of one plane."""
+        origin = along_rows(self.origin)
+        return replace(self, name=name, dtype=dtype, origin=origin, body=(), result=None)
+
+    def first(self, emit: Emit) -> Atom:
+        """The first element: read, or computed there."""
+        if self.result is None:
+            return emit(Read(self.dtype, self.name, self.origin))
+        return computed(self.body, self.result, self.origin, emit)
 
 
-def joined(
-    lines: Lines,
-    axis: int,
-    pieces: Sequence[Piece],
-    dtype: DType,
-    op: BinaryOp,
-) -> Atom:
-    """Combine reads, each `step` further along the axis and with its weight."""
+# A source, whose first element is read, and its weight if it has one.
+Piece: TypeAlias = tuple[Elements, float | None]
+
+
+def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
+    """Combine elements, each with its weight."""
     items: list[tuple[Atom, float | None]] = []
-    for piece, step, weight in pieces:
-        offset = list(piece.origin)
-        offset[axis] += step
-        item = element(lines, piece, tuple(offset))
-        if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
-            item = lines.emit(Cast(DType.INT, item))
-        elif not piece.dtype.is_integer and piece.dtype is not dtype:
-            item = lines.emit(Cast(dtype, item))
+    for piece, weight in pieces:
+        item = piece.first(emit)
+        if piece.dtype is DType.BOOL and fold.dtype is not DType.BOOL:
+            item = as_type(item, DType.INT, emit)
+        elif not piece.dtype.is_integer:
+            item = as_type(item, fold.dtype, emit)
         items.append((item, weight))
-    return weighed(lines, items, dtype, op)
+    return weighed(items, fold, emit)
 
 
-def element(lines: Lines, source: Elements, offset: Offset) -> Atom:
-    """The element at an offset: read, or computed there."""
-    if source.result is None:
-        return lines.emit(Read(source.dtype, source.name, offset))
-    return computed(lines, source.body, source.result, offset)
-
-
-def computed(lines: Lines, body: Sequence[Assign], result: Atom, at: Offset) -> Atom:
-    """What a body gives at an offset, to which those of its taps are added."""
-    alias: dict[str, Atom] = {}
-    for assign in body:
-        value = renamed(assign.value, alias)
-        if isinstance(value, Tap):
-            value = Read(value.dtype, value.field, added(value.origin, at))
-        alias[assign.name] = lines.emit(value)
-    return renamed_atom(result, alias)
-
-
-def relative_to(origin: Offset, body: Sequence[Assign]) -> tuple[Assign, ...]:
-    """A body whose taps are counted from an offset."""
-    back = tuple(-o for o in origin)
-    return tuple(
-        Assign(a.name, replace(a.value, origin=added(a.value.origin, back)))
-        if isinstance(a.value, Tap)
-        else a
-        for a in body
-    )
-
-
-def weighed(
-    lines: Lines, items: Sequence[tuple[Atom, float | None]], dtype: DType, op: BinaryOp
-) -> Atom:
+def weighed(items: Sequence[tuple[Atom, float | None]], fold: Fold, emit: Emit) -> Atom:
     """Combine values, each with its weight."""
+    op, dtype = fold.op, fold.dtype
     groups: dict[float | None, list[Atom]] = {}
     for item, weight in items:
         groups.setdefault(weight, []).append(item)
@@ -128,69 +127,35 @@ def weighed(
     for weight, group in groups.items():
         # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
         # are added as such, in narrow lanes, before they become floats.
-        total = lines.tree(group, op)
-        if total.dtype is not dtype:
-            total = lines.emit(Cast(dtype, total))
+        total = as_type(combined(group, op, emit), dtype, emit)
         if weight is not None and weight != 1:
-            total = lines.emit(Binary(dtype, "*", total, number(dtype, weight)))
+            total = binary("*", total, number(dtype, weight), emit)
         totals.append(total)
     if len(totals) <= WIDE:
-        return lines.tree(totals, op)
+        return combined(totals, op, emit)
     # Piece by piece: a row is done so, each piece with few registers.
-    whole = lines.tree(totals[:PIECE], op)
+    whole = combined(totals[:PIECE], op, emit)
     for k in range(PIECE, len(totals), PIECE):
-        whole = lines.emit(Binary(dtype, op, whole, lines.tree(totals[k : k + PIECE], op)))
+        whole = binary(op, whole, combined(totals[k : k + PIECE], op, emit), emit)
     return whole
 
 
-def ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
-    """The elements in order; the last one is NaN if there is any."""
-    ordered = sort(items, lines.emit)
-    # Comparisons leave a NaN anywhere: the last element says that there is one.
-    return [*ordered[:-1], not_nan(ordered[-1], items, lines.emit)]
+def computed(body: Body, result: Atom, at: Offset, emit: Emit) -> Atom:
+    """What a body gives at an offset, to which those of its taps are added."""
+
+    def place(_: str, expr: Expr) -> Atom:
+        if isinstance(expr, Tap):
+            expr = Read(expr.dtype, expr.field, added(expr.origin, at))
+        return emit(expr)
+
+    (value,) = replayed(body, [result], place)
+    return value
 
 
-def along_rows(origin: Offset) -> Offset:
-    """An offset without its outer axes: a stage is kept for rows of one plane only."""
-    return tuple(0 if axis < len(origin) - 2 else o for axis, o in enumerate(origin))
-
-
-def grounded(source: Elements) -> Elements:
-    """The source at the point's own row and column."""
-    origin = source.origin
-    outer = tuple(o if axis < len(origin) - 2 else 0 for axis, o in enumerate(origin))
-    return replace(source, origin=outer)
-
-
-def moved(source: Elements, axis: int, step: int) -> Elements:
-    """The source, `step` further along an axis."""
-    origin = tuple(o + step * (k == axis) for k, o in enumerate(source.origin))
-    return replace(source, origin=origin)
-
-
-def added(left: Offset, right: Offset) -> Offset:
-    """The sum of two offsets."""
-    return tuple(a + b for a, b in zip(left, right, strict=True))
-
-
-def number(dtype: DType, value: float) -> Const:
-    """A weight as a constant of the type in which it is applied."""
-    if dtype.is_integer:
-        return Const(dtype, str(int(value)))
-    return Const(dtype, repr(dtype.numpy.type(value).item()))
-
-
-def read(lines: Lines, source: Elements, axis: int, step: int, dtype: DType) -> Atom:
-    """One element, `step` further along an axis, as `dtype`."""
-    offset = list(source.origin)
-    offset[axis] += step
-    item = element(lines, source, tuple(offset))
-    return item if source.dtype is dtype else lines.emit(Cast(dtype, item))
-
-
-def squared(lines: Lines, source: Elements) -> Atom:
-    """The square of the first element, an int."""
-    item = element(lines, source, source.origin)
-    if source.dtype is not DType.INT:
-        item = lines.emit(Cast(DType.INT, item))
-    return lines.emit(Binary(DType.INT, "*", item, item))
+def relative_to(origin: Offset, body: Body) -> Body:
+    """A body whose taps are counted from an offset."""
+    back = tuple(-o for o in origin)
+    return mapped(
+        body,
+        lambda e: replace(e, origin=added(e.origin, back)) if isinstance(e, Tap) else e,
+    )

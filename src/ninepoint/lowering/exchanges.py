@@ -13,9 +13,8 @@ question goes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
-from ..analysis.simplify import drop_dead
+from ..analysis.rewrite import Body, in_bodies, made_as, replayed
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -27,9 +26,7 @@ from ..language.ir import (
     Kernel,
     Ref,
     Select,
-    Values,
-    renamed,
-    renamed_atom,
+    needed,
 )
 
 _EXTREMES: dict[str, BinaryOp] = {
@@ -38,49 +35,33 @@ _EXTREMES: dict[str, BinaryOp] = {
 _OPPOSITE: dict[str, BinaryOp] = {"minimum": "maximum", "maximum": "minimum"}
 
 
-def exchanged(kernel: Kernel, of: DType = DType.F32) -> Kernel:
-    """The kernel with exchanges of this type done at once, by a minimum that lets NaN through."""
-    stages = []
-    for stage in kernel.stages:
-        if isinstance(stage, Values):
-            one = _exchanged(replace(kernel, body=stage.body, outputs=stage.values), of)
-            stage = replace(stage, body=one.body, values=one.outputs)
-        stages.append(stage)
-    return _exchanged(replace(kernel, stages=tuple(stages)), of)
+def exchanged(kernel: Kernel) -> Kernel:
+    """The kernel with exchanges of float32 done at once, by a minimum that lets NaN through."""
 
+    def change(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
+        known: dict[str, Expr] = {}
 
-def _exchanged(kernel: Kernel, of: DType) -> Kernel:
-    known: dict[str, Expr] = {}
-    alias: dict[str, Atom] = {}
-    body: list[Assign] = []
-    for assign in kernel.body:
-        expr = _extreme(renamed(assign.value, alias), known, of)
-        if isinstance(expr, Select):
+        def emit(name: str, expr: Expr) -> Atom:
+            expr = _extreme(expr, known)
             through = _asked(expr, known)
-            if through is not None:
-                alias[assign.name] = through
-                continue
-        known[assign.name] = expr
-        body.append(Assign(assign.name, expr))
-    if tuple(body) == kernel.body:
-        return kernel
-    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
-    return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
+            if through is None:
+                known[name] = expr
+                return Ref(expr.dtype, name)
+            return through
+
+        values = replayed(body, values, emit)
+        made = tuple(Assign(name, expr) for name, expr in known.items())
+        return (made, values) if made == body else (needed(made, values), values)
+
+    return in_bodies(kernel, change)
 
 
-def _extreme(expr: Expr, known: Mapping[str, Expr], of: DType) -> Expr:
-    """A choice by a comparison of what it compares, as a minimum or a maximum.
-
-    Of integers any comparison will do, of floats a loose one.
-    """
-    if not isinstance(expr, Select) or expr.dtype is not of:
+def _extreme(expr: Expr, known: Mapping[str, Expr]) -> Expr:
+    """A choice by a loose comparison of what it compares, as a minimum or a maximum."""
+    test = made_as(expr.test, known) if isinstance(expr, Select) else None
+    if not isinstance(expr, Select) or not isinstance(test, Binary) or not test.loose:
         return expr
-    test = known.get(expr.test.name) if isinstance(expr.test, Ref) else None
-    if not isinstance(test, Binary) or test.op not in _EXTREMES:
-        return expr
-    if not test.loose and not of.is_integer:
-        return expr
-    if test.left.dtype is not of or test.right.dtype is not of:
+    if test.op not in _EXTREMES or expr.dtype is not DType.F32:
         return expr
     op = _EXTREMES[test.op]
     if (expr.then, expr.other) == (test.right, test.left):
@@ -90,8 +71,10 @@ def _extreme(expr: Expr, known: Mapping[str, Expr], of: DType) -> Expr:
     return Binary(expr.dtype, op, test.left, test.right, loose=True)
 
 
-def _asked(expr: Select, known: Mapping[str, Expr]) -> Atom | None:
+def _asked(expr: Expr, known: Mapping[str, Expr]) -> Atom | None:
     """What is chosen unless one of some values is NaN, if it is NaN then by itself."""
+    if not isinstance(expr, Select):
+        return None
     if not isinstance(expr.then, Const) or expr.then.text != "nan":
         return None
     asked = _questions(expr.test, known)
@@ -102,8 +85,7 @@ def _asked(expr: Select, known: Mapping[str, Expr]) -> Atom | None:
 
 def _questions(test: Atom, known: Mapping[str, Expr]) -> set[Atom] | None:
     """The values of which some test asks whether any is NaN; None if it asks for anything else."""
-    made = known.get(test.name) if isinstance(test, Ref) else None
-    match made:
+    match made_as(test, known):
         case Binary(op="!=", left=left, right=right) if left == right:
             return {left}
         case Binary(op="|", left=left, right=right):
@@ -122,7 +104,7 @@ def _through(value: Atom, known: Mapping[str, Expr]) -> set[Atom]:
         if one in found:
             continue
         found.add(one)
-        made = known.get(one.name) if isinstance(one, Ref) else None
+        made = made_as(one, known)
         if isinstance(made, Binary) and made.loose and made.op in _OPPOSITE:
             waiting += [made.left, made.right]
     return found

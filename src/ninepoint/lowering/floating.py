@@ -12,14 +12,13 @@ by which others are divided.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
+from ..analysis.rewrite import made_as, named, number, operands
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     COMPARISONS,
     Assign,
-    Atom,
     Binary,
     Cast,
     Const,
@@ -28,7 +27,6 @@ from ..language.ir import (
     Reduce,
     Ref,
     Select,
-    atoms,
 )
 
 
@@ -49,14 +47,13 @@ def floating(kernel: Kernel) -> Kernel:
             assert isinstance(value, Reduce)
             body.append(Assign(assign.name, _floats(value, kind)))
             continue
-        counted = [a for a in atoms(value) if isinstance(a, Ref) and a.name in kinds]
+        counted = [name for name in operands(value) if name in kinds]
         if counted and isinstance(value, Cast):
             kind = value.dtype
-            number = Ref(kind, counted[0].name)
-            value = Binary(kind, "+", number, Const(kind, "0.0"))
+            value = Binary(kind, "+", Ref(kind, counted[0]), Const(kind, "0.0"))
         elif counted:
             assert isinstance(value, Binary), value
-            value = _compared(value, kinds[counted[0].name])
+            value = _compared(value, kinds[counted[0]])
         body.append(Assign(assign.name, value))
     return replace(kernel, body=tuple(body))
 
@@ -66,9 +63,9 @@ def _kind(kernel: Kernel, counted: Assign) -> DType | None:
     value, name = counted.value, counted.name
     if not isinstance(value, Reduce) or truths(value) is None:
         return None
-    if any(isinstance(output, Ref) and output.name == name for output in kernel.outputs):
+    if Ref(value.dtype, name) in kernel.outputs:
         return None
-    uses = [a.value for a in kernel.body if _uses(atoms(a.value), name)]
+    uses = [a.value for a in kernel.body if name in operands(a.value)]
     made = {use.dtype for use in uses if isinstance(use, Cast)}
     if len(made) != 1 or not all(_allowed(use) for use in uses):
         return None
@@ -78,17 +75,11 @@ def _kind(kernel: Kernel, counted: Assign) -> DType | None:
 
 def truths(reduce: Reduce) -> Ref | None:
     """The truths that a window's sum counts, if it does."""
-    made = {assign.name: assign.value for assign in reduce.body}
-    result = reduce.result
-    value = made.get(result.name) if isinstance(result, Ref) else None
+    value = made_as(reduce.result, named(reduce.body))
     if reduce.kind != "sum" or reduce.dtype is not DType.INT or not isinstance(value, Cast):
         return None
     counted = value.arg
     return counted if isinstance(counted, Ref) and counted.dtype is DType.BOOL else None
-
-
-def _uses(operands: Sequence[Atom], name: str) -> bool:
-    return any(isinstance(atom, Ref) and atom.name == name for atom in operands)
 
 
 def _allowed(use: Expr) -> bool:
@@ -116,5 +107,5 @@ def _compared(test: Binary, kind: DType) -> Binary:
     """A comparison of the number with a constant, as one of floats."""
     assert isinstance(test.left, Ref), test
     assert isinstance(test.right, Const), test
-    right = Const(kind, repr(float(int(test.right.text))))
+    right = number(kind, int(test.right.text))
     return replace(test, left=Ref(kind, test.left.name), right=right)

@@ -11,15 +11,19 @@ A remainder of sums, differences and products is one of their remainders, as lon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ..analysis.ranges import I64, Interval, interval, ranges
+import numpy as np
+
+from ..analysis.ranges import Interval, ranges
+from ..analysis.rewrite import drop_dead, mapped, named, operands, reads
 from ..language.dtypes import DType, value_type
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Carried,
     Const,
     Expr,
@@ -31,6 +35,7 @@ from ..language.ir import (
     Reduce,
     Ref,
     atoms,
+    needed,
 )
 from .storage import natural_dtypes
 
@@ -45,11 +50,11 @@ def hoisted(kernel: Kernel) -> Kernel:
     if not kernel.positions:
         return kernel
     kernel = _divided(kernel)
-    axes = _dependence(kernel)
+    axes, known = _dependence(kernel), ranges(kernel)
     chosen = _chosen(kernel, axes)
     if not chosen:
         return kernel
-    reads: dict[str, Expr] = {}
+    read: dict[str, Read] = {}
     fields = list(kernel.fields)
     positions = list(kernel.positions)
     for axis in range(kernel.ndim):
@@ -57,53 +62,71 @@ def hoisted(kernel: Kernel) -> Kernel:
         if not names:
             continue
         line = _line(kernel, names)
-        dtypes = natural_dtypes(line)
-        known = ranges(line)
-        lines = Lines(line, dtypes)
-        for k, (name, dtype) in enumerate(zip(names, dtypes, strict=True)):
-            value = line.outputs[k]
+        lines = Lines(line, natural_dtypes(line))
+        for k, (name, value) in enumerate(zip(names, line.outputs, strict=True)):
+            dtype = lines.dtypes[k]
             if value_type(dtype) is not value.dtype:
                 continue
-            label = f"line{len(reads)}"
             span = known[name] if value.dtype.is_integer else Interval(0, 0)
             low, high = int(span.low), int(span.high)
-            among = positions[0].among
-            positions.append(Position(axis, among, low, high, lines, k))
-            fields.append((label, dtype))
-            reads[name] = Read(value.dtype, label, (0,) * kernel.ndim)
-    body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in kernel.body)
-    return _pruned(replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body))
+            positions.append(Position(axis, positions[0].among, low, high, lines, k))
+            fields.append((f"line{len(read)}", dtype))
+            read[name] = Read(value.dtype, fields[-1][0], (0,) * kernel.ndim)
+    body = tuple(Assign(a.name, read.get(a.name, a.value)) for a in kernel.body)
+    kernel = drop_dead(
+        replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body)
+    )
+    pairs = _placed(kernel, kernel.body)
+    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
+    return replace(
+        kernel,
+        fields=(*given, *(field for field, _ in pairs)),
+        positions=tuple(one for _, one in pairs),
+    )
+
+
+def _placed(kernel: Kernel, body: Iterable[Assign]) -> list[tuple[tuple[str, np.dtype], Position]]:
+    """The positions that a body reads, and the fields that they are."""
+    fields = {read.field for read in reads(body)}
+    last = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    return [one for one in zip(last, kernel.positions, strict=True) if one[0][0] in fields]
 
 
 def _divided(kernel: Kernel) -> Kernel:
     """The kernel, with remainders of what depends on several axes as those of its parts."""
     axes, known = _dependence(kernel), ranges(kernel)
-    values = {assign.name: assign.value for assign in kernel.body}
+    values = named(kernel.body)
     body: list[Assign] = []
 
-    def emit(expr: Expr) -> Ref:
-        body.append(Assign(f"h{len(body)}", expr))
-        return Ref(expr.dtype, body[-1].name)
+    def emit(op: BinaryOp, left: Atom, right: Atom) -> Ref:
+        body.append(Assign(f"h{len(body)}", Binary(DType.INT, op, left, right)))
+        return Ref(DType.INT, body[-1].name)
 
-    def rest(atom: Atom, divisor: Const) -> Atom:
-        """Something that has the same remainder, of small numbers."""
-        if not isinstance(atom, Ref) or len(axes.get(atom.name) or ()) < 2:
-            return emit(Binary(DType.INT, "%", atom, divisor))
+    def rest(atom: Atom, divisor: Const) -> Atom | None:
+        """Something that has the same remainder, of small numbers.
+
+        None where a value is not made of positions along one axis each, or leaves 64 bits.
+        """
+        own = axes[atom.name] if isinstance(atom, Ref) else _NOWHERE
+        if own is None or atom.dtype is not DType.INT:
+            return None
+        if not isinstance(atom, Ref) or len(own) < 2:
+            return emit("%", atom, divisor)
         value = values[atom.name]
-        assert isinstance(value, Binary), value
+        if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
+            return None
         left, right = rest(value.left, divisor), rest(value.right, divisor)
-        return emit(Binary(DType.INT, value.op, left, right))
+        if left is None or right is None or known[atom.name].wraps:
+            return None
+        return emit(value.op, left, right)
 
-    for assign in kernel.body:
-        value = assign.value
+    for name, value in values.items():
         divisor = _divisor(value)
-        several = len(axes[assign.name] or ()) > 1
-        if several and divisor is not None and isinstance(value, Binary):
-            small = _splits(value.left, values, axes, known)
-            last = rest(value.left, divisor) if small else value.left
+        if len(axes[name] or ()) > 1 and divisor is not None and isinstance(value, Binary):
+            last = rest(value.left, divisor) or value.left
             value = Binary(DType.INT, "%", last, divisor)
-        body.append(Assign(assign.name, value))
-    return replace(kernel, body=tuple(body))
+        body.append(Assign(name, value))
+    return drop_dead(replace(kernel, body=tuple(body)))
 
 
 def _divisor(value: Expr) -> Const | None:
@@ -114,44 +137,11 @@ def _divisor(value: Expr) -> Const | None:
     if not isinstance(right, Const) or right.dtype is not DType.INT:
         return None
     number = int(right.text)
-    if value.op == "%" and 0 < number < 2**15:
-        return right
-    if value.op == "&" and 0 < number < 2**15 and number & (number + 1) == 0:
+    if not 0 < number < 2**15:
+        return None
+    if value.op == "&" and number & (number + 1) == 0:
         return Const(DType.INT, str(number + 1))
-    return None
-
-
-def _splits(
-    atom: Atom,
-    values: Mapping[str, Expr],
-    axes: Mapping[str, _Axes],
-    known: Mapping[str, Interval],
-) -> bool:
-    """Whether a value is made of positions along one axis each, and never leaves 64 bits."""
-    if not isinstance(atom, Ref):
-        return atom.dtype is DType.INT
-    own = axes.get(atom.name)
-    if own is None or atom.dtype is not DType.INT:
-        return False
-    if len(own) < 2:
-        return True
-    value = values[atom.name]
-    if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
-        return False
-    a, b = (interval(one, known) for one in (value.left, value.right))
-    ends = {
-        "+": (a.low + b.low, a.high + b.high),
-        "-": (a.low - b.high, a.high - b.low),
-        "*": _products(a, b),
-    }[value.op]
-    if ends[0] < I64.low or ends[1] > I64.high:
-        return False
-    return all(_splits(one, values, axes, known) for one in (value.left, value.right))
-
-
-def _products(a: Interval, b: Interval) -> tuple[float, float]:
-    found = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
-    return min(found), max(found)
+    return right if value.op == "%" else None
 
 
 def _dependence(kernel: Kernel) -> dict[str, _Axes]:
@@ -170,8 +160,8 @@ def _axes_of(value: Expr, along: Mapping[str, int], found: Mapping[str, _Axes]) 
     if isinstance(value, Reduce | Noting | Carried) or not atoms(value):
         return None
     own = _NOWHERE
-    for atom in atoms(value):
-        part = found[atom.name] if isinstance(atom, Ref) else _NOWHERE
+    for name in operands(value):
+        part = found[name]
         if part is None:
             return None
         own |= part
@@ -183,9 +173,8 @@ def _chosen(kernel: Kernel, axes: Mapping[str, _Axes]) -> list[str]:
     used = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
     for assign in kernel.body:
         own = axes[assign.name]
-        for atom in atoms(assign.value):
-            if isinstance(atom, Ref) and (own is None or len(own) > 1):
-                used.add(atom.name)
+        if own is None or len(own) > 1:
+            used.update(operands(assign.value))
     return [
         assign.name
         for assign in kernel.body
@@ -197,55 +186,19 @@ def _chosen(kernel: Kernel, axes: Mapping[str, _Axes]) -> list[str]:
 
 def _line(kernel: Kernel, names: list[str]) -> Kernel:
     """The kernel of one axis that gives these values."""
-    values = {assign.name: assign.value for assign in kernel.body}
-    needed = set(_behind(values, names))
-    body = tuple(
-        Assign(a.name, replace(a.value, offset=(0,)) if isinstance(a.value, Read) else a.value)
-        for a in kernel.body
-        if a.name in needed
+    values = named(kernel.body)
+    outputs = tuple(Ref(values[name].dtype, name) for name in names)
+    body = mapped(
+        needed(kernel.body, outputs),
+        lambda expr: replace(expr, offset=(0,)) if isinstance(expr, Read) else expr,
     )
-    read = {a.value.field for a in body if isinstance(a.value, Read)}
-    pairs = zip(kernel.fields[len(kernel.fields) - len(kernel.positions) :], kernel.positions,
-                strict=True)  # fmt: skip
-    kept = [(field, replace(one, axis=0)) for field, one in pairs if field[0] in read]
+    pairs = _placed(kernel, body)
     return Kernel(
         ndim=1,
-        fields=tuple(field for field, _ in kept),
+        fields=tuple(field for field, _ in pairs),
         scalars=(),
         coefficients=(),
         body=body,
-        outputs=tuple(Ref(values[name].dtype, name) for name in names),
-        positions=tuple(one for _, one in kept),
-    )
-
-
-def _behind(values: Mapping[str, Expr], names: list[str]) -> Iterator[str]:
-    """These names, and those that they are computed from."""
-    pending, seen = list(names), set[str]()
-    while pending:
-        name = pending.pop()
-        if name in seen or name not in values:
-            continue
-        seen.add(name)
-        yield name
-        pending += [atom.name for atom in atoms(values[name]) if isinstance(atom, Ref)]
-
-
-def _pruned(kernel: Kernel) -> Kernel:
-    """The kernel without what nobody reads any more."""
-    values = {assign.name: assign.value for assign in kernel.body}
-    needed = set(_behind(values, [a.name for a in kernel.outputs if isinstance(a, Ref)]))
-    body = tuple(assign for assign in kernel.body if assign.name in needed)
-    read = {a.value.field for a in body if isinstance(a.value, Read)}
-    own = len(kernel.fields) - len(kernel.positions)
-    kept = [
-        (field, one)
-        for field, one in zip(kernel.fields[own:], kernel.positions, strict=True)
-        if field[0] in read
-    ]
-    return replace(
-        kernel,
-        fields=(*kernel.fields[:own], *(field for field, _ in kept)),
-        positions=tuple(one for _, one in kept),
-        body=body,
+        outputs=outputs,
+        positions=tuple(replace(one, axis=0) for _, one in pairs),
     )

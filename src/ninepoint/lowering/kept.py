@@ -3,16 +3,39 @@
     v = x[0, 1] - x[0, -1]                  v: rows -1..1, columns 0..0 around a row of the result
     out = v[-1, 0] + v[1, 0]        ->      three rows are kept, and row i + 1 is made with row i
 
+    every second point, out = v[-1] + v[0] + v[1]
+
+    v   0 1 2 3 4 5 ...      v_0   0 2 4 ...      out = v_0[q] + v_1[q] + v_0[q + 1]
+                       ->    v_1   1 3 5 ...
+
+Where not all points of the result are made, rows are taken apart once, while a stage is made, and
+are contiguous where they are read.  Columns that no result reads are not made.
+
 Stages roll down the first axis along which any of them is read at an offset: rows as a rule,
 planes (of rows) where a stage is read in other planes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..language.ir import Assign, Kernel, Offset, Read, RunningSum, Stage, State
+from ..analysis.rewrite import Body, bodies, copied, reads, rows
+from ..language.box import Box, joined
+from ..language.ir import (
+    Atom,
+    Expr,
+    Kernel,
+    Loop,
+    Offset,
+    Read,
+    Reduce,
+    RunningSum,
+    Stage,
+    State,
+    Values,
+    shifted,
+)
+from .cost import OPERATIONS, ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,32 +88,45 @@ def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, O
     With `stored` a state is itself computed at the points of the result
     only: what is needed beyond them is not computed from anything.
     """
+    here = full((0,) * kernel.ndim)
+    need: dict[str, Box] = {}
     staged = {name for stage in kernel.stages for name in stage.names}
-    nothing = full((0,) * kernel.ndim)
-    need: dict[str, tuple[Offset, Offset]] = {}
 
-    def visit(body: tuple[Assign, ...], low: Offset, high: Offset) -> None:
-        for read in _reads(body, staged):
-            at = full(read.offset)
-            first, last = _sum(low, at), _sum(high, at)
-            known = need.get(read.field, (first, last))
-            need[read.field] = (_each(min, known[0], first), _each(max, known[1], last))
+    def visit(body: Body, at: Box) -> None:
+        for read in reads(body, staged):
+            one = at.shift(full(read.offset))
+            need[read.field] = one | need.get(read.field, one)
 
-    visit(kernel.body, nothing, nothing)
+    visit(kernel.body, Box(here, here))
     for stage in reversed(kernel.stages):
         boxes = [need[name] for name in stage.names if name in need]
         if not boxes:
             continue  # nothing reads it
-        low, high = boxes[0]
-        for other in boxes[1:]:
-            low, high = _each(min, low, other[0]), _each(max, high, other[1])
-        need |= dict.fromkeys(stage.names, (low, high))
+        at = joined(boxes)
+        need |= dict.fromkeys(stage.names, at)
         if stored and isinstance(stage, State):
-            low = high = nothing
-        # The row before its own, which a running sum takes away, is that of the turn before.
-        high = (*high[:-2], high[-2] + height(stage) - 1, high[-1])
-        visit(stage.body, low, high)
-    return need
+            at = Box(here, here)
+        visit(stage.body, _with_rows(at, stage))
+    return {name: box.ends for name, box in need.items()}
+
+
+def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
+    """The bodies of a kernel, and the offsets at which each is computed."""
+    here = full((0,) * kernel.ndim)
+    need = needed(kernel)
+    return [(kernel.body, Box(here, here))] + [
+        (stage.body, _with_rows(Box(*need[stage.names[0]]), stage))
+        for stage in kernel.stages
+        if stage.names[0] in need
+    ]
+
+
+def _with_rows(at: Box, stage: Stage) -> Box:
+    """Where the body of a stage is computed.
+
+    The row before its own, which a running sum takes away, is that of the turn before.
+    """
+    return Box(at.lo, (*at.hi[:-2], at.hi[-2] + height(stage) - 1, at.hi[-1]))
 
 
 def height(stage: Stage) -> int:
@@ -101,8 +137,7 @@ def height(stage: Stage) -> int:
 def rolling_axis(kernel: Kernel) -> int:
     """The axis down which stages roll, counted from the last: -2 for rows, -3 for planes."""
     staged = {name for stage in kernel.stages for name in stage.names}
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    offsets = [full(read.offset) for body in bodies for read in _reads(body, staged)]
+    offsets = [full(read.offset) for body in bodies(kernel) for read in reads(body, staged)]
     axes = [next((k for k, o in enumerate(at) if o), len(at)) - len(at) for at in offsets]
     return min((-2, *axes))
 
@@ -119,20 +154,77 @@ def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
     readers = [(0, kernel.body)]
     readers += [(o.high[axis] - isinstance(o.stage, RunningSum), o.stage.body) for o in others]
     for plane, body in readers:
-        for read in _reads(body, set(kept.stage.names)):
+        for read in reads(body, kept.stage.names):
             lowest = min(lowest, plane + full(read.offset)[axis])
     return kept.high[axis] - lowest + 1
 
 
-def _reads(body: tuple[Assign, ...], fields: set[str]) -> Iterator[Read]:
-    for assign in body:
-        if isinstance(assign.value, Read) and assign.value.field in fields:
-            yield assign.value
+def parts(kernel: Kernel) -> dict[str, tuple[int, ...]]:
+    """The columns of each stage that are made, counted from its lowest up to the step.
+
+    A stage of which all columns are made one beside the other, as where the step is 1, is absent.
+    """
+    step = kernel.every[-1] if kernel.every else 1
+    found: dict[str, tuple[int, ...]] = {}
+    if step == 1:
+        return found
+    kept = kept_stages(kernel)
+    readers: list[tuple[Body, tuple[int, ...] | None]] = [(kernel.body, (0,))]
+    for one in reversed(kept):
+        stage = one.stage
+        columns: set[int] | None = set()
+        for body, made in readers:
+            for offset in {read.offset[-1] for read in reads(body, stage.names)}:
+                if made is None or columns is None:
+                    columns = None
+                else:
+                    columns |= {(column + offset - one.low[-1]) % step for column in made}
+        own = None if columns is None or not _fits(one, len(columns)) else tuple(sorted(columns))
+        if own is not None:
+            found |= dict.fromkeys(stage.names, own)
+        first = None if own is None else tuple(one.low[-1] + column for column in own)
+        readers.append((stage.body, first))
+    return found
 
 
-def _sum(one: Offset, other: Offset) -> Offset:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+def _fits(kept: Kept, count: int) -> bool:
+    """Whether one function can make so many columns of a stage."""
+    match kept.stage:
+        case Values(body=body, values=values):
+            if count == 1:
+                return True
+            looped = any(isinstance(a.value, Reduce | Loop) for a in body)
+            pointers = len(rows(body)) + count * len(values)
+            return not looped and count * len(body) <= 2 * OPERATIONS and pointers <= ROWS
+        case RunningSum():
+            return count == 1
+        case _:
+            return False
 
 
-def _each(choose: Callable[[int, int], int], one: Offset, other: Offset) -> Offset:
-    return tuple(choose(a, b) for a, b in zip(one, other, strict=True))
+def columns_of(
+    body: Body, values: tuple[Atom, ...], made: tuple[int, ...]
+) -> tuple[Body, tuple[Atom, ...], dict[str, str]]:
+    """Operations and values of one column, for several of them; and what the copies are copies of.
+
+    Those of the first column, which is 0, keep their names.
+    """
+    found, results = list(body), list(values)
+    origins: dict[str, str] = {}
+    for column in made[1:]:
+        one, own = _moved(body, values, column)
+        origins |= {new.name: old.name for new, old in zip(one, body, strict=True)}
+        found += one
+        results += own
+    return tuple(found), tuple(results), origins
+
+
+def _moved(body: Body, values: tuple[Atom, ...], column: int) -> tuple[Body, tuple[Atom, ...]]:
+    """Operations and values so many columns further, under names of their own."""
+
+    def moved(expr: Expr) -> Expr:
+        if not isinstance(expr, Read):
+            return expr
+        return shifted(expr, (*(0,) * (len(expr.offset) - 1), column))
+
+    return copied(body, values, lambda name, _: f"{name}_c{column}", moved)

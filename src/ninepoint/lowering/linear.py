@@ -7,17 +7,22 @@ products with constants is the same as its collected terms.  Where the terms are
 weights are a product of one factor for each axis, and that takes clearly fewer operations, the
 tree becomes a reduction; `algorithms` does the rest.  Floats keep the order they were written
 in, unless the user gave it up with `fastmath`.
+
+1 2 1       1
+2 4 2   =   2  (1 2 1)          found for integers exactly, for floats to a few units in
+1 2 1       1                   the last place of the largest weight
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import gcd
 from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.simplify import simplify
+from ..analysis.rewrite import named, number, operands, simplify, uncast
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -33,62 +38,75 @@ from ..language.ir import (
     Tap,
     Unary,
     Weight,
-    atoms,
 )
-from .choices import NO_PRODUCT, Refused
+from .choices import Refused
 from .schedule import Schedule
-from .separable import separated
 
-# The terms of a sum: (field, offset) -> coefficient, with None for the constant.
-Term: TypeAlias = tuple[str, DType, Offset] | None
-Form: TypeAlias = dict[Term, float]
+# The terms of a sum and their coefficients, with None for the constant.
+Form: TypeAlias = dict[Read | None, float]
 
 # More terms than this are not collected: they are no window that somebody wrote out.
 MOST = 512
 
 
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """An explicit sum: its terms, and the window it is or why it becomes none, in words."""
+
+    name: str
+    dtype: DType
+    form: Form
+    window: Reduce | str
+
+    @property
+    def terms(self) -> int:
+        """How many elements are added."""
+        return len(self.form.keys() - {None})
+
+
 def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Kernel:
     """Turn explicit sums into reductions where that is worthwhile."""
-    forms, roots = _collected(kernel, floats)
+    found = {one.name: one for one in sums(kernel, schedule, floats=floats)}
     body: list[Assign] = []
-    changed = False
     for assign in kernel.body:
-        made: Reduce | Refused = Refused("")
-        if assign.name in roots:
-            made = _window(forms[assign.name], assign.value.dtype, schedule.separable)
-        if isinstance(made, Refused):
+        one = found.get(assign.name)
+        if one is None or isinstance(one.window, str):
             body.append(assign)
             continue
-        changed = True
-        body += _assigned(assign.name, made, assign.value.dtype, forms[assign.name].get(None, 0))
-    return simplify(replace(kernel, body=tuple(body))) if changed else kernel
+        dtype, constant = one.dtype, one.form.get(None, 0)
+        if constant:
+            total = Assign(f"{one.name}_sum", one.window)
+            more = Binary(dtype, "+", Ref(dtype, total.name), number(dtype, constant))
+            body += [total, Assign(one.name, more)]
+        else:
+            body.append(Assign(one.name, one.window))
+    if tuple(body) == kernel.body:
+        return kernel
+    return simplify(replace(kernel, body=tuple(body)))
 
 
-def sums(
-    kernel: Kernel, schedule: Schedule, *, floats: bool = False
-) -> tuple[tuple[int, DType, Reduce | Refused], ...]:
-    """Each explicit sum: its terms and type, and the window it is or why it becomes none."""
-    forms, roots = _collected(kernel, floats)
-    return tuple(
-        (
-            len(forms[assign.name].keys() - {None}),
-            assign.value.dtype,
-            _window(forms[assign.name], assign.value.dtype, schedule.separable),
-        )
-        for assign in kernel.body
-        if assign.name in roots
-    )
-
-
-def _collected(kernel: Kernel, floats: bool) -> tuple[dict[str, Form], set[str]]:
-    """The linear assignments as terms, and the names of those that are whole sums."""
+def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> list[Sum]:
+    """Each explicit sum, in their order."""
     forms: dict[str, Form] = {}
-    values = {assign.name: assign.value for assign in kernel.body}
+    # The linear assignments that something else than a linear one uses.
+    roots = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
     for assign in kernel.body:
         form = _form(assign.value, forms, floats)
         if form is not None and len(form) <= MOST:
             forms[assign.name] = form
-    return forms, _roots(kernel, values, forms)
+        else:
+            roots.update(operands(assign.value))
+    found: list[Sum] = []
+    for name, expr in named(kernel.body).items():
+        if name not in roots & forms.keys() or isinstance(expr, Read):
+            continue
+        window: Reduce | str
+        try:
+            window = _window(forms[name], expr.dtype, schedule.separable)
+        except Refused as error:
+            window = str(error)
+        found.append(Sum(name, expr.dtype, forms[name], window))
+    return found
 
 
 def _form(expr: Expr, forms: Mapping[str, Form], floats: bool) -> Form | None:
@@ -97,7 +115,7 @@ def _form(expr: Expr, forms: Mapping[str, Form], floats: bool) -> Form | None:
         return None
     match expr:
         case Read():
-            return {(expr.field, expr.dtype, expr.offset): 1}
+            return {expr: 1}
         case Unary(op="-", arg=arg):
             return _scaled(_of(arg, forms), -1)
         case Binary(op="+" | "-" as op, left=left, right=right):
@@ -134,66 +152,110 @@ def _number(atom: Const) -> float:
     return value
 
 
-def _roots(kernel: Kernel, values: Mapping[str, Expr], forms: Mapping[str, Form]) -> set[str]:
-    """The linear assignments that something else than a linear one uses."""
-    roots = {o.name for o in kernel.outputs if isinstance(o, Ref) and o.name in forms}
-    for name, value in values.items():
-        if name not in forms:
-            roots |= {a.name for a in atoms(value) if isinstance(a, Ref) and a.name in forms}
-    return {name for name in roots if not isinstance(values[name], Read)}
-
-
-def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce | Refused:
+def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce:
     """The reduction that a form is, where that is worthwhile."""
     terms = {term: weight for term, weight in form.items() if term is not None}
-    fields = {(term[0], term[1]) for term in terms}
+    fields = {(term.field, term.dtype) for term in terms}
     if len(terms) < 4:
-        return Refused("fewer than 4 terms gain nothing")
+        raise Refused("fewer than 4 terms gain nothing")
     if len(fields) != 1:
-        return Refused("its terms are of several fields")
+        raise Refused("its terms are of several fields")
     ((name, read_type),) = fields
     if read_type is not dtype:
-        return Refused("its terms are of another type than the sum")
-    offsets = [term[2] for term in terms]
-    low = tuple(map(min, zip(*offsets, strict=True)))
-    high = tuple(map(max, zip(*offsets, strict=True)))
-    shape = tuple(b - a + 1 for a, b in zip(low, high, strict=True))
-    axes = tuple(axis for axis, length in enumerate(shape) if length > 1)
+        raise Refused("its terms are of another type than the sum")
+    offsets = np.array([term.offset for term in terms])
+    low, shape = offsets.min(axis=0), np.ptp(offsets, axis=0) + 1
+    axes = np.flatnonzero(shape > 1)
     if len(axes) < 2:
-        return Refused("its terms lie along one axis")
+        raise Refused("its terms lie along one axis")
     if np.prod(shape) > MOST:
-        return Refused("its terms lie far apart")
+        raise Refused("its terms lie far apart")
+    if dtype.is_integer and max(map(abs, terms.values())) >= 2**53:
+        raise Refused("its weights are too large")
     table = np.zeros(shape)
-    for term, weight in terms.items():
-        place = tuple(o - a for o, a in zip(term[2], low, strict=True))
-        table[place] = weight
-        if dtype.is_integer and abs(weight) >= 2**53:
-            return Refused("its weights are too large")
-    table = table.reshape([shape[axis] for axis in axes])
+    table[tuple((offsets - low).T)] = [*terms.values()]
+    table = table.reshape(shape[axes])
     found = separated(table, dtype.is_integer)
-    if found is None:
-        return Refused(NO_PRODUCT)
-    in_turn = sum(sum(weight != 0 for weight in factor) for factor in found)
+    in_turn = sum(weight != 0 for factor in found for weight in factor)
     if len(terms) < worthwhile * in_turn:
-        return Refused(
+        raise Refused(
             f"axis by axis it needs {in_turn} reads instead of {len(terms)}: too small a gain"
         )
-    tap = Assign("w0", Tap(dtype, name, low, axes))
-    reduced = tuple(shape[axis] for axis in axes)
+    tap = Assign("w0", Tap(dtype, name, tuple(low.tolist()), tuple(axes.tolist())))
     if (table == 1).all():
-        return Reduce(dtype, "sum", reduced, (tap,), Ref(dtype, "w0"))
-    texts = tuple(_text(value, dtype) for value in table.ravel().tolist())
+        return Reduce(dtype, "sum", table.shape, (tap,), Ref(dtype, "w0"))
+    texts = tuple(number(dtype, value).text for value in table.ravel().tolist())
     weights = Assign("w1", Weight(dtype, texts))
     product = Assign("w2", Binary(dtype, "*", Ref(dtype, "w0"), Ref(dtype, "w1")))
-    return Reduce(dtype, "sum", reduced, (tap, weights, product), Ref(dtype, "w2"))
+    return Reduce(dtype, "sum", table.shape, (tap, weights, product), Ref(dtype, "w2"))
 
 
-def _text(value: float, dtype: DType) -> str:
-    return str(int(value)) if dtype.is_integer else repr(dtype.numpy.type(value).item())
+NO_PRODUCT = "its weights are no product of one factor for each axis"
+
+# What the product of the factors may miss of a weight, in units of the largest one: a few
+# roundings of the type in which the weights are applied.
+TOLERANCE = {DType.F32: 2.0**-21, DType.C64: 2.0**-21}
+FINE = 2.0**-50
+
+Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
 
-def _assigned(name: str, reduce: Reduce, dtype: DType, constant: float) -> list[Assign]:
-    if not constant:
-        return [Assign(name, reduce)]
-    added = Binary(dtype, "+", Ref(dtype, f"{name}_sum"), Const(dtype, _text(constant, dtype)))
-    return [Assign(f"{name}_sum", reduce), Assign(name, added)]
+def factors(reduce: Reduce, values: Mapping[str, Expr]) -> tuple[Atom, Factors, frozenset[str]]:
+    """The window's element without its constant weights, and the weights axis by axis.
+
+    An axis without weights has the factor ().  The names are those of the assignments that
+    need no weight.  Refused if the weights are no product, or are not simply multiplied with.
+    """
+    heavy: set[str] = set()
+    for name, value in values.items():
+        if isinstance(value, Weight) or heavy.intersection(operands(value)):
+            heavy.add(name)
+    weightless = frozenset(values) - heavy
+    result = reduce.result
+    if not isinstance(result, Ref) or result.name not in heavy:
+        return result, tuple(() for _ in reduce.shape), weightless
+    product = values[result.name]
+    if not isinstance(product, Binary) or product.op != "*":
+        raise Refused("its weights are not simply multiplied with")
+    for weight, element in ((product.left, product.right), (product.right, product.left)):
+        if not isinstance(element, Ref) or element.name in heavy:
+            continue
+        table = uncast(weight, values)
+        if isinstance(table, Weight) and reduce.kind in ("sum", "mean"):
+            numbers = [Const(table.dtype, text).value for text in table.texts]
+            array = np.array(numbers, np.complex128).reshape(reduce.shape)
+            if array.imag.any():
+                raise Refused("its weights are complex")
+            # By its type: a bool counts as 0 or 1.
+            whole = all(isinstance(value, int) for value in numbers)
+            found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
+            return element, found, weightless
+    raise Refused("its weights are not simply multiplied with")
+
+
+def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors:
+    """A factor for each axis whose product is `weights`.
+
+    Refused if there are none, and for `whole` numbers that a float does not hold.
+    """
+    shape: Offset = weights.shape
+    fits = not whole or np.abs(weights).max() < 2**53
+    if fits and weights.ndim == 1:
+        return (tuple(weights.tolist()),)
+    matrix = weights.reshape(shape[0], -1)
+    largest = np.unravel_index(np.argmax(np.abs(matrix)), matrix.shape)
+    pivot = matrix[largest]
+    if not fits or pivot == 0:
+        raise Refused(NO_PRODUCT)
+    row, column = matrix[largest[0]], matrix[:, largest[1]]
+    if whole:
+        divisor = gcd(*(int(v) for v in row))
+        row, column = row / divisor, column * divisor / pivot
+        product = np.outer(column, row)
+        fits = (column == np.round(column)).all() and np.array_equal(product, matrix)
+    else:
+        column = column / pivot
+        fits = np.abs(np.outer(column, row) - matrix).max() <= tolerance * abs(pivot)
+    if not fits:
+        raise Refused(NO_PRODUCT)
+    return tuple(column.tolist()), *separated(row.reshape(shape[1:]), whole, tolerance)

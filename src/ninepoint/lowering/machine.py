@@ -7,6 +7,10 @@ Sums, differences and products are computed modulo the width of their result, so
 be cut to it.  Other operations need a type that holds their operands as well: `working` gives
 that.
 
+    t // 9,  0 <= t <= 2295      ->      (t * 7282) >> 16
+
+A division by a constant is a multiplication: exact, and as wide as its operands only.
+
 A target without narrow registers asks for integers of at `least` so many bits: then all that
 fewer would hold are signed ones of as many.
 """
@@ -14,6 +18,7 @@ fewer would hold are signed ones of as many.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from ..analysis.ranges import Interval, interval, smallest_integer
 from ..language.dtypes import DType
@@ -66,7 +71,7 @@ def known_result(expr: Expr, known: Mapping[str, Interval]) -> Interval:
     """A bound of a result from those of its operands, for quotients, bits and absolutes."""
     if isinstance(expr, Unary):
         arg = interval(expr.arg, known)
-        return Interval(0, max(abs(arg.low), abs(arg.high)))
+        return Interval(0, arg.largest)
     first = interval(atoms(expr)[0], known)
     if isinstance(expr, Binary) and expr.op in ("//", "%"):
         divisor = interval(expr.right, known)
@@ -83,3 +88,39 @@ def constant_type(atom: Const, least: int = 8) -> str:
         assert isinstance(value, int)
         return machine_type(atom.dtype, Interval(value, value), least)
     return atom.dtype.value
+
+
+@dataclass(frozen=True, slots=True)
+class Multiplier:
+    """floor(n / d) == (((n + shift * d) * factor) >> bits) - shift, done in `width` bits."""
+
+    factor: int
+    bits: int
+    shift: int
+    width: int
+
+
+def multiplier(low: int, high: int, divisor: int) -> Multiplier | None:
+    """Find a multiplication for low <= n <= high, the narrowest there is.
+
+    For 0 <= n <= top and m = ceil(2**k / d), floor(n / d) == (n * m) >> k whenever
+    top * (m * d - 2**k) < 2**k: the excess of the multiplier never carries n past the next
+    multiple.  Source: H. S. Warren, "Hacker's Delight", 2nd edition, section 10-9.  A dividend
+    that can be negative is first moved up by a multiple of the divisor.
+
+    The dividend fits in half of `width`; None if 64 bits do not do.
+    """
+    assert divisor > 1
+    shift = -(low // divisor) if low < 0 else 0
+    top = high + shift * divisor
+    for width in (32, 64):
+        half = width // 2
+        if top >= 2**half:
+            continue
+        for bits in (half, *range(half + 1, width)):
+            factor = -(-(2**bits) // divisor)
+            if top * factor >= 2**width or factor >= 2**width:
+                break
+            if top * (factor * divisor - 2**bits) < 2**bits:
+                return Multiplier(factor, bits, shift, width)
+    return None

@@ -11,14 +11,16 @@ code as the compilation, and the rest compares the kernel before a pass with tha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.footprint import tap_offsets
+from ..analysis.rewrite import bodies, reads
 from ..language.dtypes import DType
 from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
 from .algorithms import ways
-from .choices import Refused, Way
-from .linear import sums
+from .choices import Method, Refused, Way
+from .linear import Sum, sums
 from .schedule import Schedule
 from .sharing import saving
 from .windows import most, small
@@ -29,6 +31,22 @@ _LISTED = 6
 
 # Explicit sums of fewer terms are not worth a word.
 _TERMS = 4
+
+
+# What a step of each kind does.
+_DONE: dict[Method, str] = {
+    "at once": "axis {axis}: {length} {verb} at once, {where}",
+    "doubling": "axis {axis}: {length} {verb} by doubling, {where}",
+    "running": "axis {axis}: running sum of {length}, one row in and one row out",
+    "sorted": "axis {axis}: {line}s of {length} sorted once for all windows",
+    "merged": "axis {axis}: {length} of them merged as far as the rank needs",
+    "histogram": "axis {axis}: a histogram of the {length} elements slides along",
+    "placed": "axis {axis}: the places of {length} elements in order slide along",
+    "counted": "{length} elements counted below each bit of the result, row by row",
+    "boxes": "{length} runs and boxes of elements {verb} at each point{boxes}",
+    "element": "elements: computed once, kept for the neighbours",
+    "squared": "{kind}: from sums and sums of squares, exact for these integers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +60,25 @@ class Note:
 def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note, ...]:
     """What became of explicit sums."""
     notes: list[Note] = []
-    for terms, _, found in sums(stored, schedule, floats=floats):
-        if terms < _TERMS:
-            continue
-        if isinstance(found, Refused):
-            why = f"computed as written: {found.reason}"
+    for one in sums(stored, schedule, floats=floats):
+        if isinstance(one.window, str):
+            whys = [f"computed as written: {one.window}"]
         else:
-            why = f"recognised as the window of {_shape(found)}"
-        notes.append(Note(f"sum of {terms} terms", (why,)))
-    if floats:
-        return tuple(notes)
-    for terms, dtype, found in sums(stored, schedule, floats=True):
-        if terms >= _TERMS and dtype.is_float and isinstance(found, Reduce):
-            whys = (
+            whys = [f"recognised as the window of {_shape(one.window)}"]
+        notes += _note(one, whys)
+    for one in () if floats else sums(stored, schedule, floats=True):
+        if one.dtype.is_float and isinstance(one.window, Reduce):
+            whys = [
                 "computed as written: floats keep the order of the text",
-                f"with fastmath=True it is the window of {_shape(found)}",
-            )
-            notes.append(Note(f"sum of {terms} terms", whys))
+                f"with fastmath=True it is the window of {_shape(one.window)}",
+            ]
+            notes += _note(one, whys)
     return tuple(notes)
+
+
+def _note(one: Sum, whys: Sequence[str]) -> list[Note]:
+    """What is said of a sum, if it is worth a word."""
+    return [Note(f"sum of {one.terms} terms", tuple(whys))] if one.terms >= _TERMS else []
 
 
 def window_notes(
@@ -71,12 +90,12 @@ def window_notes(
         reduce = assign.value
         if not isinstance(reduce, Reduce):
             continue
-        made = ways(windowed, reduce, schedule, in_place=in_place)
-        if isinstance(made, Refused):
-            lines = [_at_each_point(reduce, schedule), f"not shared: {made.reason}"]
-        else:
+        try:
+            made = ways(windowed, reduce, schedule, in_place=in_place)
             lines = [_words(step, reduce) for step in made]
             lines += dict.fromkeys(_others(step, windowed.ndim, schedule) for step in made)
+        except Refused as why:
+            lines = [_at_each_point(reduce, schedule), f"not shared: {why}"]
         notes.append(Note(f"{_name(reduce)} over {_shape(reduce)}", tuple(filter(None, lines))))
     return tuple(notes)
 
@@ -123,14 +142,8 @@ def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> tuple[Not
 
 
 def _kept(stage: Stage, kernel: Kernel) -> str:
-    bodies = [one.body for one in kernel.stages] + [kernel.body]
-    places = {
-        assign.value.offset
-        for body in bodies
-        for assign in body
-        if isinstance(assign.value, Read) and assign.value.field in stage.names
-    }
-    operations = sum(not isinstance(assign.value, Read) for assign in stage.body)
+    places = {read.offset for body in bodies(kernel) for read in reads(body, stage.names)}
+    operations = len(stage.body) - len(list(reads(stage.body)))
     word = "operation" if operations == 1 else "operations"
     return f"{operations} {word}, done once and read at {len(places)} neighbours"
 
@@ -169,43 +182,22 @@ def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
 def _words(step: Way, reduce: Reduce) -> str:
     """What a step does."""
     verb = "compared" if step.idempotent else "added"
-    if step.weighted:
-        verb = "weighted and added"
-    where = "kept for the neighbours" if step.kept else "at each point"
-    match step.method:
-        case "at once":
-            return f"axis {step.axis}: {step.length} {verb} at once, {where}"
-        case "doubling":
-            return f"axis {step.axis}: {step.length} {verb} by doubling, {where}"
-        case "running":
-            return f"axis {step.axis}: running sum of {step.length}, one row in and one row out"
-        case "sorted":
-            line = "columns" if step.kept else "rows"
-            return f"axis {step.axis}: {line} of {step.length} sorted once for all windows"
-        case "merged":
-            return f"axis {step.axis}: {step.length} of them merged as far as the rank needs"
-        case "histogram":
-            return f"axis {step.axis}: a histogram of the {step.length} elements slides along"
-        case "placed":
-            return f"axis {step.axis}: the places of {step.length} elements in order slide along"
-        case "counted":
-            return f"{step.length} elements counted below each bit of the result, row by row"
-        case "boxes":
-            return _boxed(step, verb)
-        case "element":
-            return "elements: computed once, kept for the neighbours"
-        case "squared":
-            return f"{reduce.kind}: from sums and sums of squares, exact for these integers"
+    return _DONE[step.method].format(
+        axis=step.axis,
+        length=step.length,
+        verb="weighted and added" if step.weighted else verb,
+        where="kept for the neighbours" if step.kept else "at each point",
+        line="column" if step.kept else "row",
+        boxes=_boxes(step),
+        kind=reduce.kind,
+    )
 
 
-def _boxed(step: Way, verb: str) -> str:
-    """The boxes of a window of any shape: how many are read, and which are kept."""
-    words = f"{step.length} runs and boxes of elements {verb} at each point"
+def _boxes(step: Way) -> str:
+    """Which boxes of a window of any shape are kept."""
     kept = [" x ".join(map(str, box)) for box in dict.fromkeys(step.boxes)]
-    if not kept:
-        return words
     more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
-    return f"{words}, kept for the neighbours: {', '.join(kept[:_LISTED])}{more}"
+    return f", kept for the neighbours: {', '.join(kept[:_LISTED])}{more}" if kept else ""
 
 
 def _others(step: Way, ndim: int, schedule: Schedule) -> str:

@@ -1,18 +1,18 @@
 """The passes: from a kernel as it was read to one whose loops are easily written.
 
     read          the text became a kernel              language.parse
-    simplified    what does nothing goes                analysis.simplify
+    simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
     picked        what a mask leaves out falls away     picking
-    widened       averages that integers cannot hold    wide
+    widened       averages that integers cannot hold    storage
     windowed      sums that are windows in disguise     linear
     floating      truths are counted as floats          floating
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
-    evened        differences are taken in one order    even
+    evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers whole
     shared        what neighbours compute too is kept   sharing
-    merged        what reads the same rows is one stage merging
+    merged        what reads the same rows is one stage sharing
 
 Small windows may be done in place instead, for several rows at once: `fastest` compares both.
 The order in which floats are added follows from the window's shape alone: see `staging`.
@@ -24,21 +24,18 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..analysis.simplify import simplify
+from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .even import evened
 from .floating import floating
 from .linear import windowed
-from .merging import merged
 from .picking import picked
 from .request import VERIFY, Request
-from .sharing import shared
-from .storage import stored
+from .sharing import evened, merged, shared
+from .storage import stored, widened
 from .verify import verify
 from .whole import wholesome
-from .wide import widened
 from .windows import unrolled
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]

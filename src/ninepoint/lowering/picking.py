@@ -14,44 +14,42 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.ranges import Interval, interval, of_storage, ranges
+from ..analysis.ranges import Interval, interval, of_arrays, ranges
+from ..analysis.rewrite import made_as, mapped, named, uncast
 from ..language.ir import (
-    Assign,
     Atom,
     Binary,
-    Cast,
     Coefficient,
     Const,
     Expr,
     Kernel,
     Offset,
     Reduce,
-    Ref,
     Select,
     Tap,
     Weight,
-    atoms,
+    needed,
     window_indices,
 )
-from .looping import bounds_inside
 from .schedule import Schedule
+from .windows import bounds_inside
+
+# What the elements of a mask are called.
+_TRUTHS = frozenset({"True", "False", "0", "1", "0.0", "1.0"})
 
 
 def picked(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Reduce only what counts, wherever a constant mask says what that is."""
     if not any(_masks(assign.value) for assign in kernel.body):
         return kernel
-    known = ranges(kernel)
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    body = []
-    for assign in kernel.body:
-        value = assign.value
-        if isinstance(value, Reduce) and _masks(value):
-            inside = {**known, **bounds_inside(value, known, arrays)}
-            value = _counted(value, inside, schedule)
-        body.append(Assign(assign.name, value))
-    return replace(kernel, body=tuple(body))
+    known, arrays = ranges(kernel), of_arrays(kernel)
+
+    def counted(expr: Expr) -> Expr:
+        if not isinstance(expr, Reduce) or not _masks(expr):
+            return expr
+        return _counted(expr, {**known, **bounds_inside(expr, known, arrays)}, schedule)
+
+    return replace(kernel, body=mapped(kernel.body, counted))
 
 
 def _masks(expr: Expr) -> bool:
@@ -60,11 +58,11 @@ def _masks(expr: Expr) -> bool:
 
 def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) -> Reduce:
     """The reduction of those elements that count."""
-    values = {assign.name: assign.value for assign in reduce.body}
-    element = values.get(reduce.result.name) if isinstance(reduce.result, Ref) else None
+    values = named(reduce.body)
+    element = made_as(reduce.result, values)
     match element:
-        case Select(test=Ref(name=name), then=then, other=other):
-            mask = values.get(name)
+        case Select(test=test, then=then, other=other):
+            mask = made_as(test, values)
             if not isinstance(mask, Weight):
                 return reduce
             chosen = [text == "True" for text in mask.texts]
@@ -72,16 +70,18 @@ def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) 
                 then, other, chosen = other, then, [not one for one in chosen]
             if not isinstance(other, Const) or not _neutral(reduce, other, interval(then, known)):
                 return reduce
-            return _of(reduce, values, then, chosen)
+            return _of(reduce, then, chosen)
         case Binary(op="*", left=left, right=right) if reduce.kind == "sum":
             for factor, rest in ((left, right), (right, left)):
-                texts = _ones(values, factor)
-                if texts and not isinstance(rest, Const) and rest.dtype is element.dtype:
-                    chosen = [text in ("True", "1", "1.0") for text in texts]
+                mask = uncast(factor, values)
+                if not isinstance(mask, Weight) or not set(mask.texts) <= _TRUTHS:
+                    continue
+                if not isinstance(rest, Const) and rest.dtype is element.dtype:
+                    chosen = [text in ("True", "1", "1.0") for text in mask.texts]
                     if _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct:
                         # Such weights are a product of factors, or written out at once.
                         return reduce
-                    return _of(reduce, values, rest, chosen)
+                    return _of(reduce, rest, chosen)
     return reduce
 
 
@@ -103,16 +103,6 @@ def _neutral(reduce: Reduce, other: Const, items: Interval) -> bool:
             return False
 
 
-def _ones(values: Mapping[str, Expr], factor: Atom) -> Sequence[str]:
-    """The texts of a weight that is a mask: nothing but zeros and ones."""
-    found = values.get(factor.name) if isinstance(factor, Ref) else None
-    if isinstance(found, Cast) and not found.storage and isinstance(found.arg, Ref):
-        found = values.get(found.arg.name)
-    if not isinstance(found, Weight):
-        return ()
-    return found.texts if set(found.texts) <= {"True", "False", "0", "1", "0.0", "1.0"} else ()
-
-
 def _is_grid(reduce: Reduce, chosen: Sequence[bool]) -> bool:
     """Whether the elements are all those of some rows and some columns."""
     indices = window_indices(reduce.shape)
@@ -120,24 +110,17 @@ def _is_grid(reduce: Reduce, chosen: Sequence[bool]) -> bool:
     return len(found) == math.prod(len(set(axis)) for axis in zip(*found, strict=True))
 
 
-def _of(
-    reduce: Reduce, values: Mapping[str, Expr], result: Atom, chosen: Sequence[bool]
-) -> Reduce:
+def _of(reduce: Reduce, result: Atom, chosen: Sequence[bool]) -> Reduce:
     """The reduction of `result` over the chosen elements, if there are any."""
     positions = [k for k, one in enumerate(chosen) if one]
-    if not positions or len(positions) == len(chosen) or not isinstance(result, Ref):
+    if not positions or len(positions) == len(chosen):
         return reduce
     indices = list(window_indices(reduce.shape))
     places = tuple(indices[k] for k in positions)
-    needed = {result.name}
-    body: list[Assign] = []
-    for assign in reversed(reduce.body):
-        if assign.name in needed:
-            needed |= {one.name for one in atoms(assign.value) if isinstance(one, Ref)}
-            body.append(Assign(assign.name, _at(assign.value, places, positions)))
+    body = mapped(needed(reduce.body, [result]), lambda expr: _at(expr, places, positions))
     if not any(isinstance(assign.value, Tap) for assign in body):
         return reduce
-    return replace(reduce, shape=(len(places),), body=tuple(reversed(body)), result=result)
+    return replace(reduce, shape=(len(places),), body=body, result=result)
 
 
 def _at(expr: Expr, places: tuple[Offset, ...], positions: Sequence[int]) -> Expr:

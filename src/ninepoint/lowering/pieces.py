@@ -12,10 +12,11 @@ the text is short, and compiled soon.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from ..analysis.rewrite import copied, operands, reads
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -29,8 +30,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    atoms,
-    renamed,
 )
 
 # Elements that a body reads, from which on it is cut, and those of a piece.
@@ -81,12 +80,9 @@ def rolled(parts: Sequence[Piece], movable: Callable[[str], bool]) -> list[Roll]
 
 def _form(piece: Piece) -> tuple[Expr, ...]:
     """What a piece does, wherever it reads and whatever its constants are."""
-    alias: dict[str, Atom] = {piece.before: Ref(DType.F64, "before")} if piece.before else {}
-    form: list[Expr] = []
-    for place, assign in enumerate(piece.body):
-        form.append(_anywhere(renamed(assign.value, alias)))
-        alias[assign.name] = Ref(assign.value.dtype, f"{place}")
-    return tuple(form)
+    alias = {piece.before: Ref(DType.F64, "before")} if piece.before else {}
+    body, _ = copied(piece.body, (), lambda _, place: f"{place}", alias=alias)
+    return tuple(_anywhere(assign.value) for assign in body)
 
 
 def _anywhere(expr: Expr) -> Expr:
@@ -152,8 +148,11 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     """The pieces of a body that makes one float; one where it is short or cannot be cut."""
     assert isinstance(value, Ref)
     whole = (Piece(body, value.name),)
-    reads = sum(isinstance(assign.value, Read) for assign in body)
-    if reads < LONG or not value.dtype.is_float or value.name not in {a.name for a in body}:
+    if (
+        _length(body) < LONG
+        or not value.dtype.is_float
+        or value.name not in {a.name for a in body}
+    ):
         return whole
     if any(isinstance(assign.value, Reduce | Noting) for assign in body):
         return whole
@@ -161,13 +160,13 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     types = {assign.name: assign.value.dtype for assign in ordered}
     last: dict[str, int] = {value.name: len(ordered)}
     for place, assign in enumerate(ordered):
-        last |= {atom.name: place for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        last |= dict.fromkeys(operands(assign.value), place)
     found: list[Piece] = []
     start, before, alive = 0, "", set[str]()
     for place, assign in enumerate(ordered):
         alive = {name for name in alive | {assign.name} if last[name] > place}
         part = ordered[start : place + 1]
-        enough = sum(isinstance(one.value, Read) for one in part) >= SHORT
+        enough = _length(part) >= SHORT
         if alive == {assign.name} and enough and types[assign.name] is value.dtype:
             found.append(Piece(tuple(part), assign.name, before))
             start, before = place + 1, assign.name
@@ -175,6 +174,11 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     if rest:
         found.append(Piece(rest, value.name, before))
     return tuple(found)
+
+
+def _length(body: Iterable[Assign]) -> int:
+    """How many elements operations read."""
+    return len(list(reads(body)))
 
 
 def _ordered(body: tuple[Assign, ...], result: str) -> list[Assign]:
@@ -190,6 +194,5 @@ def _ordered(body: tuple[Assign, ...], result: str) -> list[Assign]:
             found[name] = values[name]
             continue
         pending.append((name, True))
-        operands = [atom.name for atom in atoms(values[name].value) if isinstance(atom, Ref)]
-        pending += [(one, False) for one in reversed(operands)]
+        pending += [(one, False) for one in reversed(operands(values[name].value))]
     return list(found.values())

@@ -1,223 +1,219 @@
-"""Quantiles: by sorted columns that neighbours share, by counting, or by places that slide."""
+"""Quantiles: by sorted columns that neighbours share, by counting, or by places that slide.
+
+    median of 81 bytes:   v = 0, bit = 128
+                          n = how many elements are less than v + bit      (8 times, each in rows)
+                          v = v + bit if n <= 40 else v;  bit = bit / 2
+
+Where short integers are counted bit by bit, all points of a row are done at once in narrow lanes,
+and the function for one bit serves all of them, so that little is compiled.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from typing import TypeAlias
 
+from ..analysis.rewrite import Emit, added, along_rows, as_type, binary, number
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     Atom,
+    Binary,
+    BinaryOp,
     Cast,
     Histogram,
     Offset,
     Read,
     Reduce,
     Ref,
+    Select,
     Tap,
     window_indices,
 )
 from ..language.networks import sort
 from . import runs
 from .choices import Method, Refused, Way
-from .counting import begun, bits, following, one_bit
-from .elements import (
-    Elements,
-    along_rows,
-    grounded,
-    moved,
-    ordered,
-    read,
-)
+from .elements import Elements
 from .kept import full
-from .lines import Lines
-from .ranks import interpolated, not_nan, of_sorted, quantile_position
+from .ranks import Valid, combined, interpolated, not_nan, of_sorted, quantile_position
 from .staging import Staging
-from .valid import Valid
 from .windows import is_picked
 
 # Elements up to which those of some rank are counted bit by bit.
 COUNTED = 400
 
+_INT = DType.INT
+
 # Puts elements in order, and may add what else is wanted of them.
-Order: TypeAlias = Callable[[Sequence[Atom], Lines], list[Atom]]
+Order: TypeAlias = Callable[[Sequence[Atom], Emit], list[Atom]]
 
 
-def quantile(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def quantile(staging: Staging, reduce: Reduce) -> Atom:
     """Small windows by sorted columns, large ones of short integers by histograms."""
     count = math.prod(reduce.shape)
     if is_picked(reduce):
         if count <= staging.schedule.network:
-            return Refused("its elements are no box")
-        counted = _by_counting(staging, reduce) if count <= COUNTED else Refused("")
-        return _by_histogram(staging, reduce) if isinstance(counted, Refused) else counted
+            raise Refused("its elements are no box")
+        if count <= COUNTED:
+            with suppress(Refused):
+                return _by_counting(staging, reduce)
+        return _by_histogram(staging, reduce)
     if count <= staging.schedule.sorted_columns:
         return _by_columns(staging, reduce)
     if count <= staging.schedule.network:
-        return Refused("the schedule leaves it to a network of its own")
+        raise Refused("the schedule leaves it to a network of its own")
     return _by_histogram(staging, reduce)
 
 
-def _by_histogram(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     tap, ndim = _ordered_by(reduce), staging.kernel.ndim
     if reduce.kind != "quantile":
-        return Refused("what slides along the row has no place for what is left out")
+        raise Refused("what slides along the row has no place for what is left out")
     if tap is None:
-        return Refused("its elements are computed, and only those of a field slide")
+        raise Refused("its elements are computed, and only those of a field slide")
     storage = dict(staging.kernel.fields)[tap.field]
     if kind_of(storage) not in "iuf":
-        return Refused(f"elements of {storage} have too few values to slide")
+        raise Refused(f"elements of {storage} have too few values to slide")
     if len(set(tap.picked)) < len(tap.picked):
-        return Refused("elements are picked twice")
+        raise Refused("elements are picked twice")
     shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
     low, fraction = quantile_position(math.prod(shape), reduce.quantile)
     wanted = 1 if fraction == 0 else 2
     element = tap.origin
-    lines_of: tuple[Offset, ...] = ()
+    lines: tuple[Offset, ...] = ()
     if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)) or tap.picked:
-        element, lines_of = _runs_of(tap, reduce.shape)
-
-    def make(lines: Lines) -> list[Atom]:
-        return [lines.emit(Read(tap.dtype, tap.field, element))] * wanted
-
+        element, lines = _runs_of(tap, reduce.shape)
     names = staging.stage(
-        make, lambda names, body, _: Histogram(names, body[0], shape, low, lines_of)
+        lambda emit: [emit(Read(tap.dtype, tap.field, element))] * wanted,
+        lambda names, body, _: Histogram(names, body[0], shape, low, lines),
     )
     short = kind_of(storage) != "f" and storage.itemsize <= 2
-    in_plane = not lines_of or len(lines_of[0]) == 3
+    in_plane = not lines or len(lines[0]) == 3
     method: Method = "histogram" if short and in_plane else "placed"
     staging.ways.append(Way(method, ndim - 1, math.prod(shape), False, tap.dtype))
-    here = (0,) * ndim
-    found = [staging.main.emit(Read(tap.dtype, name, here)) for name in names]
-    return interpolated(found, fraction, reduce.dtype, staging.main.emit)
+    found = [staging.emit(Read(tap.dtype, name, (0,) * ndim)) for name in names]
+    return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 
-def _by_counting(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _by_counting(staging: Staging, reduce: Reduce) -> Atom:
     """Bit by bit, whichever elements these are."""
     tap = reduce.body[0].value
     if len(reduce.body) != 1 or not isinstance(tap, Tap):
-        return Refused("its elements are computed, and only those of a field are counted")
+        raise Refused("its elements are computed, and only those of a field are counted")
     storage = dict(staging.kernel.fields)[tap.field]
     if storage.kind not in "biu" or storage.itemsize > 2:
-        return Refused(f"elements of {storage} have too many bits to count by")
-    count = math.prod(reduce.shape)
+        raise Refused(f"elements of {storage} have too many bits to count by")
+    count, last, here = math.prod(reduce.shape), along_rows(tap.origin), (0,) * len(tap.origin)
     low, fraction = quantile_position(count, reduce.quantile)
-    last = along_rows(tap.origin)
-    outer = tuple(o - a for o, a in zip(tap.origin, last, strict=True))
-    ground = replace(tap, origin=outer)
-    reads = [Read(tap.dtype, tap.field, ground.offset((k,))) for k in range(count)]
-    value, bit = staging.stage(lambda _: begun(storage))
-    for _ in range(bits(storage)):
-        value, bit = _next_bit(staging, reads, value, bit, low)
-    staging.ways.append(Way("counted", -1, count, False, DType.INT))
-    here = (0,) * staging.kernel.ndim
-    found: list[Atom] = [staging.main.emit(Read(DType.INT, value, last))]
+    back = tuple(-o for o in last)
+    reads = [Read(tap.dtype, tap.field, added(tap.offset((k,)), back)) for k in range(count)]
+    bits = 1 if storage.kind == "b" else 8 * storage.itemsize
+    least, highest = -(2 ** (bits - 1)) if storage.kind == "i" else 0, 2 ** (bits - 1)
+    value, bit = staging.stage(lambda _: [number(_INT, least), number(_INT, highest)])
+
+    def one_bit(emit: Emit) -> tuple[Atom, Atom]:
+        """The value with another bit of it known, and the next bit."""
+        known, next_bit = (emit(Read(_INT, name, here)) for name in (value, bit))
+        above = emit(Binary(_INT, "+", known, next_bit))
+        less = _counted(reads, "<", above, emit)
+        below = binary("<=", less, number(_INT, low), emit)
+        found = emit(Select(_INT, below, above, known))
+        return found, emit(Binary(_INT, ">>", next_bit, number(_INT, 1)))
+
+    for _ in range(bits):
+        value, bit = staging.stage(one_bit)
+    staging.ways.append(Way("counted", -1, count, False, _INT))
+    found: list[Atom] = [staging.emit(Read(_INT, value, last))]
     if fraction:
-
-        def next_one(lines: Lines) -> list[Atom]:
-            known = lines.emit(Read(DType.INT, value, here))
-            return [following(lines, reads, known, low)]
-
-        (above,) = staging.stage(next_one)
-        found.append(staging.main.emit(Read(DType.INT, above, last)))
-    return interpolated(found, fraction, reduce.dtype, staging.main.emit)
+        (above,) = staging.stage(
+            lambda emit: [_following(reads, emit(Read(_INT, value, here)), low, emit)]
+        )
+        found.append(staging.emit(Read(_INT, above, last)))
+    return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 
-def _next_bit(
-    staging: Staging, reads: Sequence[Read], value: str, bit: str, rank: int
-) -> tuple[str, ...]:
-    """A stage that knows a bit more of the element of some rank."""
-    here = (0,) * staging.kernel.ndim
-
-    def make(lines: Lines) -> Sequence[Atom]:
-        known, next_bit = (lines.emit(Read(DType.INT, name, here)) for name in (value, bit))
-        return one_bit(lines, reads, known, next_bit, rank)
-
-    return staging.stage(make)
+def _counted(reads: Sequence[Read], op: BinaryOp, value: Atom, emit: Emit) -> Atom:
+    """How many elements compare so with a value."""
+    items = (as_type(emit(read), _INT, emit) for read in reads)
+    truths = (binary(op, item, value, emit) for item in items)
+    return combined([emit(Cast(_INT, truth)) for truth in truths], "+", emit)
 
 
-def _by_columns(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _following(reads: Sequence[Read], value: Atom, rank: int, emit: Emit) -> Atom:
+    """The element after that of some rank, whose value is known."""
+    items = [as_type(emit(read), _INT, emit) for read in reads]
+    most = _counted(reads, "<=", value, emit)
+    again = binary(">", most, number(_INT, rank + 1), emit)
+    # Where there is none above it, the value itself is met again.
+    top = combined(items, "maximum", emit)
+    beyond: list[Atom] = [
+        emit(Select(_INT, binary(">", item, value, emit), item, top)) for item in items
+    ]
+    return emit(Select(_INT, again, value, combined(beyond, "minimum", emit)))
+
+
+def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
     """Columns in order, each sorted once for all the windows it is in."""
-    count = math.prod(reduce.shape)
     if len(reduce.shape) != 2 or min(reduce.shape) < 2:
-        return Refused("columns to sort once for all need a window of two axes")
-    element = staging.weightless(reduce)
-    if isinstance(element, Refused):
-        return element
-    source, dtype = element[0], reduce.result.dtype
+        raise Refused("columns to sort once for all need a window of two axes")
+    source = staging.weightless(reduce)
     if source.axes != (staging.kernel.ndim - 2, staging.kernel.ndim - 1):
-        return Refused("columns are sorted once for all along the last two axes only")
-    if reduce.kind != "quantile":
-        return _valid_by_columns(staging, source, reduce, dtype)
-    low, fraction = quantile_position(count, reduce.quantile)
-    wanted = 1 if fraction == 0 else 2
-    if staging.short_enough(reduce.shape):
-        lists = _sorted_rows(staging, source, reduce.shape, dtype)
-    else:
-        lists = _sorted_columns(staging, source, reduce.shape, dtype)
-    found = of_sorted(lists, low, wanted, staging.main.emit)
-    value = interpolated(found, fraction, reduce.dtype, staging.main.emit)
-    return not_nan(value, [one[-1] for one in lists], staging.main.emit)
+        raise Refused("columns are sorted once for all along the last two axes only")
+    count, emit = math.prod(reduce.shape), staging.emit
+    if reduce.kind == "quantile":
+        low, fraction = quantile_position(count, reduce.quantile)
+        lists = _sorted(staging, source, reduce, _ordered)
+        found = of_sorted(lists, low, 1 if fraction == 0 else 2, emit)
+        value = interpolated(found, fraction, reduce.dtype, emit)
+        return not_nan(value, [one[-1] for one in lists], emit)
+    # The same for what is no NaN: a column ends with what is to be counted of it.
+    rows = staging.short_enough(reduce.shape)
+    height, width = reduce.shape if rows else reduce.shape[::-1]
+    wanted = Valid.of(reduce, height)
+
+    def ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
+        filled, counts = wanted.split(items, emit)
+        return [*sort(filled, emit), *counts]
+
+    lists = _sorted(staging, source, reduce, ordered)
+    found = of_sorted([one[:width] for one in lists], wanted.first, wanted.count, emit)
+    return wanted.chosen(found, wanted.total([one[width:] for one in lists], emit), emit)
 
 
-def _valid_by_columns(staging: Staging, source: Elements, reduce: Reduce, dtype: DType) -> Atom:
-    """The same for what is no NaN: a column ends with what is to be counted of it."""
-    (height, width), rows = reduce.shape, staging.short_enough(reduce.shape)
-    wanted = Valid.of(reduce, height if rows else width)
+def _ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """The elements in order; the last one is NaN if there is any."""
+    ordered = sort(items, emit)
+    # Comparisons leave a NaN anywhere: the last element says that there is one.
+    return [*ordered[:-1], not_nan(ordered[-1], items, emit)]
 
-    def ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
-        filled, counts = wanted.split(items, lines.emit)
-        return [*sort(filled, lines.emit), *counts]
 
+def _sorted(staging: Staging, source: Elements, reduce: Reduce, order: Order) -> list[list[Atom]]:
+    """Columns in order, which are kept for the neighbours.
+
+    In place the rows of the window, which the rows of the result below need as well.
+    """
+    dtype, emit = reduce.result.dtype, staging.emit
+    along, across = [*zip(source.axes, reduce.shape, strict=True)]
+    rows = staging.short_enough(reduce.shape)
     if rows:
-        lists = _sorted_rows(staging, source, reduce.shape, dtype, ordered)
-    else:
-        lists = _sorted_columns(staging, source, reduce.shape, dtype, ordered)
-    items = width if rows else height
-    emit = staging.main.emit
-    found = of_sorted([one[:items] for one in lists], wanted.first, wanted.count, emit)
-    return wanted.chosen(found, wanted.total([one[items:] for one in lists], emit), emit)
-
-
-def _sorted_columns(
-    staging: Staging, source: Elements, shape: Offset, dtype: DType, ordered: Order = ordered
-) -> list[list[Atom]]:
-    """Columns in order, which are kept for the neighbours."""
-    ground, (height, width) = grounded(source), shape
-
-    def make(lines: Lines) -> list[Atom]:
-        items = [read(lines, ground, source.axes[0], k, dtype) for k in range(height)]
-        return ordered(items, lines)
-
-    names = staging.stage(make)
+        along, across = across, along
     staging.ways += [
-        Way("sorted", source.axes[0], height, True, dtype),
-        Way("merged", source.axes[1], width, False, dtype),
-    ]
-    kept = replace(source, dtype=dtype, origin=along_rows(source.origin))
-    return [
-        [read(staging.main, replace(kept, name=name), source.axes[1], k, dtype) for name in names]
-        for k in range(width)
+        Way("sorted", *along, not rows, dtype),
+        Way("merged", *across, False, dtype),
     ]
 
+    def line(source: Elements, emit: Emit) -> list[Atom]:
+        axis, length = along
+        items = (source.moved(axis, k).first(emit) for k in range(length))
+        return order([as_type(item, dtype, emit) for item in items], emit)
 
-def _sorted_rows(
-    staging: Staging, source: Elements, shape: Offset, dtype: DType, ordered: Order = ordered
-) -> list[list[Atom]]:
-    """Rows of the window in order, which the rows of the result below need as well."""
-    height, width = shape
-    staging.ways += [
-        Way("sorted", source.axes[1], width, False, dtype),
-        Way("merged", source.axes[0], height, False, dtype),
-    ]
-    lists: list[list[Atom]] = []
-    for k in range(height):
-        row = moved(source, source.axes[0], k)
-        items = [read(staging.main, row, source.axes[1], j, dtype) for j in range(width)]
-        lists.append(ordered(items, staging.main))
-    return lists
+    axis, count = across
+    if rows:
+        return [line(source.moved(axis, k), emit) for k in range(count)]
+    names = staging.stage(lambda emit: line(source.ground, emit))
+    kept = [source.kept(name, dtype) for name in names]
+    return [[one.moved(axis, k).first(emit) for one in kept] for k in range(count)]
 
 
 def _ordered_by(reduce: Reduce) -> Tap | None:

@@ -9,15 +9,37 @@ A table sorted along both axes tells much about ranks: the element in row i and 
 below (i + 1) * (j + 1) elements, itself included, and not above (rows - i) * (columns - j).
 Whatever cannot have the wanted rank is dropped, the rest is merged row by row, and the
 comparators that nothing depends on disappear with the dead code.
+
+Of elements that are no NaN:
+
+    nanpercentile of 3, 20    ->      f0 = x0 == x0 ? x0 : inf; ...      s0 <= s1 <= s2 of f
+                                      n  = (x0 == x0) + (x1 == x1) + (x2 == x2)
+                                      n == 0 ? nan : n == 1 ? s0 : s0 + (s1 - s0) * (n - 1) / 5
+
+    nanmedian of 3            ->      f0 = x0 == x0 ? x0 : inf;    e1 = x0 == x0 ? inf : -inf
+                                      f1 = x1 == x1 ? x1 : e1; ...       s0 <= s1 <= s2 of f
+                                      e3 == inf ? s1 : (s0 + s1) / 2
+
+How many there are differs from point to point, so all that may be wanted is put in order, and the
+count chooses.  What stands for a NaN is infinite: it comes after all others (before, where the
+rank is counted from above), and beside elements that are infinite themselves it makes no
+difference which is which.
+
+Of a median one comes after, the next before, so that the middle stays where it is: it moves by
+half a place for each part of the window (a column, which neighbours share) whose NaN are odd in
+number.  Of nothing but NaN it is between -inf and inf, and their mean is NaN.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from ..analysis.rewrite import Emit, as_type, binary
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Select
-from ..language.networks import Emit, merge, sort
+from ..language.ir import Atom, Binary, BinaryOp, Const, Reduce, Select, Unary
+from ..language.networks import merge, sort
 
 
 def quantile_position(count: int, quantile: float) -> tuple[int, float]:
@@ -38,22 +60,29 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
     each, which lose a NaN on their left; whether there was one is asked once for all.
     """
     left = list(items)
-    floats = items[0].dtype.is_float and op in ("minimum", "maximum") and len(items) > 2
-    while len(left) > 1 and not floats:
-        paired: list[Atom] = [
-            emit(Binary(a.dtype, op, a, b)) for a, b in zip(left[::2], left[1::2], strict=False)
-        ]
-        left = paired + left[len(left) // 2 * 2 :]
-    if not floats:
+    if not (items[0].dtype.is_float and op in ("minimum", "maximum") and len(items) > 2):
+        while len(left) > 1:
+            paired: list[Atom] = [
+                binary(op, a, b, emit) for a, b in zip(left[::2], left[1::2], strict=False)
+            ]
+            left = paired + left[len(left) // 2 * 2 :]
         return left[0]
     better: BinaryOp = "<" if op == "minimum" else ">"
-    best = left[0]
-    for k, item in enumerate(left[1:]):
-        # The second item is taken where a comparison fails, and then stays: only it is safe.
-        a, b = (best, item) if k == 0 else (item, best)
-        test = emit(Binary(DType.BOOL, better, a, b, loose=True))
-        best = emit(Select(a.dtype, test, a, b))
+    # The second item is taken where a comparison fails, and then stays: only it is safe.
+    best = _chosen(left[0], left[1], better, emit)
+    for item in left[2:]:
+        best = _chosen(item, best, better, emit)
     return not_nan(best, [left[0], *left[2:]], emit)
+
+
+def _chosen(a: Atom, b: Atom, better: BinaryOp, emit: Emit) -> Atom:
+    """The first of two if it is better, else the second."""
+    return emit(Select(a.dtype, emit(Binary(DType.BOOL, better, a, b, loose=True)), a, b))
+
+
+def divided(total: Atom, dtype: DType, count: float, emit: Emit) -> Atom:
+    """A quotient by a number, of some type."""
+    return binary("/", as_type(total, dtype, emit), Const(dtype, repr(float(count))), emit)
 
 
 def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit) -> list[Atom]:
@@ -72,7 +101,10 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
         row = [column[i] for column in columns]
         # The least or the greatest alone takes half as many steps as a network for it.
         if places in ([0], [width - 1]):
-            lists.append([_extreme(row, "<" if places == [0] else ">", emit)])
+            best = row[0]
+            for item in row[1:]:
+                best = _chosen(item, best, "<" if places == [0] else ">", emit)
+            lists.append([best])
         else:
             ordered = sort(row, emit)
             lists.append([ordered[j] for j in places])
@@ -88,45 +120,170 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
     return merged[rank : rank + wanted]
 
 
-def _extreme(items: Sequence[Atom], better: BinaryOp, emit: Emit) -> Atom:
-    best = items[0]
-    for item in items[1:]:
-        test = emit(Binary(DType.BOOL, better, item, best, loose=True))
-        best = emit(Select(best.dtype, test, item, best))
-    return best
-
-
 def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: Emit) -> Atom:
     """The quantile from the element below it and, unless it is met exactly, the one above."""
-
-    def number(item: Atom) -> Atom:
-        return item if item.dtype is dtype else emit(Cast(dtype, item))
-
+    first = as_type(elements[0], dtype, emit)
     if fraction == 0:
-        return number(elements[0])
+        return first
+    last = as_type(elements[1], dtype, emit)
     if fraction == 0.5:
         # Their sum as integers might wrap.
-        both = emit(Binary(dtype, "+", number(elements[0]), number(elements[1])))
-        return emit(Binary(dtype, "/", both, Const(dtype, "2.0")))
-    first, last = number(elements[0]), number(elements[1])
-    apart = emit(Binary(dtype, "-", last, first))
+        return divided(binary("+", first, last, emit), dtype, 2, emit)
+    apart = binary("-", last, first, emit)
     # As NumPy's: from the nearer end, so that both ends are met exactly.
-    near, op = (fraction, "+") if fraction < 0.5 else (1 - fraction, "-")
-    step = emit(Binary(dtype, "*", apart, Const(dtype, repr(near))))
-    if op == "+":
-        return emit(Binary(dtype, "+", first, step))
-    return emit(Binary(dtype, "-", last, step))
+    near = fraction < 0.5
+    share = Const(dtype, repr(fraction if near else 1 - fraction))
+    step = binary("*", apart, share, emit)
+    return emit(Binary(dtype, "+", first, step) if near else Binary(dtype, "-", last, step))
 
 
 def not_nan(value: Atom, items: Sequence[Atom], emit: Emit) -> Atom:
     """The value, or NaN where an item is."""
     if not items[0].dtype.is_float:
         return value
-    truths = [emit(Binary(DType.BOOL, "!=", item, item)) for item in items]
-    while len(truths) > 1:
-        paired = [
-            emit(Binary(DType.BOOL, "|", a, b))
-            for a, b in zip(truths[::2], truths[1::2], strict=False)
-        ]
-        truths = paired + truths[len(truths) // 2 * 2 :]
-    return emit(Select(value.dtype, truths[0], Const(value.dtype, "nan"), value))
+    truths = [binary("!=", item, item, emit) for item in items]
+    return emit(Select(value.dtype, combined(truths, "|", emit), Const(value.dtype, "nan"), value))
+
+
+def valid_position(reduce: Reduce, count: int) -> tuple[int, float]:
+    """The element below what is wanted of so many elements, and the fraction towards the next."""
+    if reduce.kind == "nanrank":
+        return min(int(count * reduce.quantile / 100), count - 1), 0.0
+    return quantile_position(count, reduce.quantile)
+
+
+@dataclass(frozen=True, slots=True)
+class Valid:
+    """What is wanted: `count` elements from rank `first` on, NaN having become `fill`.
+
+    `places` has for each number of elements that are no NaN, from 1 on, the place of one among
+    these, and the fraction towards the next; where `balanced`, for each number of parts, from 0
+    on, whose NaN are odd in number.  `apart` tells that a window of NaN alone is to be asked for.
+    """
+
+    dtype: DType
+    fill: str
+    first: int
+    count: int
+    places: tuple[tuple[int, float], ...]
+    balanced: bool
+    apart: bool
+
+    @classmethod
+    def of(cls, reduce: Reduce, parts: int = 1) -> Valid:
+        """What a window's reduction wants, whose elements are filled in so many equal parts."""
+        size = math.prod(reduce.shape)
+        rank = reduce.kind == "nanrank"
+        balanced = reduce.quantile == (50.0 if rank else 0.5) and size >= 2 * parts
+        found: list[tuple[int, float]] = []
+        above = False
+        if balanced:
+            for odd in range(parts + 1):
+                twice = size - odd - (0 if rank else 1)
+                found.append((twice // 2, 0.0 if rank else twice % 2 / 2))
+        else:
+            above = valid_position(reduce, size)[0] > (size - 1) // 2
+            for count in range(1, size + 1):
+                place, fraction = valid_position(reduce, count)
+                found.append((place + (size - count if above else 0), fraction))
+        first = min(place for place, _ in found)
+        last = max(place + (fraction > 0) for place, fraction in found)
+        places = tuple((place - first, fraction) for place, fraction in found)
+        fill = "-inf" if above else "inf"
+        number, apart = last - first + 1, rank or not balanced
+        return cls(reduce.dtype, fill, first, number, places, balanced, apart)
+
+    def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], list[Atom]]:
+        """The elements of a part with something for each NaN, and what is added of all parts."""
+        filled: list[Atom] = []
+        ones: list[Atom] = []
+        dtype = items[0].dtype
+        # Counted in lanes of the elements' own width.
+        one, zero = Const(dtype, "1.0"), Const(dtype, "0.0")
+        fill: Atom = Const(dtype, self.fill)
+        other: Atom = Const(dtype, "-inf")
+        for item in items:
+            valid = binary("==", item, item, emit)
+            filled.append(emit(Select(dtype, valid, item, fill)))
+            if self.apart:
+                ones.append(emit(Select(dtype, valid, one, zero)))
+            if self.balanced:
+                fill = emit(Select(dtype, valid, fill, other))
+                other = emit(Unary(dtype, "-", fill))
+        counts = [combined(ones, "+", emit)] if self.apart else []
+        if self.balanced:
+            odd = binary("<", fill, zero, emit)
+            counts.append(emit(Select(dtype, odd, one, zero)))
+        return filled, counts
+
+    def total(self, counts: Sequence[Sequence[Atom]], emit: Emit) -> list[Atom]:
+        """What is added of all parts."""
+        return [combined(of_parts, "+", emit) for of_parts in zip(*counts, strict=True)]
+
+    def part(self, ordered: Sequence[Atom]) -> Sequence[Atom]:
+        """What is wanted of all elements in order."""
+        return ordered[self.first : self.first + self.count]
+
+    def chosen(self, found: Sequence[Atom], counts: Sequence[Atom], emit: Emit) -> Atom:
+        """The result, of the elements that are wanted and what is added of all parts."""
+        dtype, which = self.dtype, counts[-1]
+        if not self.balanced:
+            which = binary("-", which, Const(which.dtype, "1.0"), emit)
+        tests = _bits(which, len(self.places), emit)
+
+        def choose(leaves: Sequence[Atom | None]) -> Atom:
+            return _choice(leaves, tests, emit)
+
+        fractions = [fraction for _, fraction in self.places]
+        first = choose([found[place] for place, _ in self.places])
+        ways: list[Atom | None] = [first] * len(fractions)
+        if any(fractions):
+            last = choose([found[p + 1] if part else None for p, part in self.places])
+            apart = binary("-", last, first, emit)
+
+            def towards(start: Atom, op: BinaryOp, parts: Sequence[float]) -> Atom:
+                """A step from one of the two, as long as the number of elements asks for."""
+                steps = [Const(dtype, repr(p)) if 0 < p < 0.5 else None for p in parts]
+                return binary(op, start, binary("*", apart, choose(steps), emit), emit)
+
+            for k, fraction in enumerate(fractions):
+                if fraction == 0.5:
+                    ways[k] = divided(binary("+", first, last, emit), dtype, 2, emit)
+                elif 0 < fraction < 0.5:
+                    ways[k] = towards(first, "+", fractions)
+                elif fraction > 0.5:
+                    ways[k] = towards(last, "-", [1 - f for f in fractions])
+        result = choose(ways)
+        if not self.apart:
+            return result
+        least = Const(counts[0].dtype, "1.0")
+        none = binary("<", counts[0], least, emit)
+        return emit(Select(dtype, none, Const(dtype, "nan"), result))
+
+
+def _bits(left: Atom, most: int, emit: Emit) -> list[Atom]:
+    """The bits of a whole number below `most`, the highest first."""
+    dtype = left.dtype
+    tests: list[Atom] = []
+    for bit in reversed(range((most - 1).bit_length())):
+        power = Const(dtype, repr(float(2**bit)))
+        tests.append(binary(">=", left, power, emit))
+        if bit:
+            less = binary("-", left, power, emit)
+            left = emit(Select(dtype, tests[-1], less, left))
+    return tests
+
+
+def _choice(leaves: Sequence[Atom | None], tests: Sequence[Atom], emit: Emit) -> Atom:
+    """The leaf at the number that these bits make; None is one that nobody asks for."""
+    level = [*leaves, *[None] * (2 ** len(tests) - len(leaves))]
+    for test in reversed(tests):
+        level = [
+            low if high is None or high == low
+            else high if low is None
+            else emit(Select(low.dtype, test, high, low))
+            for low, high in zip(level[::2], level[1::2], strict=True)
+        ]  # fmt: skip
+    (found,) = level
+    assert found is not None
+    return found

@@ -2,61 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+from ..analysis.rewrite import (
+    Body,
+    Emit,
+    Lines,
+    along_rows,
+    as_type,
+    copied,
+    named,
+    operands,
+    uncast,
+)
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     RANKED,
-    Assign,
     Atom,
-    BinaryOp,
     Cast,
     Coefficient,
     Const,
     Kernel,
     Offset,
     Reduce,
-    Ref,
     RunningSum,
     Stage,
     Tap,
     Values,
-    atoms,
-    renamed,
-    renamed_atom,
 )
 from . import runs
 from .choices import Method, Refused, Way
-from .doubling import SEARCHED, fewest, powers
-from .elements import (
-    WIDE,
-    Elements,
-    Piece,
-    added,
-    along_rows,
-    computed,
-    grounded,
-    joined,
-    moved,
-    read,
-    relative_to,
-    weighed,
-)
-from .lines import Lines
+from .elements import WIDE, Elements, Fold, Piece, computed, joined, relative_to, weighed
+from .linear import Factors, factors
 from .runs import ELEMENT, boxes
 from .schedule import Schedule
-from .separable import factors
 from .windows import most, small
 
 # Truths in a row from which on they are counted in lanes of their own, four times as many as of
 # floats, before these are made of their number: nanmean of 7 x 7 float32, 512 x 512, took 0.92 of
 # the time (Zen 5).
 COUNTED_APART = 4
-
-# Of an element taken twice nothing changes, so pieces of a window may overlap.
-IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
 
 # The order in which floats of a window are added follows from its shape: along its rows first up
 # to so many elements along each axis, so that several rows that are made at once share the sums,
@@ -69,7 +56,7 @@ NEAR = 3
 _ADDING = frozenset({"sum", "mean", "prod", "var"})
 
 # Makes a stage of its names, its body and its values.
-Build: TypeAlias = Callable[[tuple[str, ...], tuple[Assign, ...], tuple[Atom, ...]], Stage]
+Build: TypeAlias = Callable[[tuple[str, ...], Body, tuple[Atom, ...]], Stage]
 
 
 def adds_floats(reduce: Reduce) -> bool:
@@ -95,6 +82,25 @@ def is_near(extents: Sequence[int], axes: Sequence[int], ndim: int) -> bool:
     return max(extents, default=1) <= NEAR and min(axes, default=0) >= ndim - 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One axis of a window, and the weights along it, if there are any."""
+
+    axis: int
+    length: int
+    weights: tuple[float, ...] = ()
+
+    @property
+    def places(self) -> list[tuple[int, float | None]]:
+        """The elements that count, and their weights."""
+        weights = self.weights or (None,) * self.length
+        return [(k, weight) for k, weight in enumerate(weights) if weight != 0]
+
+    def pieces(self, source: Elements) -> list[Piece]:
+        """Its elements, one by one."""
+        return [(source.moved(self.axis, k), weight) for k, weight in self.places]
+
+
 class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
@@ -103,144 +109,144 @@ class Staging:
         self.schedule = schedule
         self.in_place = in_place
         self.main = Lines("t")
+        self.emit = self.main.emit
         self.stages: list[Stage] = []
         self.ways: list[Way] = []
         self.known: dict[Stage, tuple[str, ...]] = {}
 
     def stage(
-        self, make: Callable[[Lines], Sequence[Atom]], build: Build = Values
+        self, make: Callable[[Emit], Iterable[Atom]], build: Build = Values
     ) -> tuple[str, ...]:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
-        values = tuple(make(lines))
+        values = tuple(make(lines.emit))
         key = build(("",) * len(values), tuple(lines.body), values)
         names = self.known.get(key)
         if names is None:
             first = sum(len(stage.names) for stage in self.stages)
             names = tuple(f"v{first + k}" for k in range(len(values)))
             self.known[key] = names
-            self.stages.append(build(names, *_named(names[0], lines.body, values)))
+            own = f"{names[0]}_"
+            self.stages.append(build(names, *copied(lines.body, values, lambda _, k: f"{own}{k}")))
         return names
 
-    def scattered(self, reduce: Reduce) -> Refused | None:
-        """Why the elements that are picked share nothing with those of the neighbours."""
+    def kept(
+        self,
+        source: Elements,
+        dtype: DType,
+        make: Callable[[Emit], Atom],
+        method: Method | None = None,
+    ) -> Elements:
+        """A stage of what `make` writes for each element."""
+        (name,) = self.stage(lambda emit: [make(emit)])
+        if method is not None:
+            self.ways.append(Way(method, -1, 1, True, dtype))
+        return source.kept(name, dtype)
+
+    def _joined(self, source: Elements, pieces: Sequence[Piece], fold: Fold) -> Elements:
+        """A stage of some pieces for each element."""
+        return self.kept(source, fold.dtype, lambda emit: joined(pieces, fold, emit))
+
+    def check_scattered(self, reduce: Reduce) -> None:
+        """Raise where the elements that are picked share nothing with those of the neighbours."""
         taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
         if len({(tap.picked, tap.axes) for tap in taps}) != 1:
-            return Refused("its elements are picked in several ways")
+            raise Refused("its elements are picked in several ways")
         source = Elements("", taps[0].dtype, taps[0].origin, taps[0].axes, taps[0].picked)
         twice = len(set(source.picked)) < len(source.picked)
         if reduce.kind in RANKED:
-            return None
+            return
         idempotent = reduce.kind in ("min", "max", "any", "all")
         if twice and not idempotent:
-            return Refused("elements are picked twice")
+            raise Refused("elements are picked twice")
         extents = extents_of(reduce)
-        near = max(extents) <= self.schedule.direct and small(reduce, self.schedule)
-        if near and (
-            self.in_place or (adds_floats(reduce) and self.is_near(extents, taps[0].axes))
-        ):
-            return Refused("its elements are no box, and few")
+        if max(extents) <= self.schedule.direct and small(reduce, self.schedule):
+            near = is_near(extents, source.axes, self.kernel.ndim)
+            if self.in_place or (adds_floats(reduce) and near):
+                raise Refused("its elements are no box, and few")
         found = [boxes(places, idempotent) for _, places in source.planes]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
-            return Refused("its elements stand in no runs that are worth keeping")
+            raise Refused("its elements stand in no runs that are worth keeping")
         if sum(one.reads for one in found) > most(reduce, self.schedule):
-            return Refused("its elements stand in too many runs")
-        return None
+            raise Refused("its elements stand in too many runs")
 
-    def _over_boxes(self, source: Elements, dtype: DType, op: BinaryOp) -> Atom:
+    def _over_boxes(self, source: Elements, fold: Fold) -> Atom:
         """Reduce a window of any shape, in boxes that neighbours share."""
-        if source.dtype.is_integer and dtype.is_float:
+        if source.dtype.is_integer and fold.dtype.is_float:
             # As integers, in narrow lanes, before they become floats.
             own = DType.INT if source.dtype is DType.BOOL else source.dtype
-            return self.main.emit(Cast(dtype, self._over_boxes(source, own, op)))
+            return self.emit(Cast(fold.dtype, self._over_boxes(source, Fold(fold.op, own))))
         last = len(source.origin) - 1
         parts: list[Piece] = []
-        kept: list[tuple[int, int]] = []
+        kept: list[runs.Pair] = []
         axes: set[int] = set()
 
-        def at(known: dict[tuple[int, int], Elements], piece: runs.Piece) -> Piece:
-            return moved(known[piece.box], last - 1, piece.place[0]), piece.place[1], None
+        def at(known: dict[runs.Pair, Elements], piece: runs.Piece) -> Piece:
+            down, right = piece.place
+            return known[piece.box].moved(last - 1, down).moved(last, right), None
 
         for plane, places in source.planes:
-            offset = added(source.origin, (*plane, 0, 0)[-last - 1 :])
-            base = replace(source, origin=offset, picked=())
-            made = boxes(places, op in IDEMPOTENT)
-            known = {(1, 1): base}
-            ground = {(1, 1): grounded(base)}
+            base = Elements(source.name, source.dtype, source.origin, source.axes)
+            base = base.by((*plane, 0, 0)[-last - 1 :])
+            made = boxes(places, fold.idempotent)
+            known, ground = {(1, 1): base}, {(1, 1): base.ground}
             for box, pieces in made.kept:
-                (name,) = self._box([at(ground, piece) for piece in pieces], dtype, op)
-                known[box] = replace(base, name=name, dtype=dtype, origin=along_rows(offset))
-                ground[box] = grounded(known[box])
+                inside = [at(ground, piece) for piece in pieces]
+                known[box] = self._joined(base, inside, fold)
+                ground[box] = known[box].ground
             parts += [at(known, piece) for piece in made.pieces]
             kept += [box for box, _ in made.kept]
             axes.add(last - 1 + made.axis)
         axis = axes.pop() if len(axes) == 1 else -1
-        idempotent = op in IDEMPOTENT
         self.ways.append(
-            Way("boxes", axis, len(parts), True, dtype, idempotent=idempotent, boxes=tuple(kept))
+            Way("boxes", axis, len(parts), True, fold.dtype, False, fold.idempotent, tuple(kept))
         )
-        return joined(self.main, last, parts, dtype, op)
+        return joined(parts, fold, self.emit)
 
-    def _box(self, pieces: Sequence[Piece], dtype: DType, op: BinaryOp) -> tuple[str, ...]:
-        """A stage of some pieces."""
-        return self.stage(lambda lines: [joined(lines, self.kernel.ndim - 1, pieces, dtype, op)])
-
-    def element(self, reduce: Reduce) -> tuple[Elements, tuple[tuple[float, ...], ...]] | Refused:
+    def element(self, reduce: Reduce) -> tuple[Elements, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
-        values = {assign.name: assign.value for assign in reduce.body}
+        values = named(reduce.body)
         taps = [value for value in values.values() if isinstance(value, Tap)]
-        inner = {assign.name for assign in reduce.body}
         outer = {name for name, _ in self.kernel.scalars}
-        for assign in reduce.body:
-            for atom in atoms(assign.value):
-                if isinstance(atom, Ref) and atom.name not in inner and atom.name not in outer:
-                    return Refused("its elements use a value of the point, which neighbours lack")
-            if isinstance(assign.value, Coefficient):
-                return Refused("its weights are an argument, known only at the call")
+        for value in values.values():
+            if not values.keys() | outer >= set(operands(value)):
+                raise Refused("its elements use a value of the point, which neighbours lack")
+            if isinstance(value, Coefficient):
+                raise Refused("its weights are an argument, known only at the call")
         if not taps:
-            return Refused("its elements read no field")
+            raise Refused("its elements read no field")
         if len({tap.axes for tap in taps}) > 1:
-            return Refused("its elements run along different axes")
-        found = factors(reduce, values)
-        if isinstance(found, Refused):
-            return found
-        result, weights, weightless = found
-        if taps[0].picked and any(weights):
-            return Refused("its elements are no box, and have weights")
-        tap = values.get(result.name) if isinstance(result, Ref) else None
-        if isinstance(tap, Cast) and not tap.storage and isinstance(tap.arg, Ref):
-            tap = values.get(tap.arg.name)
+            raise Refused("its elements run along different axes")
+        result, weights, weightless = factors(reduce, values)
+        first, body = taps[0], tuple(a for a in reduce.body if a.name in weightless)
+        if first.picked and any(weights):
+            raise Refused("its elements are no box, and have weights")
+        tap = uncast(result, values)
         if isinstance(tap, Tap):
             return Elements(tap.field, tap.dtype, tap.origin, tap.axes, tap.picked), weights
         if isinstance(result, Const):
-            return Refused("its elements are one constant")
-        first, body = taps[0], tuple(a for a in reduce.body if a.name in weightless)
+            raise Refused("its elements are one constant")
+        source = Elements("", result.dtype, first.origin, first.axes, first.picked)
         if self.short_enough(reduce.shape) and not first.picked:
             # Done in place, each is computed where it is read, once for several rows.
             relative = relative_to(first.origin, body)
-            return Elements(
-                "", result.dtype, first.origin, first.axes, body=relative, result=result
-            ), weights
+            return replace(source, body=relative, result=result), weights
         # The element is computed: a stage of its own, at the first tap's origin.
-        origin = along_rows(first.origin)
-        if min(taps[0].axes) < self.kernel.ndim - 2:
-            return Refused("computed elements are kept for the rows of one plane only")
+        if min(first.axes) < self.kernel.ndim - 2:
+            raise Refused("computed elements are kept for the rows of one plane only")
+        relative, here = relative_to(along_rows(first.origin), body), (0,) * self.kernel.ndim
 
-        def make(lines: Lines) -> list[Atom]:
-            return [computed(lines, relative_to(origin, body), result, (0,) * len(origin))]
+        def make(emit: Emit) -> Atom:
+            return computed(relative, result, here, emit)
 
-        (name,) = self.stage(make)
-        self.ways.append(Way("element", -1, 1, True, result.dtype))
-        return Elements(name, result.dtype, origin, taps[0].axes, taps[0].picked), weights
+        return self.kept(source, result.dtype, make, "element"), weights
 
-    def weightless(
-        self, reduce: Reduce
-    ) -> tuple[Elements, tuple[tuple[float, ...], ...]] | Refused:
+    def weightless(self, reduce: Reduce) -> Elements:
         """The elements of a window that is no weighted sum."""
-        element = self.element(reduce)
-        if not isinstance(element, Refused) and any(element[1]):
-            return Refused("its elements have weights")
-        return element
+        source, weights = self.element(reduce)
+        if any(weights):
+            raise Refused("its elements have weights")
+        return source
 
     def short_enough(self, shape: Offset) -> bool:
         """Whether a window is done in place."""
@@ -250,177 +256,83 @@ class Staging:
         self,
         source: Elements,
         shape: Offset,
-        weights: tuple[tuple[float, ...], ...],
-        dtype: DType,
-        op: BinaryOp,
+        fold: Fold,
+        weights: Factors = (),
         *,
         apart: bool = False,
     ) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body, or `apart`."""
         if source.picked:
-            return self._over_boxes(source, dtype, op)
-        work = [
-            (axis, length, weights[k])
-            for k, (axis, length) in enumerate(zip(source.axes, shape, strict=True))
-            if length > 1 or weights[k]
-        ] or [(source.axes[-1], 1, ())]
+            return self._over_boxes(source, fold)
+        weights = weights or ((),) * len(shape)
+        lines = map(_Line, source.axes, shape, weights)
+        work = [line for line in lines if line.length > 1 or line.weights]
+        work = work or [_Line(source.axes[-1], 1)]
         if self.short_enough(shape):
-            for axis, length, factor in reversed(work):
-                self._note(axis, length, length, factor, dtype, op, kept=False)
-            return self._nested(source, work, dtype, op)
-        if op == "+" and not dtype.is_integer and self.is_near(shape, source.axes):
+            for line in reversed(work):
+                self._note(line, line.length, fold, kept=False)
+            return self._nested(source, work, fold)
+        near = is_near(shape, source.axes, self.kernel.ndim)
+        if near and fold.op == "+" and not fold.dtype.is_integer:
             work.reverse()
-        *_, (_, last, factor) = work
-        if (apart and last >= COUNTED_APART) or len(set(factor)) > WIDE:
-            work.append((work[-1][0], 1, ()))
-        for axis, length, factor in work[:-1]:
-            source = self._along(source, axis, length, factor, dtype, op)
-        axis, length, factor = work[-1]
-        return self._combined(self.main, source, axis, length, factor, dtype, op)
-
-    def is_near(self, extents: Sequence[int], axes: Sequence[int]) -> bool:
-        """Whether floats of a window are added along its rows first."""
-        return is_near(extents, axes, self.kernel.ndim)
+        if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
+            work.append(_Line(work[-1].axis, 1))
+        for line in work[:-1]:
+            source = self._along(source, line, fold)
+        pieces = self._doubled(source.ground, work[-1], fold)
+        self._note(work[-1], len(pieces), fold, kept=False)
+        last = along_rows(source.origin)
+        return joined([(one.by(last), weight) for one, weight in pieces], fold, self.emit)
 
     def beside_floats(self) -> bool:
         """Whether the lanes of the result are those of floats."""
         return any(kind_of(storage) == "f" for _, storage in self.kernel.fields)
 
-    def _nested(
-        self,
-        source: Elements,
-        work: Sequence[tuple[int, int, tuple[float, ...]]],
-        dtype: DType,
-        op: BinaryOp,
-    ) -> Atom:
+    def _nested(self, source: Elements, work: Sequence[_Line], fold: Fold) -> Atom:
         """Reduce in place, along the last axis first: that much the next rows need as well."""
-        axis, length, factor = work[0]
-        weights = factor or (None,) * length
-        places = [k for k in range(length) if weights[k] != 0]
+        pieces = work[0].pieces(source)
         if len(work) == 1:
-            pieces = [(source, k, weights[k]) for k in places]
-            return joined(self.main, axis, pieces, dtype, op)
-        items = [
-            (self._nested(moved(source, axis, k), work[1:], dtype, op), weights[k]) for k in places
-        ]
-        return weighed(self.main, items, dtype, op)
+            return joined(pieces, fold, self.emit)
+        items = [(self._nested(piece, work[1:], fold), weight) for piece, weight in pieces]
+        return weighed(items, fold, self.emit)
 
-    def _along(
-        self,
-        source: Elements,
-        axis: int,
-        length: int,
-        factor: tuple[float, ...],
-        dtype: DType,
-        op: BinaryOp,
-    ) -> Elements:
-        long = length > self.schedule.direct and not (factor or op in IDEMPOTENT)
-        rows = axis == len(source.origin) - 2
+    def _along(self, source: Elements, line: _Line, fold: Fold) -> Elements:
+        ground, dtype = source.ground, fold.dtype
+        long = line.length > self.schedule.direct and not (line.weights or fold.idempotent)
+        rows = line.axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
-            ground = grounded(source)
-            self.ways.append(Way("running", axis, length, True, dtype))
+            self.ways.append(Way("running", line.axis, line.length, True, dtype))
             (name,) = self.stage(
-                lambda lines: [read(lines, ground, axis, 0, dtype)],
-                lambda names, body, values: RunningSum(names[0], body, values[0], length),
+                lambda emit: [as_type(ground.first(emit), dtype, emit)],
+                lambda names, body, values: RunningSum(names[0], body, values[0], line.length),
             )
-            return replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
-        pieces = self._doubled(grounded(source), axis, length, factor, dtype, op)
-        self._note(axis, length, len(pieces), factor, dtype, op, kept=True)
+            return source.kept(name, dtype)
+        pieces = self._doubled(ground, line, fold)
+        self._note(line, len(pieces), fold, kept=True)
+        return self._joined(source, pieces, fold)
 
-        def make(lines: Lines) -> list[Atom]:
-            return [joined(lines, axis, pieces, dtype, op)]
-
-        (name,) = self.stage(make)
-        return replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
-
-    def _combined(
-        self,
-        lines: Lines,
-        source: Elements,
-        axis: int,
-        length: int,
-        factor: tuple[float, ...],
-        dtype: DType,
-        op: BinaryOp,
-    ) -> Atom:
-        pieces = self._doubled(grounded(source), axis, length, factor, dtype, op)
-        self._note(axis, length, len(pieces), factor, dtype, op, kept=False)
-        last = along_rows(source.origin)
-        shifted = [
-            (replace(one, origin=added(one.origin, last)), step, weight)
-            for one, step, weight in pieces
-        ]
-        return joined(lines, axis, shifted, dtype, op)
-
-    def _note(
-        self,
-        axis: int,
-        length: int,
-        pieces: int,
-        factor: tuple[float, ...],
-        dtype: DType,
-        op: BinaryOp,
-        *,
-        kept: bool,
-    ) -> None:
+    def _note(self, line: _Line, pieces: int, fold: Fold, *, kept: bool) -> None:
         """Remember how an axis was done: where pieces hold many elements, by doubling."""
-        elements = sum(weight != 0 for weight in factor) if factor else length
-        method: Method = "at once" if pieces == elements else "doubling"
-        if length > 1:
-            weighted, idempotent = bool(factor), op in IDEMPOTENT
-            self.ways.append(Way(method, axis, length, kept, dtype, weighted, idempotent))
+        method: Method = "at once" if pieces == len(line.places) else "doubling"
+        if line.length > 1:
+            weighted = bool(line.weights)
+            self.ways.append(
+                Way(method, line.axis, line.length, kept, fold.dtype, weighted, fold.idempotent)
+            )
 
-    def _doubled(
-        self,
-        source: Elements,
-        axis: int,
-        length: int,
-        factor: tuple[float, ...],
-        dtype: DType,
-        op: BinaryOp,
-    ) -> list[Piece]:
-        """The pieces whose combination is the reduction of `length` elements along an axis."""
-        radix = self.schedule.radix
-        if factor or length <= max(self.schedule.direct, radix) or axis < len(source.origin) - 2:
-            weights = factor or (None,) * length
-            return [(source, k, weights[k]) for k in range(length) if weights[k] != 0]
-        if radix or length > SEARCHED:
-            sizes = powers(length, radix or 4)
-        else:
-            sizes = fewest(length, op in IDEMPOTENT)
-        levels = [(1, source)]
-        for size in sizes[1:]:
-            step, below = levels[-1]
+    def _doubled(self, source: Elements, line: _Line, fold: Fold) -> list[Piece]:
+        """The pieces whose combination is the reduction of an axis."""
+        axis, length, radix = line.axis, line.length, self.schedule.radix
+        direct = max(self.schedule.direct, radix)
+        if line.weights or length <= direct or axis < len(source.origin) - 2:
+            return line.pieces(source)
+        levels = runs.levels(length, fold.idempotent, radix)
+        made = {1: source}
 
-            def make(
-                lines: Lines, size: int = size, step: int = step, below: Elements = below
-            ) -> list[Atom]:
-                parts = [(below, start, None) for start in range(0, size, step)]
-                return [joined(lines, axis, parts, dtype, op)]
+        def pieces(length: int) -> list[Piece]:
+            cut = runs.cut(length, tuple(made), fold.idempotent)
+            return [(made[size].moved(axis, start), None) for size, start in cut]
 
-            (name,) = self.stage(make)
-            level = replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
-            levels.append((size, level))
-        size, top = levels[-1]
-        if op in IDEMPOTENT:
-            starts = [*range(0, length - size, size), length - size]
-            return [(top, start, None) for start in starts]
-        pieces: list[Piece] = []
-        start = 0
-        for size, level in reversed(levels):
-            while length - start >= size:
-                pieces.append((level, start, None))
-                start += size
-        return pieces
-
-
-def _named(
-    name: str, body: list[Assign], values: tuple[Atom, ...]
-) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
-    """The body and the values of a stage, with assignments that are named after it."""
-    alias: dict[str, Atom] = {}
-    renumbered: list[Assign] = []
-    for k, assign in enumerate(body):
-        renumbered.append(Assign(f"{name}_{k}", renamed(assign.value, alias)))
-        alias[assign.name] = Ref(assign.value.dtype, f"{name}_{k}")
-    return tuple(renumbered), tuple(renamed_atom(value, alias) for value in values)
+        for size in levels[1:]:
+            made[size] = self._joined(source, pieces(size), fold)
+        return pieces(length)

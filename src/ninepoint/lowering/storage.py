@@ -11,8 +11,9 @@ fits, else the smallest integer type that holds them all.
 from __future__ import annotations
 
 import functools
+import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,13 +24,16 @@ from ..analysis.ranges import (
     holds,
     interval,
     nearest,
+    of_arrays,
     of_storage,
     ranges,
     smallest_integer,
+    window_ranges,
     words,
 )
+from ..analysis.rewrite import Emit, made_as, named, number
 from ..language.dtypes import DType, common, short, value_type
-from ..language.ir import Assign, Atom, Binary, BinaryOp, Call, Cast, Const, Expr, Kernel, Ref
+from ..language.ir import Assign, Atom, Binary, Call, Cast, Expr, Kernel, Reduce, Ref
 
 Overflow = str | None
 
@@ -122,17 +126,13 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
 
 def _is_whole(output: Atom, body: Sequence[Assign]) -> bool:
     """Whether a float is made as a whole number."""
-    made = next((one.value for one in body if Ref(output.dtype, one.name) == output), None)
+    made = made_as(output, named(body))
     rounded = isinstance(made, Call) and made.function in WHOLE
     return rounded or (isinstance(made, Cast) and made.arg.dtype.is_integer)
 
 
 def _integer(
-    output: Atom,
-    value: Interval,
-    storage: np.dtype,
-    overflow: Overflow,
-    emit: Callable[[Expr], Ref],
+    output: Atom, value: Interval, storage: np.dtype, overflow: Overflow, emit: Emit
 ) -> Atom:
     fits = holds(storage, nearest(value)) and not value.nan
     if not fits and overflow is None:
@@ -146,14 +146,43 @@ def _integer(
         return output
     if overflow == "wrap":
         return emit(Cast(target, output, storage.name))
+    return limited(output, value, storage, emit)
+
+
+def limited(atom: Atom, value: Interval, storage: np.dtype, emit: Emit) -> Atom:
+    """An integer in this range, at the ends of a type where that does not hold it."""
     limits = of_storage(storage)
-    atom: Atom = output
-    whole = DType.INT if atom.dtype is DType.BOOL else atom.dtype
-    steps: tuple[tuple[BinaryOp, float], ...] = (
-        ("maximum", limits.low),
-        ("minimum", limits.high),
-    )
-    for op, limit in steps:
-        if (op == "maximum" and value.low < limit) or (op == "minimum" and value.high > limit):
-            atom = emit(Binary(whole, op, atom, Const(whole, str(int(limit)))))
+    dtype = DType.INT if atom.dtype is DType.BOOL else atom.dtype
+    if value.low < limits.low:
+        atom = emit(Binary(dtype, "maximum", atom, number(dtype, limits.low)))
+    if value.high > limits.high:
+        atom = emit(Binary(dtype, "minimum", atom, number(dtype, limits.high)))
     return atom
+
+
+def widened(kernel: Kernel) -> Kernel:
+    """Average as floats where the sum of integers might wrap.
+
+    mean of x over 3, x of int64      ->      mean of float64(x) over 3
+
+    A sum of integers wraps, but its mean and its variance are floats, which do not; nor does a sum
+    that is wanted as a float.  Where the sum is known to fit it stays one of integers: exact, and
+    in narrow lanes.
+    """
+    known, arrays = ranges(kernel), of_arrays(kernel)
+    body = []
+    for name, expr in named(kernel.body).items():
+        if (
+            isinstance(expr, Reduce)
+            and (expr.kind in ("mean", "var") or expr.dtype.is_float)
+            and expr.result.dtype in (DType.INT, DType.UINT)
+        ):
+            items = window_ranges(expr, known, arrays)
+            largest = max(item.largest for item in items)
+            total = Interval(0, largest * math.prod(expr.shape))
+            if not holds(expr.result.dtype.numpy, total):
+                wide = Assign(f"wide_{name}", Cast(expr.dtype, expr.result))
+                result = Ref(expr.dtype, wide.name)
+                expr = replace(expr, body=(*expr.body, wide), result=result)
+        body.append(Assign(name, expr))
+    return replace(kernel, body=tuple(body))

@@ -22,8 +22,7 @@ import numpy as np
 from ..analysis.ranges import Interval, interval
 from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
-from .division import multiplier
-from .machine import constant_type, machine_type, working_type
+from .machine import constant_type, machine_type, multiplier, working_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +130,10 @@ class Typed:
         given = Given(atom.name)
         return given if machine in (None, self.types[atom.name]) else To(machine, given)
 
+    def _both(self, expr: Binary, machine: str | None = None) -> tuple[Node, Node]:
+        """Both operands, in a given machine type."""
+        return self.operand(expr.left, machine), self.operand(expr.right, machine)
+
     def declare(self, name: str, expr: Expr) -> str:
         """Choose the machine type of an operation's result, and remember it."""
         machine = machine_type(expr.dtype, self.known[name], self.least)
@@ -184,14 +187,11 @@ class Typed:
         work = working_type(expr, own, self.known, self.least)
         if expr.op in COMPARISONS:
             machine = work if expr.left.dtype.is_integer else None
-            return apply(
-                expr.op, self.operand(expr.left, machine), self.operand(expr.right, machine)
-            )
+            return apply(expr.op, *self._both(expr, machine))
         if expr.dtype.is_integer:
             return self._integer(expr, own, work)
-        left, right = self.operand(expr.left, own), self.operand(expr.right, own)
-        if expr.op == "/" and expr.left.dtype.is_integer:
-            left, right = self.operand(expr.left, "float64"), self.operand(expr.right, "float64")
+        whole = expr.op == "/" and expr.left.dtype.is_integer
+        left, right = self._both(expr, "float64" if whole else own)
         if expr.op in ("minimum", "maximum"):
             return self._float_extreme(expr, left, right)
         if expr.op == "//" and self._simple_quotient(expr, own):
@@ -217,8 +217,7 @@ class Typed:
         """
         if not isinstance(expr.right, Const) or not _small_whole(expr.right):
             return False
-        dividend = interval(expr.left, self.known)
-        largest = max(abs(dividend.low), abs(dividend.high))
+        largest = interval(expr.left, self.known).largest
         return largest < (2**24 if own == "float32" else 2**53) or math.isinf(largest)
 
     def _float_extreme(self, expr: Binary, left: Node, right: Node) -> Node:
@@ -242,13 +241,12 @@ class Typed:
     def _integer(self, expr: Binary, own: str, work: str) -> Node:
         if own == "bool":
             op = {"minimum": "&", "maximum": "|"}.get(expr.op, expr.op)
-            return apply(op, self.operand(expr.left), self.operand(expr.right))
-        left, right = self.operand(expr.left, work), self.operand(expr.right, work)
+            return apply(op, *self._both(expr))
+        left, right = self._both(expr, work)
         match expr.op:
             case "minimum" | "maximum":
                 op = "<" if expr.op == "minimum" else ">"
-                chosen = Choose(apply(op, left, right), left, right)
-                return chosen if work == own else To(own, chosen)
+                return _as(Choose(apply(op, left, right), left, right), work, own)
             case "//":
                 return self._floor_divide(expr, own, work)
             case "%":
@@ -269,10 +267,10 @@ class Typed:
     def _wide_call(self, name: str, expr: Binary) -> Node:
         """A function of two integers of 64 bits."""
         wide = "uint64" if expr.dtype is DType.UINT else "int64"
-        return called(name, self.operand(expr.left, wide), self.operand(expr.right, wide))
+        return called(name, *self._both(expr, wide))
 
     def _floor_divide(self, expr: Binary, own: str, work: str) -> Node:
-        left, right = self.operand(expr.left, work), self.operand(expr.right, work)
+        left, right = self._both(expr, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
             return To(own, self._any_quotient(expr, work))
@@ -284,14 +282,14 @@ class Typed:
             return To(own, apply("//", left, right))
         half, wide = (f"uint{max(n, self.least)}" for n in (found.width // 2, found.width))
         signed = _wider(work)
-        moved = left if work == half else To(half, left)
+        moved = _as(left, work, half)
         if found.shift:
             moved = To(half, apply("+", left, Number(signed, found.shift * divisor)))
         product = To(wide, apply("*", To(wide, moved), Number(wide, found.factor)))
         quotient = To(half, apply(">>", product, Number(wide, found.bits)))
         if found.shift:
             return To(own, apply("-", To(signed, quotient), Number(signed, found.shift)))
-        return quotient if own == half else To(own, quotient)
+        return _as(quotient, half, own)
 
     def _any_quotient(self, expr: Binary, work: str) -> Node:
         """floor(a / b) for any b; 0 where b is 0.
@@ -300,22 +298,18 @@ class Typed:
         dividend is below 2**52: it cannot be rounded up to the next whole number.  A divisor
         above that leaves 0 or -1, however it is rounded itself.
         """
-        left, right = self.operand(expr.left, work), self.operand(expr.right, work)
-        if not self.vectors or not self._below(expr.left, 2**52):
+        left, right = self._both(expr, work)
+        if not self.vectors or not interval(expr.left, self.known).below(2**52):
             return called("integer_divide", left, right)
         floats = apply("/", To("float64", left), To("float64", right))
         zero = Number(work, 0)
         return Choose(apply("!=", right, zero), To(work, called("floor", floats)), zero)
 
-    def _below(self, atom: Atom, limit: int) -> bool:
-        value = interval(atom, self.known)
-        return -limit < value.low and value.high < limit
-
     def _modulo(self, expr: Binary, own: str, work: str) -> Node:
-        left, right = self.operand(expr.left, work), self.operand(expr.right, work)
+        left, right = self._both(expr, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            if not self.vectors or not self._below(expr.left, 2**52):
+            if not self.vectors or not interval(expr.left, self.known).below(2**52):
                 return To(own, called("integer_modulo", left, right))
             quotient: Node = To(work, self._any_quotient(expr, work))
             rest = To(own, apply("-", left, apply("*", quotient, right)))
@@ -332,7 +326,7 @@ class Typed:
             # A negative count is one of 64 and more, taken modulo 2**64.
             name = "shift_left" if expr.op == "<<" else "shift_right"
             return To(own, self._wide_call(name, expr))
-        left, right = self.operand(expr.left, work), self.operand(expr.right, work)
+        left, right = self._both(expr, work)
         return To(own, apply(expr.op, left, right))
 
     def _cast(self, expr: Cast, own: str) -> Node:

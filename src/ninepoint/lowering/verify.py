@@ -9,18 +9,19 @@ look after every pass; see `passes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from ..analysis.footprint import extents
+from ..analysis.rewrite import Body
 from ..language.box import Box
 from ..language.dtypes import DType, value_type
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
-    Assign,
     Atom,
     Binary,
     Call,
@@ -47,7 +48,7 @@ from ..language.ir import (
     Weight,
     atoms,
 )
-from .kept import full, height, needed
+from .kept import computed_at, full
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})
@@ -76,7 +77,7 @@ class _Check:
             # A stage reads fields and what earlier ones made: there is no way round.
             self.stage(stage)
         assert whole.outputs, "a kernel gives something"
-        self.body(whole.body, whole.outputs)
+        self.body(whole.body, whole.outputs, self.scalars)
         assert whole.rows >= 1, whole.rows
         assert not whole.every or len(whole.every) == whole.ndim, whole.every
         assert all(step >= 1 for step in whole.every), whole.every
@@ -113,7 +114,7 @@ class _Check:
 
     def stage(self, stage: Stage) -> None:
         assert len(stage.names) == len(stage.values), stage
-        self.body(stage.body, stage.values)
+        self.body(stage.body, stage.values, self.scalars)
         self.take(stage.names)
         if isinstance(stage, RunningSum):
             assert stage.rows > 1, stage
@@ -136,21 +137,48 @@ class _Check:
             else:
                 self.arrays[name] = {stage.values[k].dtype}
 
-    def body(self, body: tuple[Assign, ...], values: tuple[Atom, ...]) -> None:
-        known = dict(self.scalars)
+    def body(
+        self,
+        body: Body,
+        values: Iterable[Atom],
+        known: Mapping[str, DType],
+        within: Reduce | Loop | None = None,
+    ) -> None:
+        """Operations and what they give; those within another one have names of their own."""
+        known = dict(known)
         for assign in body:
-            self.take((assign.name,))
-            self.expression(assign.name, assign.value, known)
+            if within is None:
+                self.take((assign.name,))
+            assert assign.name not in known, f"{assign.name!r} means two things"
+            self.expression(assign.name, assign.value, known, within)
             known[assign.name] = assign.value.dtype
         for value in values:
             _check_atom("a result", value, known)
 
-    def expression(self, name: str, expr: Expr, known: dict[str, DType]) -> None:
+    def expression(
+        self,
+        name: str,
+        expr: Expr,
+        known: Mapping[str, DType],
+        within: Reduce | Loop | None,
+    ) -> None:
         for atom in atoms(expr):
             _check_atom(name, atom, known)
+        shape = within.shape if isinstance(within, Reduce) else None
         match expr:
+            case Read() | Reduce() if shape is not None:
+                raise AssertionError(f"{name}: {expr} inside of a window")
+            case Tap() | Weight() | Coefficient() if shape is None:
+                raise AssertionError(f"{name} stands outside of a window")
             case Read():
                 self.read(name, expr, expr.field, expr.offset)
+            case Tap() if shape is not None:
+                self.read(name, expr, expr.field, expr.origin)
+                assert expr.picked or len(expr.axes) == len(shape), expr
+            case Weight() if shape is not None:
+                assert len(expr.texts) == math.prod(shape), expr
+            case Coefficient():
+                assert expr.array in self.shapes, expr
             case Element():
                 dtype, shape = self.shapes[expr.array]
                 assert expr.dtype is dtype, f"{name} reads {expr.array} as {expr.dtype}"
@@ -159,7 +187,7 @@ class _Check:
                 )
                 assert inside, f"{name}: {expr.array}{expr.index} of {shape}"
             case Reduce():
-                self.window(name, expr, known)
+                self.body(expr.body, [expr.result], known, expr)
             case Gather():
                 self.read(name, expr, expr.field, expr.origin)
                 assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
@@ -173,12 +201,10 @@ class _Check:
                 carried = self.loops[expr.loop.name].carried
                 assert expr.number < len(carried), f"{name}: {expr.number} of {len(carried)}"
                 assert carried[expr.number][0].dtype is expr.dtype, f"{name}: {expr}"
-            case Tap() | Weight() | Coefficient():
-                raise AssertionError(f"{name} stands outside of a window")
             case _:
                 _check_types(name, expr)
 
-    def loop(self, name: str, loop: Loop, known: dict[str, DType]) -> None:
+    def loop(self, name: str, loop: Loop, known: Mapping[str, DType]) -> None:
         inner = {**known, loop.index.name: loop.index.dtype}
         assert loop.index.dtype is DType.INT, name
         assert len(loop.next) == len(loop.carried) > 0, name
@@ -187,12 +213,7 @@ class _Check:
             assert ref.name not in inner, f"{ref.name!r} means two things"
             inner[ref.name] = ref.dtype
         assert loop.carried[0][0].dtype is DType.BOOL, name
-        for assign in loop.body:
-            assert assign.name not in inner, f"{assign.name!r} means two things"
-            self.expression(assign.name, assign.value, inner)
-            inner[assign.name] = assign.value.dtype
-        for after in loop.next:
-            _check_atom(name, after, inner)
+        self.body(loop.body, loop.next, inner, loop)
         self.loops[name] = loop
 
     def read(self, name: str, expr: Read | Tap | Gather, field: str, offset: Offset) -> None:
@@ -200,30 +221,8 @@ class _Check:
         assert len(offset) == self.whole.ndim, f"{name}: {field}{offset}"
         assert expr.dtype in self.arrays[field], f"{name} reads {field} as {expr.dtype}"
 
-    def window(self, name: str, reduce: Reduce, known: dict[str, DType]) -> None:
-        inner = dict(known)
-        for assign in reduce.body:
-            assert assign.name not in inner, f"{assign.name!r} means two things"
-            value = assign.value
-            match value:
-                case Tap():
-                    self.read(name, value, value.field, value.origin)
-                    assert value.picked or len(value.axes) == len(reduce.shape), value
-                case Weight():
-                    assert len(value.texts) == np.prod(reduce.shape), value
-                case Coefficient():
-                    assert value.array in self.shapes, value
-                case Read() | Reduce():
-                    raise AssertionError(f"{name}: {value} inside of a window")
-                case _:
-                    for atom in atoms(value):
-                        _check_atom(assign.name, atom, inner)
-                    _check_types(assign.name, value)
-            inner[assign.name] = value.dtype
-        _check_atom(name, reduce.result, inner)
 
-
-def _check_atom(user: str, atom: Atom, known: dict[str, DType]) -> None:
+def _check_atom(user: str, atom: Atom, known: Mapping[str, DType]) -> None:
     if isinstance(atom, Const):
         return
     assert atom.name in known, f"{user} uses {atom.name}, which is not known yet"
@@ -256,20 +255,11 @@ def _check_types(name: str, expr: Expr) -> None:
 
 def _check_reach(kernel: Kernel, reach: Box) -> None:
     """Whether no field is read farther from a point of the result than `reach` says."""
-    need = needed(kernel)
-    nothing = full((0,) * kernel.ndim)
-    low, high = full(reach.lo), full(reach.hi)
     fields = {name for name, _ in kernel.fields}
-    bodies = [(kernel.body, nothing, nothing, 1)]
-    bodies += [(s.body, *need[s.names[0]], height(s)) for s in kernel.stages if s.names[0] in need]
-    for body, first, last, rows in bodies:
-        # Of a running sum the last row.
-        last = (*last[:-2], last[-2] + rows - 1, last[-1])
+    allowed = Box(full(reach.lo), full(reach.hi))
+    for body, at in computed_at(kernel):
         for assign in body:
             for field, least, most in extents(assign.value):
-                if field not in fields:
-                    continue
-                inside = all(
-                    a + b >= c for a, b, c in zip(first, full(least), low, strict=True)
-                ) and all(a + b <= c for a, b, c in zip(last, full(most), high, strict=True))
+                looks = at.shift(full(least)) | at.shift(full(most))
+                inside = field not in fields or looks | allowed == allowed
                 assert inside, f"{assign.name}: {field}{least}..{most} beyond {reach}"

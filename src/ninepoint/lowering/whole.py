@@ -15,15 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.ranges import Interval, bound, interval, of_storage, ranges
-from ..analysis.simplify import simplify
+from ..analysis.ranges import Interval, bound, interval, ranges
+from ..analysis.rewrite import binary, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
     Assign,
     Atom,
     Binary,
-    BinaryOp,
     Call,
     Cast,
     Const,
@@ -32,9 +31,8 @@ from ..language.ir import (
     Ref,
     Select,
     Unary,
-    renamed,
-    renamed_atom,
 )
+from .storage import limited
 
 _EXACT = {DType.F32: 2**24, DType.F64: 2**53}
 _ROUNDINGS = ("rint", "floor", "ceil", "trunc")
@@ -52,18 +50,17 @@ class _Rewriter:
         self.whole: dict[str, Atom] = {}
         self.quotients: dict[str, tuple[Atom, int]] = {}
         self.body: list[Assign] = []
-        self.alias: dict[str, Atom] = {}
 
     def kernel(self) -> Kernel:
-        for assign in self.source.body:
-            expr = renamed(assign.value, self.alias)
-            made = self._integer(assign.name, expr)
-            if made is not None:
-                self.alias[assign.name] = made
-            else:
-                self.body.append(Assign(assign.name, expr))
-        outputs = tuple(renamed_atom(o, self.alias) for o in self.source.outputs)
+        outputs = replayed(self.source.body, self.source.outputs, self._replaced)
         return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
+
+    def _replaced(self, name: str, expr: Expr) -> Atom:
+        made = self._integer(name, expr)
+        if made is None:
+            self.body.append(Assign(name, expr))
+            made = Ref(expr.dtype, name)
+        return made
 
     def emit(self, expr: Expr) -> Atom:
         name = f"n{len(self.body)}"
@@ -78,15 +75,15 @@ class _Rewriter:
         """
         match expr:
             case Cast(storage="") if expr.dtype in _EXACT and expr.arg.dtype is DType.INT:
-                if self._below(expr.arg, _EXACT[expr.dtype]):
+                if interval(expr.arg, self.known).below(_EXACT[expr.dtype]):
                     self.whole[name] = expr.arg
             case Cast() if expr.dtype is DType.INT and expr.arg.dtype in _EXACT:
                 return self._truncated(expr)
             case Call(function=function) if function in _ROUNDINGS:
                 self._rounded(name, expr)
-            case Unary(op="-") if self._of(expr.arg) is not None:
+            case Unary(op="-"):
                 inner = self._of(expr.arg)
-                if inner is not None and not self._holds_zero(inner):
+                if inner is not None and not _holds_zero(interval(inner, self.known)):
                     self.whole[name] = self.emit(Unary(DType.INT, "-", inner))
             case Select() if expr.dtype in _EXACT:
                 then, other = self._of(expr.then), self._of(expr.other)
@@ -108,29 +105,13 @@ class _Rewriter:
             return None
         if value != int(value) or atom.text == "-0.0":
             return None
-        return Const(DType.INT, str(int(value)))
-
-    def _below(self, atom: Atom, limit: float) -> bool:
-        value = interval(atom, self.known)
-        return -limit < value.low and value.high < limit
-
-    def _holds_zero(self, atom: Atom) -> bool:
-        value = interval(atom, self.known)
-        return value.low <= 0 <= value.high
+        return number(DType.INT, value)
 
     def _truncated(self, expr: Cast) -> Atom | None:
         inner = self._of(expr.arg)
         if inner is None or not expr.storage:
             return inner
-        limits, value = of_storage(np.dtype(expr.storage)), interval(inner, self.known)
-        steps: tuple[tuple[BinaryOp, float, bool], ...] = (
-            ("maximum", limits.low, value.low < limits.low),
-            ("minimum", limits.high, value.high > limits.high),
-        )
-        for op, limit, needed in steps:
-            if needed:
-                inner = self.emit(Binary(DType.INT, op, inner, Const(DType.INT, str(int(limit)))))
-        return inner
+        return limited(inner, interval(inner, self.known), np.dtype(expr.storage), self.emit)
 
     def _rounded(self, name: str, expr: Call) -> None:
         (arg,) = expr.args
@@ -147,23 +128,23 @@ class _Rewriter:
         if expr.function == "floor":
             self.whole[name] = self._divided(dividend, divisor)
             return
-        moved = self.emit(Binary(DType.INT, "+", dividend, Const(DType.INT, str(divisor // 2))))
+        moved = binary("+", dividend, number(DType.INT, divisor // 2), self.emit)
         rounded = self._divided(moved, divisor)
         if divisor % 2 == 0:
             rounded = self._to_even(moved, rounded, divisor)
         self.whole[name] = rounded
 
     def _divided(self, dividend: Atom, divisor: int) -> Atom:
-        return self.emit(Binary(DType.INT, "//", dividend, Const(DType.INT, str(divisor))))
+        return binary("//", dividend, number(DType.INT, divisor), self.emit)
 
     def _to_even(self, moved: Atom, rounded: Atom, divisor: int) -> Atom:
         """Halves go to the even neighbour: one less where a tie was rounded up to an odd one."""
-        zero, one = Const(DType.INT, "0"), Const(DType.INT, "1")
-        rest = self.emit(Binary(DType.INT, "%", moved, Const(DType.INT, str(divisor))))
-        odd = self.emit(Binary(DType.INT, "&", rounded, one))
-        tie = self.emit(Binary(DType.BOOL, "==", rest, zero))
+        zero = number(DType.INT, 0)
+        rest = binary("%", moved, number(DType.INT, divisor), self.emit)
+        odd = binary("&", rounded, number(DType.INT, 1), self.emit)
+        tie = binary("==", rest, zero, self.emit)
         step = self.emit(Select(DType.INT, tie, odd, zero))
-        return self.emit(Binary(DType.INT, "-", rounded, step))
+        return binary("-", rounded, step, self.emit)
 
     def _binary(self, name: str, expr: Binary) -> Atom | None:
         if expr.left.dtype not in _EXACT or expr.right.dtype not in _EXACT:
@@ -172,13 +153,21 @@ class _Rewriter:
         if left is None or right is None:
             return None
         if expr.op in COMPARISONS:
-            return self.emit(Binary(DType.BOOL, expr.op, left, right))
-        if expr.op == "/" and isinstance(right, Const) and self._below(left, 2.0**51):
+            return binary(expr.op, left, right, self.emit)
+        if (
+            expr.op == "/"
+            and isinstance(right, Const)
+            and interval(left, self.known).below(2.0**51)
+        ):
             divisor = int(right.text)
             if 0 < divisor < 2**20 and expr.dtype is DType.F64:
                 self.quotients[name] = (left, divisor)
         elif expr.op in ("+", "-", "minimum", "maximum"):
-            made = self.emit(Binary(DType.INT, expr.op, left, right))
-            if self._below(made, _EXACT[expr.dtype]):
+            made = binary(expr.op, left, right, self.emit)
+            if interval(made, self.known).below(_EXACT[expr.dtype]):
                 self.whole[name] = made
         return None
+
+
+def _holds_zero(value: Interval) -> bool:
+    return value.low <= 0 <= value.high

@@ -4,22 +4,25 @@
 
 Medians and percentiles become sorting networks, of which only the comparators that the wanted
 elements depend on survive.  A window of more elements than
-the schedule allows stays as it is, and the text loops over it.
+the schedule allows stays as it is, and the text loops over it: which of its elements matter then,
+what they can be, and which type holds their sum, every back end asks here.
 """
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ..analysis.footprint import zero_product
-from ..analysis.simplify import simplify
+from ..analysis.footprint import alike, zero_product
+from ..analysis.ranges import Interval, bound, interval
+from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
-    Binary,
     BinaryOp,
     Cast,
     Coefficient,
@@ -30,37 +33,44 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
-    ReduceKind,
     Select,
     Tap,
     Weight,
-    renamed,
-    renamed_atom,
     window_indices,
 )
 from ..language.networks import sort
-from .lines import Lines
-from .ranks import combined, interpolated, not_nan, quantile_position
+from .machine import machine_type
+from .ranks import Valid, combined, divided, interpolated, not_nan, quantile_position
 from .schedule import Schedule
-from .valid import Valid
 
 # How many times larger a window of picked elements may be that is still written out: an extreme
 # of 197 float32 took 4 s to compile, and was 300 times as fast as the loop at each point.
 _PICKED = 3
 
 
+# Different weights of a window, from which on each is no longer looked at by itself.
+MANY = 512
+
+# Elements of a line that are added one to the other, where a line is longer than two such pieces.
+PIECE = 16
+
+# The operation that makes one value of a window's elements.
+OPERATIONS: dict[str, BinaryOp] = {
+    "prod": "*", "min": "minimum", "max": "maximum", "any": "|", "all": "&",
+}  # fmt: skip
+
+
 def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Write out every window that is small enough."""
-    writer = _Writer("t")
-    alias: dict[str, Atom] = {}
-    for assign in kernel.body:
-        expr = renamed(assign.value, alias)
+    lines = Lines("t")
+
+    def emit(_: str, expr: Expr) -> Atom:
         if isinstance(expr, Reduce) and small(expr, schedule):
-            alias[assign.name] = writer.reduction(expr)
-        else:
-            alias[assign.name] = writer.emit(expr)
-    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
-    return simplify(replace(kernel, body=tuple(writer.body), outputs=outputs))
+            return _written(expr, lines.emit)
+        return lines.emit(expr)
+
+    outputs = replayed(kernel.body, kernel.outputs, emit)
+    return simplify(replace(kernel, body=tuple(lines.body), outputs=outputs))
 
 
 def small(reduce: Reduce, schedule: Schedule) -> bool:
@@ -81,135 +91,140 @@ def is_picked(reduce: Reduce) -> bool:
     return any(isinstance(a.value, Tap | Coefficient) and a.value.picked for a in reduce.body)
 
 
-class _Writer(Lines):
-    """The lines of a kernel whose windows are written out."""
+def _written(reduce: Reduce, emit: Emit) -> Atom:
+    """A window's reduction, operation by operation."""
+    items, dtype = _elements(reduce, emit), reduce.dtype
+    count = len(items)
+    match reduce.kind:
+        case "sum" | "mean":
+            items = [i for i in items if not _is_zero(i)] or items[:1]
+            total = combined(items, "+", emit)
+            if reduce.kind == "mean":
+                return divided(total, dtype, count, emit)
+            return as_type(total, dtype, emit)
+        case "prod" | "min" | "max" | "any" | "all":
+            return combined(items, OPERATIONS[reduce.kind], emit)
+        case "var":
+            mean = divided(combined(items, "+", emit), dtype, count, emit)
+            squares: list[Atom] = []
+            for item in items:
+                apart = binary("-", as_type(item, dtype, emit), mean, emit)
+                squares.append(binary("*", apart, apart, emit))
+            total = combined(squares, "+", emit)
+            return divided(total, dtype, max(0.0, count - reduce.quantile), emit)
+        case "argmin" | "argmax":
+            return _position(items, "<" if reduce.kind == "argmin" else ">", emit)
+        case "quantile":
+            low, fraction = quantile_position(count, reduce.quantile)
+            lanes = sort(items, emit)
+            value = interpolated(lanes[low : low + 2], fraction, dtype, emit)
+            return not_nan(value, items, emit)
+        case "nanquantile" | "nanrank":
+            wanted = Valid.of(reduce)
+            filled, counts = wanted.split(items, emit)
+            return wanted.chosen(wanted.part(sort(filled, emit)), counts, emit)
 
-    # Elements.
 
-    def elements(self, reduce: Reduce) -> list[Atom]:
-        """The value at every index of the window."""
-        values = {assign.name: assign.value for assign in reduce.body}
-        found: list[Atom] = []
-        for position, index in enumerate(window_indices(reduce.shape)):
-            alias: dict[str, Atom] = {}
-            for assign in reduce.body:
-                if zero_product(assign.value, values, position):
-                    zero = "0" if assign.value.dtype.is_integer else "0.0"
-                    alias[assign.name] = Const(assign.value.dtype, zero)
-                else:
-                    alias[assign.name] = self._element(assign.value, alias, position, index)
-            found.append(renamed_atom(reduce.result, alias))
-        return found
+def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
+    """The value at every index of a window."""
+    values = named(reduce.body)
+    found: list[Atom] = []
+    for position, index in enumerate(window_indices(reduce.shape)):
 
-    def _element(self, expr: Expr, alias: dict[str, Atom], position: int, index: Offset) -> Atom:
-        match expr:
-            case Tap():
-                return self.emit(Read(expr.dtype, expr.field, expr.offset(index)))
-            case Weight():
-                return Const(expr.dtype, expr.texts[position])
-            case Coefficient():
-                return self.emit(Element(expr.dtype, expr.array, expr.place(index)))
-            case Cast(arg=Const() as known) if not expr.storage:
-                return self.emit(replace(expr, arg=known))
-            case _:
-                made = renamed(expr, alias)
-                if isinstance(made, Select) and isinstance(made.test, Const):
-                    return made.then if made.test.text == "True" else made.other
-                if isinstance(made, Cast) and isinstance(made.arg, Const) and not made.storage:
-                    folded = _folded(made)
-                    if folded is not None:
-                        return folded
-                return self.emit(made)
+        def element(
+            name: str, expr: Expr, position: int = position, index: Offset = index
+        ) -> Atom:
+            if zero_product(values[name], values, position):
+                return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
+            match expr:
+                case Tap():
+                    return emit(Read(expr.dtype, expr.field, expr.offset(index)))
+                case Weight():
+                    return Const(expr.dtype, expr.texts[position])
+                case Coefficient():
+                    return emit(Element(expr.dtype, expr.array, expr.place(index)))
+                case Select(test=Const() as test):
+                    return expr.then if test.text == "True" else expr.other
+                case Cast(arg=Const() as arg, storage="") if expr.dtype.is_float:
+                    value = arg.value
+                    return emit(expr) if isinstance(value, complex) else number(expr.dtype, value)
+                case _:
+                    return emit(expr)
 
-    # Reductions.
+        found += replayed(reduce.body, [reduce.result], element)
+    return found
 
-    def reduction(self, reduce: Reduce) -> Atom:
-        items = self.elements(reduce)
-        count = Const(DType.F64, repr(float(len(items))))
-        match reduce.kind:
-            case "sum" | "mean":
-                items = [i for i in items if not _is_zero(i)] or items[:1]
-                total = self._tree(items, "+")
-                if reduce.kind == "mean":
-                    return self._mean(total, reduce.dtype, count)
-                same = total.dtype is reduce.dtype
-                return total if same else self.emit(Cast(reduce.dtype, total))
-            case "prod":
-                return self._tree(items, "*")
-            case "min":
-                return self._tree(items, "minimum")
-            case "max":
-                return self._tree(items, "maximum")
-            case "any":
-                return self._tree(items, "|")
-            case "all":
-                return self._tree(items, "&")
-            case "var":
-                return self._variance(reduce, items, count)
-            case "argmin" | "argmax":
-                return self._position(reduce.kind, items)
-            case "quantile":
-                return self._quantile(reduce, items)
-            case "nanquantile" | "nanrank":
-                return self._of_valid(reduce, items)
 
-    def _tree(self, items: Sequence[Atom], op: BinaryOp) -> Atom:
-        return combined(items, op, self.emit)
-
-    def _mean(self, total: Atom, dtype: DType, count: Const) -> Atom:
-        top = total if total.dtype is dtype else self.emit(Cast(dtype, total))
-        return self.emit(Binary(dtype, "/", top, Const(dtype, count.text)))
-
-    def _variance(self, reduce: Reduce, items: list[Atom], count: Const) -> Atom:
-        dtype = reduce.dtype
-        total = self._tree(items, "+")
-        mean = self._mean(total, dtype, count)
-        squares: list[Atom] = []
-        for item in items:
-            value = item if item.dtype is dtype else self.emit(Cast(dtype, item))
-            apart = self.emit(Binary(dtype, "-", value, mean))
-            squares.append(self.emit(Binary(dtype, "*", apart, apart)))
-        sum_squares = self._tree(squares, "+")
-        divisor = Const(dtype, repr(max(0.0, len(items) - reduce.quantile)))
-        return self.emit(Binary(dtype, "/", sum_squares, divisor))
-
-    def _position(self, kind: ReduceKind, items: list[Atom]) -> Atom:
-        best, where = items[0], Const(DType.INT, "0")
-        found: Atom = where
-        for position, item in enumerate(items[1:], 1):
-            op: BinaryOp = "<" if kind == "argmin" else ">"
-            better: Atom = self.emit(Binary(DType.BOOL, op, item, best))
-            if item.dtype.is_float:
-                # As NumPy's: the first NaN wins, whatever follows.
-                number = self.emit(Binary(DType.BOOL, "==", best, best))
-                strange = self.emit(Binary(DType.BOOL, "!=", item, item))
-                either = self.emit(Binary(DType.BOOL, "|", better, strange))
-                better = self.emit(Binary(DType.BOOL, "&", number, either))
-            found = self.emit(Select(DType.INT, better, Const(DType.INT, str(position)), found))
-            best = self.emit(Select(item.dtype, better, item, best))
-        return found
-
-    def _quantile(self, reduce: Reduce, items: list[Atom]) -> Atom:
-        low, fraction = quantile_position(len(items), reduce.quantile)
-        lanes = sort(items, self.emit)
-        value = interpolated(lanes[low : low + 2], fraction, reduce.dtype, self.emit)
-        return not_nan(value, items, self.emit)
-
-    def _of_valid(self, reduce: Reduce, items: list[Atom]) -> Atom:
-        wanted = Valid.of(reduce)
-        filled, counts = wanted.split(items, self.emit)
-        lanes = sort(filled, self.emit)
-        return wanted.chosen(wanted.part(lanes), counts, self.emit)
+def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
+    """Where the first of the least elements is, or of the greatest."""
+    best: Atom = items[0]
+    found: Atom = number(DType.INT, 0)
+    for position, item in enumerate(items[1:], 1):
+        better: Atom = binary(op, item, best, emit)
+        if item.dtype.is_float:
+            # As NumPy's: the first NaN wins, whatever follows.
+            known = binary("==", best, best, emit)
+            strange = binary("!=", item, item, emit)
+            either = binary("|", better, strange, emit)
+            better = binary("&", known, either, emit)
+        found = emit(Select(DType.INT, better, number(DType.INT, position), found))
+        best = emit(Select(item.dtype, better, item, best))
+    return found
 
 
 def _is_zero(atom: Atom) -> bool:
     return isinstance(atom, Const) and atom.text in ("0", "0.0")
 
 
-def _folded(cast: Cast) -> Const | None:
-    """The cast of a known integer to a float."""
-    assert isinstance(cast.arg, Const)
-    value = cast.arg.value
-    if isinstance(value, complex) or cast.dtype.is_complex or cast.dtype.is_integer:
-        return None
-    return Const(cast.dtype, repr(cast.dtype.numpy.type(value).item()))
+def bounds_inside(
+    reduce: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> dict[str, Interval]:
+    """Bound the assignments inside a window over all of its positions."""
+    values = named(reduce.body)
+    joined: dict[str, Interval] = {}
+    positions = alike(reduce)[0]
+    weights: dict[str, Interval] = {}
+    if len(positions) > MANY:
+        # All weights at once: what follows from their range holds for each.
+        weights = {name: of_weights(w) for name, w in values.items() if isinstance(w, Weight)}
+        positions = positions[:1]
+    for position in positions:
+        inner = dict(known)
+        for assign in reduce.body:
+            one = weights.get(assign.name)
+            one = one or bound(assign.value, inner, arrays, values, position)
+            inner[assign.name] = one
+            joined[assign.name] = joined.get(assign.name, one) | one
+    return joined
+
+
+def of_weights(weight: Weight) -> Interval:
+    """The range of constant weights."""
+    found = {text: interval(Const(weight.dtype, text), {}) for text in set(weight.texts)}
+    return functools.reduce(operator.or_, found.values())
+
+
+def live(reduce: Reduce) -> list[bool]:
+    """Which positions have reads that matter; empty where all do.
+
+    Others are of elements that constant weights make zero.
+    """
+    values = named(reduce.body)
+    first, kinds = alike(reduce)
+    found = [
+        not any(zero_product(value, values, position) for value in values.values())
+        for position in first
+    ]
+    return [] if all(found) else [found[kind] for kind in kinds]
+
+
+def total_type(reduce: Reduce, item: Interval, least: int = 8) -> str:
+    """The type of the sum that a mean is made of, for elements that lie in `item`."""
+    if not reduce.result.dtype.is_integer:
+        return str(reduce.dtype.value)
+    count = math.prod(reduce.shape)
+    dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
+    total = Interval(min(0, item.low * count), max(0, item.high * count))
+    if total.low < -(2**63) or total.high >= 2**63:
+        return "uint64" if dtype is DType.UINT else "int64"
+    return machine_type(dtype, total, least)

@@ -17,7 +17,7 @@ from typing import assert_never
 
 import numpy as np
 
-from ..analysis.ranges import Interval, interval, of_storage, of_type, ranges, turn_ranges
+from ..analysis.ranges import Interval, interval, of_arrays, of_type, ranges, turn_ranges
 from ..language.ir import (
     Assign,
     Binary,
@@ -39,8 +39,7 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
-from .division import multiplier
-from .machine import machine_type, working_type
+from .machine import machine_type, multiplier, working_type
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30
@@ -84,8 +83,7 @@ def work(kernel: Kernel) -> Work:
 class _Count:
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[str, Interval] = ranges(kernel)
-        self.arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-        self.arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+        self.arrays = of_arrays(kernel)
         self.sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
         self.loads = self.stores = 0
         self.lanes: Counter[str] = Counter()
@@ -127,19 +125,15 @@ class _Count:
 
     def _expression(self, name: str, expr: Expr) -> None:
         match expr:
-            case Read():
+            case Read() | Gather():
                 self.loads += 1
             case Reduce():
                 self._loop(expr)
             case Loop():
                 self.known |= turn_ranges(expr, self.known, self.arrays)
                 self.body(expr.body)
-            case Gather():
-                self.loads += 1
-            case Inside() | Carried():
-                pass
-            case Element():
-                pass  # the same at every point
+            case Inside() | Carried() | Element():
+                pass  # the last is the same at every point
             case _:
                 own = machine_type(expr.dtype, self.known[name])
                 self.lanes[_lane(expr, own, self.known)] += 1

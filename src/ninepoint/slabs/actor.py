@@ -9,93 +9,71 @@ from __future__ import annotations
 import copy
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import distributed
 import numpy as np
 
 from ..arrays.borders import Array
-from ..arrays.regions import Span
 from ..backends.memory import empty
-from ..iteration import Iteration, blocks
-from .cut import Cut
-from .motion import Motion
+from ..iteration import Iteration, advance
+from .motion import Parts
+from .on_cluster import Lost
 from .ranks import packed, unpacked
 from .slab import Slab
 
 T = TypeVar("T")
 
 
-class Lost(OSError):
-    """A part that others wait for is gone."""
-
-
 class Keeper:
-    """The actor that has a part of a state; `threads` are those of its kernels."""
+    """The actor that has a part of a state; `plan` has the threads of its kernels."""
 
-    def __init__(
-        self,
-        motion: Motion,
-        cut: Cut,
-        part: int,
-        longest: int,
-        cut_too: Sequence[bool],
-        plan: Iteration,
-    ) -> None:
-        self._motion, self._cut, self._part = motion, cut, part
-        self._longest, self._cut_too, self._plan = longest, cut_too, plan
-        self._links = _Pushes(part, len(cut.owned))
-        self._numbers = _Leg()
-        self._fields: list[Array] = []
+    def __init__(self, parts: Parts, part: int, plan: Iteration) -> None:
+        self._parts, self._part, self._plan = parts, part, plan
+        self._links = _Pushes(part, len(parts.lengths))
+        # The scalars of each step of which they differ; the same object each time tells that
+        # nothing has changed.
+        self._each: dict[int, Mapping[str, Any]] = {}
+        self._fixed = dict(parts.motion.call.scalars)
+        # The part's own points of the fields, which `put` fills.
+        pairs = zip(parts.shapes(parts.lengths[part]), parts.motion.types, strict=True)
+        self._fields = [empty(*pair) for pair in pairs]
         self._slab: Slab | None = None
         # Copies of the state of parts after some step.
         self._copies: dict[tuple[int, int], list[Array]] = {}
 
-    def room(self, shapes: Sequence[tuple[int, ...]]) -> None:
-        """Have arrays for the part's own points of the fields, which `put` fills."""
-        self._fields = [
-            empty(shape, dtype) for shape, dtype in zip(shapes, self._motion.types, strict=True)
-        ]
-
-    def put(self, number: int, first: Sequence[int], block: Array) -> None:
-        """Fill the points of a field that begin there."""
-        index = tuple(slice(a, a + n) for a, n in zip(first, block.shape, strict=True))
-        self._fields[number][index] = block
+    def put(self, number: int, place: Sequence[Sequence[int]], block: Array) -> None:
+        """Fill the points of a field that stand so in the part."""
+        self._fields[number][tuple(slice(*span) for span in place)] = block
 
     def begin(self, others: Sequence[Any]) -> None:
         """Begin, when all fields are there; `others` are the actors that have the parts."""
         self._links.others = [_proxy(one) for one in others]
-        self._slab = Slab(
-            self._motion, self._cut, self._part, self._links, self._numbers, self._fields,
-            self._cut_too, self._longest, self._plan,
-        )  # fmt: skip
+        self._slab = Slab(self._parts, self._part, self._links, self._at, self._fields, self._plan)
         self._fields = []
 
-    def go(
-        self, first: int, last: int, numbers: Sequence[Mapping[str, Any]], watched: bool
-    ) -> tuple[int, bool]:
+    def _at(self, step: int) -> Mapping[str, Any]:
+        return self._each.get(step, self._fixed)
+
+    def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
 
         Gives how many steps are done then, and whether the last of them changed so little that
-        the iteration ends, if that is `watched`.
+        the iteration ends.
         """
-        slab, plan = self._slab, self._plan
+        slab, step = self._slab, first
         assert slab is not None
-        self._numbers.known(first, numbers, self._motion.call.scalars)
-        apart = watched and plan.until is not None
-        every = plan.every if apart else None
-        for start, length, _ in blocks(last, every, self._longest, apart, slab.unit, first):
-            slab.forward(start, length)
-            step = start + length
-            looked = apart and (step == plan.steps or not step % (every or 1))
-            if looked and slab.ends(step):
-                return step, True
-        return last, False
+        self._each = dict(enumerate(numbers, first))
+        for done in advance(slab, replace(self._plan, steps=last), first):
+            step = done
+        return step, slab.ended
 
-    def take(self, number: int, spans: Sequence[Span]) -> Array:
-        """Give some points of the state, in positions of the whole."""
+    def take(self, part: int, step: int | None, number: int, index: tuple[slice, ...]) -> Array:
+        """Give some points of the state of this part, or of a part that was copied at a step."""
         assert self._slab is not None
-        return self._cut_out(self._slab.own()[number], spans)
+        state = self._slab.own() if step is None else self._copies[part, step]
+        return state[number][index].copy()
 
     def copy(self, step: int) -> None:
         """Copy the part's state, for itself and for the next part."""
@@ -115,10 +93,6 @@ class Keeper:
         """Forget the copies of other steps: all parts have one of this step."""
         self._copies = {key: state for key, state in self._copies.items() if key[1] == step}
 
-    def copied(self, part: int, step: int, number: int) -> Array:
-        """Give what was copied of a part."""
-        return self._copies[part, step][number]
-
     async def push(self, turn: int, sender: int, message: Any) -> None:
         """Hear what another part says."""
         self._links.heard(turn, sender, message)
@@ -126,13 +100,6 @@ class Keeper:
     async def stop(self) -> None:
         """Wait for nobody any more."""
         self._links.stop()
-
-    def _cut_out(self, array: Array, spans: Sequence[Span]) -> Array:
-        axis = self._cut.axis
-        first = [0] * array.ndim
-        first[axis] = self._cut.owned[self._part][0]
-        index = tuple(slice(a - f, b - f) for (a, b), f in zip(spans, first, strict=True))
-        return array[index].copy()
 
 
 def _proxy(other: Any) -> Any:
@@ -161,19 +128,15 @@ def actor_here(key: str) -> Keeper:
     return found
 
 
-def put(key: str, number: int, first: Sequence[int], block: Any) -> None:
+def put(block: Any, key: str, number: int, block_info: Any) -> Array:
     """Fill points of a field; a task of the worker that has them."""
-    actor_here(key).put(number, first, np.asarray(block))
+    actor_here(key).put(number, block_info[0]["array-location"], np.asarray(block))
+    return np.zeros((1,) * block.ndim, np.bool_)
 
 
-def take(key: str, number: int, spans: Sequence[Span]) -> Array:
-    """Give points of the state; a task of the worker that has them."""
-    return actor_here(key).take(number, spans)
-
-
-def copied(key: str, part: int, step: int, number: int) -> Array:
-    """Give the copy of a part; a task of a worker that has one."""
-    return actor_here(key).copied(part, step, number)
+def take(key: str, what: tuple[Any, ...]) -> Array:
+    """Give points of the state; a task of a worker that has them."""
+    return actor_here(key).take(*what)
 
 
 def joined(axis: int, *parts: Array) -> Array:
@@ -184,25 +147,6 @@ def joined(axis: int, *parts: Array) -> Array:
 def limit(dask_worker: Any) -> int:
     """How many bytes a worker may have; 0 if nobody says so."""
     return int(dask_worker.memory_manager.memory_limit or 0)
-
-
-class _Leg:
-    """The scalars of the steps that are being done."""
-
-    def __init__(self) -> None:
-        self._first = 0
-        self._each: Sequence[Mapping[str, Any]] = ()
-        self._fixed: dict[str, Any] = {}
-
-    def known(
-        self, first: int, each: Sequence[Mapping[str, Any]], fixed: Mapping[str, Any]
-    ) -> None:
-        self._first, self._each = first, each
-        # The same object each time tells that nothing has changed.
-        self._fixed = self._fixed or dict(fixed)
-
-    def at(self, step: int) -> dict[str, Any]:
-        return dict(self._each[step - self._first]) if self._each else self._fixed
 
 
 class _Pushes:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any
 
-from ..arrays.recognise import is_dask, is_expression
-from ..backends.tasks import in_task
-from ..files.progress import shown
-from ..iteration import Iteration
+from ..arrays.recognise import is_dask
+from ..backends.threads import in_task
+from ..iteration import Iteration, iterate
 from ..stepping import Scalars
 from .motion import Motion
 
@@ -25,32 +25,28 @@ LEG = 1.0
 # Copies of the state take at most this part of the time.
 COPYING = 0.05
 
-# A progress bar is worth it after so long [s].
-_SOON = 1.0
-
 # So many workers may be lost one after the other while no step is done.
 _TRIES = 5
 
 
+class Lost(OSError):
+    """A part that others wait for is gone."""
+
+
 def client_of(fields: Sequence[Any]) -> Any:
     """The client that would compute these arrays, if its workers may hold a state; or None."""
-    if "distributed" not in sys.modules or not any(map(is_dask, fields)):
-        return None
-    if any(map(is_expression, fields)):
-        return None
-    if in_task():
-        # It holds a thread of a worker, and that may be the only one which a part could have.
+    lazy = list(filter(is_dask, fields))
+    # A task holds a thread of a worker, and that may be the only one which a part could have.
+    if "distributed" not in sys.modules or not lazy or in_task():
         return None
     # Imported here: they are optional, and the caller has them.
-    import dask.base
-    import dask.config
+    import dask
     import distributed
 
-    config: Any = dask.config
-    if not config.get("ninepoint.actors", True):
+    untyped: Any = dask
+    if not untyped.config.get("ninepoint.actors", True):
         return None
-    base: Any = dask.base
-    schedule = base.get_scheduler(collections=[one for one in fields if is_dask(one)])
+    schedule = untyped.base.get_scheduler(collections=lazy)
     client = getattr(schedule, "__self__", None)
     if not isinstance(client, distributed.Client) or client.asynchronous:
         return None
@@ -95,75 +91,77 @@ def on_cluster(
         lambda state, step: Team(
             client, motion, axis, [*state, *fields[len(state) :]], plan, step
         ),
-        motion.states,
-        fields,
+        fields[: motion.states],
         scalars,
         plan,
+        chunks,
     )
-    return drive.steps(chunks)
+    # The workers look for themselves how much a step changes.
+    every = None if plan.callback is None else plan.every
+    return iterate(drive, None, replace(plan, until=None, every=every))
 
 
 class _Drive:
-    """A team that goes on whatever happens to its workers."""
+    """A team that goes on whatever happens to its workers; see `iteration.Advance`."""
+
+    unit = 1
 
     def __init__(
-        self, begin: Any, states: int, fields: Sequence[Any], scalars: Scalars, plan: Iteration
+        self,
+        begin: Any,
+        source: Sequence[Any],
+        scalars: Scalars,
+        plan: Iteration,
+        chunks: Sequence[Sequence[int]],
     ) -> None:
-        self._begin, self._source = begin, list(fields[:states])
-        self._scalars, self._plan = scalars, plan
+        self._begin, self._source = begin, source
+        self._scalars, self._plan, self._chunks = scalars, plan, chunks
         self._team: Any = None
+        self.longest = max(1, plan.steps)
         self._leg = 0
         self._copied = 0.0
         self._lost = self._done = 0
+        self._ended = False
 
-    def steps(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
-        """Do all steps; gives the state after the last."""
-        plan = self._plan
-        done = 0
-        with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
-            while done < plan.steps:
-                look = plan.steps
-                if plan.every is not None and plan.callback is not None:
-                    look = min(look, (done // plan.every + 1) * plan.every)
-                begun = time.monotonic()
-                stop, ended = self._go(done, look)
-                took = time.monotonic() - begun
-                if took < LEG / 2:
-                    self._leg *= 2
-                advanced(stop - done)
-                done = self._done = stop
-                shown_now = done == look or ended
-                if plan.callback is not None and shown_now:
-                    ended = bool(plan.callback(done, *self._state(done, chunks))) or ended
-                if ended:
-                    break
-                self._copy(done)
-        return self._state(done, chunks)
+    def forward(self, first: int, length: int) -> int:
+        """Do as many steps as take about a leg's time; none where the state ended by itself."""
+        if self._ended:
+            return 0
+        begun = time.monotonic()
 
-    def _go(self, done: int, look: int) -> tuple[int, bool]:
-        """Go on from so many steps, at most to the next look."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
+        def go(team: Any) -> bool:
+            stop = first + min(length, self._leg)
+            ended: bool = team.go(stop, self._numbers(first, stop))
+            self._lost, self._done = 0, team.step
+            return ended
 
-        while True:
-            try:
-                team = self._at(done)
-                stop = min(look, done + self._leg)
-                ended = team.go(stop, self._numbers(done, stop), True)
-                self._lost = 0
-                return team.step, ended
-            except Lost as error:
-                self._recover(error)
+        self._ended = self._with_team(first, go)
+        if time.monotonic() - begun < LEG / 2:
+            self._leg *= 2
+        if not self._ended:
+            self._copy(self._done)
+        return self._done - first
 
-    def _state(self, done: int, chunks: Sequence[Sequence[int]]) -> list[Any]:
+    def ends(self, step: int) -> bool:
+        """Show the state after so many steps, and say whether it is the last."""
+        callback = self._plan.callback
+        shown = callback is not None and callback(step, *self._state(step))
+        return bool(shown) or self._ended
+
+    def final(self) -> list[Any]:
+        """The state after the steps that are done."""
+        return self._state(self._done)
+
+    def _state(self, done: int) -> list[Any]:
         """The state after so many steps."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
+        state: list[Any] = self._with_team(done, lambda team: team.state(self._chunks))
+        return state
 
+    def _with_team(self, done: int, act: Callable[[Any], Any]) -> Any:
+        """What the team does that has done so many steps, or another one in its place."""
         while True:
             try:
-                state: list[Any] = self._at(done).state(chunks)
-                return state
+                return act(self._at(done))
             except Lost as error:
                 self._recover(error)
 
@@ -180,10 +178,10 @@ class _Drive:
                     "snapshots= another number than 0 a state goes on from its copies."
                 ) from error
         if not self._leg:
-            self._leg = 4 * self._team.longest
+            self._leg = 4 * self._team.parts.longest
         while self._team.step < done:
             stop = min(done, self._team.step + self._leg)
-            self._team.go(stop, self._numbers(self._team.step, stop), False)
+            self._team.go(stop, self._numbers(self._team.step, stop))
         return self._team
 
     def _numbers(self, first: int, last: int) -> list[dict[str, Any]]:
@@ -194,17 +192,12 @@ class _Drive:
 
     def _copy(self, done: int) -> None:
         """Have a copy of the state, if it is time for one."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
-        plan, team = self._plan, self._team
-        since = done - (team.copied or 0)
-        if plan.snapshots == 0 or done >= plan.steps:
-            return
-        begun = time.monotonic()
-        if plan.snapshots is None and begun < self._copied:
-            return
-        if plan.snapshots is not None and since < plan.snapshots:
+        plan, team, begun = self._plan, self._team, time.monotonic()
+        if plan.snapshots is None:
+            due = begun >= self._copied
+        else:
+            due = plan.snapshots > 0 and done - (team.copied or 0) >= plan.snapshots
+        if done >= plan.steps or not due:
             return
         try:
             team.copy()
@@ -216,9 +209,6 @@ class _Drive:
 
     def _recover(self, error: Exception) -> None:
         """Begin anew on the workers that are left, from the last copies or from the begin."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
         self._lost += 1
         if self._lost > _TRIES:
             raise ConnectionError(

@@ -21,8 +21,7 @@ from ..backends.threads import VARIABLE, thread_count
 from ..iteration import Iteration, check, iterate
 from ..stepping import Scalars
 from ..tracebacks import door
-from .cut import Cut
-from .motion import Motion
+from .motion import Motion, Parts
 from .slab import Slab
 
 T = TypeVar("T")
@@ -51,42 +50,30 @@ def on_ranks(
         np.asarray(field, dtype)
         for field, dtype in zip(motion.reaching(fields), motion.types, strict=True)
     ]
-    facts, wrong = _facts(motion, plan, arrays, axis)
-    told = links.together((facts, wrong))
-    for rank, (_, words) in enumerate(told):
-        if words:
-            raise ValueError(f"process {rank} of {len(told)}: {words}")
+    facts = _facts(motion, plan, arrays, axis)
+    told = links.together(facts)
+    for rank, other in enumerate(told):
+        if "wrong" in other:
+            raise ValueError(f"process {rank} of {len(told)}: {other['wrong']}")
     shape = broadcast_shape([array.shape for array in arrays])
-    for rank, (other, _) in enumerate(told):
+    for rank, other in enumerate(told):
         for name, value in facts["alike"].items():
             if other["alike"][name] != value:
                 raise ValueError(
                     f"process {rank} has {name} {other['alike'][name]}, and process {links.rank} "
                     f"has {value}; all of them must do the same, each on its own part."
                 )
-    cut = Cut.of(shape, axis, [other["length"] for other, _ in told])
-    parts = _cut_fields(told, arrays, axis)
-    whole = [
-        (*array.shape[:axis], cut.length, *array.shape[axis:][1:]) if own else array.shape
-        for array, own in zip(arrays, parts, strict=True)
-    ]
-    refusal = motion.refusal(whole, axis)
+    shapes = list(zip([a.shape for a in arrays], _cut_fields(told, arrays, axis), strict=True))
+    lengths = [other["length"] for other in told]
+    whole = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
+    refusal = motion.refusal(whole.shapes(sum(lengths)), axis)
     if refusal:
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refusal}.")
     count = motion.states
     target: list[Array] = []
     if out is not None:
         target = checked_out(out, [shape] * count, list(motion.types[:count]), None)
-    longest = motion.steps.between(
-        [max(1, b - a) for a, b in (max(cut.owned, key=_size), *_others(shape, axis))],
-        [axis],
-        EXCHANGE,
-        plan.in_a_row,
-    )
-    slab = Slab(
-        motion, cut, links.rank, links, scalars, arrays, parts[count:], longest,
-        _threads(links, plan),
-    )  # fmt: skip
+    slab = Slab(whole, links.rank, links, scalars.at, arrays, _threads(links, plan))
     made: list[Array] = iterate(slab, scalars, plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
@@ -195,9 +182,7 @@ def unpacked(message: Array, arrays: Sequence[Array]) -> None:
         first = last
 
 
-def _facts(
-    motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int
-) -> tuple[dict[str, Any], str]:
+def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) -> dict[str, Any]:
     """What others must know of a process, or what is wrong there."""
     try:
         check(motion.step[0].nodes[-1].compiled, motion.types, motion.states)
@@ -206,7 +191,7 @@ def _facts(
         if len(shape) < -axis:
             raise ValueError(f"the state has {len(shape)} axes, and the stencil {-axis}.")
     except ValueError as error:
-        return {}, str(error)
+        return {"wrong": str(error)}
     rest = list(shape)
     del rest[axis]
     alike = {
@@ -218,15 +203,15 @@ def _facts(
         "axes that are not cut of the lengths": rest,
     }
     lengths = [array.shape[axis] if array.ndim >= -axis else 1 for array in arrays]
-    return {"alike": alike, "length": shape[axis], "lengths": lengths}, ""
+    return {"alike": alike, "length": shape[axis], "lengths": lengths}
 
 
 def _cut_fields(told: Sequence[Any], arrays: Sequence[Array], axis: int) -> list[bool]:
     """Whether each field is cut as the state is; else it is the same all along the axis."""
     found = []
     for k in range(len(arrays)):
-        found.append(all(facts["lengths"][k] == facts["length"] for facts, _ in told))
-        if not found[-1] and any(facts["lengths"][k] != 1 for facts, _ in told):
+        found.append(all(facts["lengths"][k] == facts["length"] for facts in told))
+        if not found[-1] and any(facts["lengths"][k] != 1 for facts in told):
             raise ValueError(
                 f"field {k} is cut along the axis {axis} otherwise than the state is; "
                 "give each process the same points of both."
@@ -242,12 +227,3 @@ def _threads(links: _Messages, plan: Iteration) -> Iteration:
     if plan.threads is not None or os.environ.get(VARIABLE, "").strip():
         return plan
     return replace(plan, threads=max(1, thread_count() // beside))
-
-
-def _size(span: tuple[int, int]) -> int:
-    return span[1] - span[0]
-
-
-def _others(shape: Sequence[int], axis: int) -> list[tuple[int, int]]:
-    """The axes after the one that is cut, as spans."""
-    return [(0, n) for n in shape[axis:][1:]]

@@ -4,27 +4,29 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import math
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+import dask
 import dask.array as da
 import distributed
 import numpy as np
-from dask._task_spec import Task, TaskRef
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from ..arrays.blocks import spans_of
 from ..arrays.layout import Shape
-from ..arrays.regions import Span
-from ..files.cluster import patience
+from ..io.cluster import patience
 from ..iteration import Iteration
 from . import actor
-from .actor import Keeper, Lost
-from .cut import Cut
-from .motion import Motion
+from .actor import Keeper
+from .motion import Motion, Parts
+from .on_cluster import Lost
 
 # What an exchange between workers costs, as far as more steps between two of them make up for it
 # [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two
@@ -38,9 +40,9 @@ SHARE = 0.7
 NOTICED = 10.0
 
 # Most of the functions of Dask carry no annotations.
+_dask: Any = dask
 _arrays: Any = da
-_layer: Any = MaterializedLayer
-_array: Any = da.Array
+_distributed: Any = distributed
 
 
 def axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) -> int | None:
@@ -73,7 +75,7 @@ class Team:
         plan: Iteration,
         step: int,
     ) -> None:
-        self._client, self._motion, self._plan, self.step = client, motion, plan, step
+        self._client, self._plan, self.step = client, plan, step
         workers = workers_of(client)
         shape = np.broadcast_shapes(*(field.shape for field in fields))
         self._addresses = list(workers)[: max(1, shape[axis] // 4)]
@@ -85,23 +87,20 @@ class Team:
             shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
             for a, b in itertools.pairwise(ends)
         ]
-        self.cut = cut = Cut.of(shape, axis, lengths)
         count = motion.states
         fields = [
             *(_arrays.broadcast_to(one, shape) for one in fields[:count]), *fields[count:]
         ]  # fmt: skip
-        cut_too = [f.ndim >= -axis and f.shape[axis] == shape[axis] for f in fields]
-        self.longest = motion.steps.between(
-            [max(lengths), *shape[axis:][1:]], [axis], EXCHANGE, plan.in_a_row
-        )
+        cut = [f.ndim >= -axis and f.shape[axis] == shape[axis] for f in fields]
+        shapes = [(field.shape, own) for field, own in zip(fields, cut, strict=True)]
+        self.parts = parts = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
         with self._noticing():
-            self._check(shape, lengths)
+            self._check()
         token = uuid.uuid4().hex[:12]
         quiet = replace(plan, callback=None, progress=None)
         self._futures = [
             client.submit(
-                Keeper, motion, cut, part, self.longest, tuple(cut_too[count:]),
-                replace(quiet, threads=plan.threads or threads[part]),
+                Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
                 actor=True, workers=[address], key=f"slab-{token}-{part}",
             )
             for part, address in enumerate(self._addresses)
@@ -109,19 +108,12 @@ class Team:
         self._wait(self._futures)
         with self._noticing():
             self._actors = [future.result() for future in self._futures]
-        self._all(
-            "room",
-            [
-                [self._part(f.shape, own, f_cut) for f, f_cut in zip(fields, cut_too, strict=True)]
-                for own in cut.owned
-            ],
-        )
-        self._fill(fields, cut_too)
-        self._all("begin", [self._actors] * len(self._actors))
+        self._fill(fields)
+        self._all("begin", self._actors)
         # The step of which there are copies, if there are.
         self.copied: int | None = None
 
-    def go(self, last: int, numbers: Sequence[Mapping[str, Any]], watched: bool) -> bool:
+    def go(self, last: int, numbers: Sequence[Mapping[str, Any]]) -> bool:
         """Do steps until so many are done in all, or until one changes little, which it tells.
 
         Raises
@@ -129,10 +121,7 @@ class Team:
         Lost
             If a worker is gone.
         """
-        told = self._all(
-            "go", *[[one] * len(self._actors) for one in (self.step, last, numbers, watched)]
-        )
-        self.step, ended = told[0]
+        self.step, ended = self._all("go", self.step, last, numbers)[0]
         return bool(ended)
 
     def copy(self) -> None:
@@ -140,28 +129,13 @@ class Team:
 
         Those of before are kept until all parts have theirs, for a worker may end meanwhile.
         """
-        steps = [self.step] * len(self._actors)
-        self._all("copy", steps)
+        self._all("copy", self.step)
         self.copied = self.step
-        self._all("forget", steps)
+        self._all("forget", self.step)
 
     def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
         """The state as Dask arrays in these chunks, which lie on the workers."""
-        cut = self.cut
-        starts = [[0, *itertools.accumulate(sizes)] for sizes in chunks]
-        blocks = [list(itertools.pairwise(ends)) for ends in starts]
-        wanted = []
-        for number in range(self._motion.states):
-            pieces: dict[Any, list[tuple[int, tuple[Any, ...]]]] = {}
-            for place in itertools.product(*map(range, map(len, chunks))):
-                spans = [axis[k] for axis, k in zip(blocks, place, strict=True)]
-                found = list(cut.pieces(spans[cut.axis])) or [(0, spans[cut.axis])]
-                for part, span in found:
-                    own = list(spans)
-                    own[cut.axis] = span
-                    pieces.setdefault(place, []).append((part, (actor.take, number, tuple(own))))
-            wanted.append(pieces)
-        return self._read(wanted, chunks)
+        return self._read(chunks, range(len(self._actors)), None)
 
     def copies(self) -> list[Any] | None:
         """The state that was copied, as Dask arrays on the workers that are left, or nothing."""
@@ -174,18 +148,9 @@ class Team:
                 return None
             holders.append(near[0])
         self._needed = {self._addresses[holder] for holder in holders}
-        chunks: list[tuple[int, ...]] = [(n,) for n in self.cut.shape]
-        chunks[self.cut.axis] = tuple(b - a for a, b in self.cut.owned)
-        wanted = []
-        for number in range(self._motion.states):
-            pieces = {}
-            for part, holder in enumerate(holders):
-                place = [0] * len(chunks)
-                place[self.cut.axis] = part
-                task = (actor.copied, part, self.copied, number)
-                pieces[tuple(place)] = [(holder, task)]
-            wanted.append(pieces)
-        return self._read(wanted, chunks)
+        chunks: list[tuple[int, ...]] = [(n,) for n in self.parts.shape]
+        chunks[self.parts.axis] = self.parts.lengths
+        return self._read(chunks, holders, self.copied)
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""
@@ -194,16 +159,9 @@ class Team:
             if address in left:
                 one.stop()
 
-    def _part(self, shape: Shape, own: Span, is_cut: bool) -> Shape:
-        """The shape of a part of a field."""
-        if not is_cut:
-            return shape
-        lengths = list(shape)
-        lengths[self.cut.axis] = own[1] - own[0]
-        return tuple(lengths)
-
-    def _check(self, shape: Shape, lengths: Sequence[int]) -> None:
+    def _check(self) -> None:
         """Raise where a worker cannot do its part."""
+        motion, shape, lengths = self.parts.motion, self.parts.shape, self.parts.lengths
         client, addresses = self._client, self._addresses
         found = client.run(importlib.util.find_spec, "ninepoint", workers=addresses)
         for address, spec in found.items():
@@ -212,13 +170,13 @@ class Team:
                     f"the worker {address} has no ninepoint; install it there, for example with "
                     "client.register_plugin(distributed.PipInstall(['ninepoint']))."
                 )
-        size = sum(dtype.itemsize for dtype in self._motion.types)
-        state = sum(dtype.itemsize for dtype in self._motion.types[: self._motion.states])
+        size = sum(dtype.itemsize for dtype in motion.types)
+        state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
         # Two states, and while it begins the fields; with copies two states more.
         size += 2 * state
         if self._plan.snapshots != 0 and len(addresses) > 1:
             size += 2 * state
-        points = int(np.prod(shape)) // max(1, shape[self.cut.axis]) if np.prod(shape) else 0
+        points = math.prod(self.parts.shape_of(shape, 1))
         limits = client.run(actor.limit, workers=addresses)
         for address, length in zip(addresses, lengths, strict=True):
             most = limits[address]
@@ -230,80 +188,72 @@ class Team:
                     'dask.config.set({"ninepoint.actors": False}).'
                 )
 
-    def _fill(self, fields: Sequence[Any], cut_too: Sequence[bool]) -> None:
-        layers: dict[str, Any] = {}
-        dependencies: dict[str, set[str]] = {}
-        keys: list[Any] = []
-        token = uuid.uuid4().hex[:12]
-        for part, own in enumerate(self.cut.owned):
-            for number, (field, is_cut) in enumerate(zip(fields, cut_too, strict=True)):
-                piece = field
-                if is_cut:
-                    index = (..., slice(*own), *(slice(None),) * (-self.cut.axis - 1))
-                    piece = field[index]
-                name = f"slab-put-{token}-{part}-{number}"
-                starts = [[0, *itertools.accumulate(sizes)] for sizes in piece.chunks]
-                tasks = {}
-                for place in itertools.product(*map(range, piece.numblocks)):
-                    first = tuple(axis[k] for axis, k in zip(starts, place, strict=True))
-                    key = (name, *place)
-                    source = TaskRef((piece.name, *place))
-                    tasks[key] = Task(
-                        key, actor.put, self._futures[part].key, number, first, source
-                    )
-                layers |= {**piece.dask.layers, name: self._there(tasks, part)}
-                dependencies |= {**piece.dask.dependencies, name: {piece.name}}
-                keys += tasks
-        self._compute(HighLevelGraph(layers, dependencies), keys)
+    def _fill(self, fields: Sequence[Any]) -> None:
+        """Have each part's points of the fields where the part is."""
+        filled = []
+        after = (slice(None),) * (-self.parts.axis - 1)
+        for future, address, own in zip(
+            self._futures, self._addresses, self.parts.owned, strict=True
+        ):
+            for number, field in enumerate(fields):
+                piece = field[(..., slice(*own), *after)] if number in self.parts.cut else field
+                with _dask.annotate(workers=(address,)):
+                    filled.append(
+                        piece.map_blocks(
+                            actor.put, future.key, number, dtype=bool, name=f"put-{uuid.uuid4()}",
+                            chunks=tuple((1,) * n for n in piece.numblocks),
+                            meta=np.empty((0,) * piece.ndim, bool),
+                        )
+                    )  # fmt: skip
+        self._wait(_distributed.futures_of(self._client.persist(filled, optimize_graph=False)))
 
-    def _there(self, tasks: dict[Any, Task], part: int) -> Any:
-        """Tasks for the worker of a part."""
-        return _layer(tasks, annotations={"workers": (self._addresses[part],)})
-
-    def _read(self, wanted: Sequence[Any], chunks: Sequence[Sequence[int]]) -> list[Any]:
-        """Arrays whose chunks tasks of the actors' workers make."""
-        token = uuid.uuid4().hex[:12]
-        axis = self.cut.axis
-        results = []
-        for number, pieces in enumerate(wanted):
-            name = f"state-{number}-{token}"
-            there: dict[int, dict[Any, Task]] = {}
-            joins: dict[Any, Task] = {}
-            for place, found in pieces.items():
-                refs = []
-                for k, (part, (function, *arguments)) in enumerate(found):
-                    key = (name if len(found) == 1 else f"{name}-{k}", *place)
-                    task = Task(key, function, self._futures[part].key, *arguments)
-                    there.setdefault(part, {})[key] = task
-                    refs.append(TaskRef(key))
-                if len(found) > 1:
-                    joins[(name, *place)] = Task((name, *place), actor.joined, axis, *refs)
-            layers = {f"{name}-{part}-there": self._there(t, part) for part, t in there.items()}
-            dependencies: dict[str, set[str]] = {layer: set() for layer in layers}
-            layers[name] = _layer(joins)
-            dependencies[name] = set(layers) - {name}
-            dtype = self._motion.types[number]
-            graph = HighLevelGraph(layers, dependencies)
-            meta = np.empty((0,) * len(chunks), dtype)
-            keys = list(pieces)
-            futures = self._compute(graph, [(name, *place) for place in keys])
-            done = {(name, *place): one for place, one in zip(keys, futures, strict=True)}
-            results.append(_array(done, name, tuple(map(tuple, chunks)), meta=meta))
-        return results
-
-    def _compute(self, graph: HighLevelGraph, keys: Sequence[Any]) -> list[Any]:
-        """Compute tasks where they belong, and wait for them."""
-        futures = self._client.get(graph, list(keys), sync=False, optimize_graph=False)
-        self._wait(futures)
-        return list(futures)
+    def _read(
+        self, chunks: Sequence[Sequence[int]], holders: Sequence[int], step: int | None
+    ) -> list[Any]:
+        """The state in these chunks, of which holders have each part, or had it after a step."""
+        axis, blocks = self.parts.axis, [spans_of(sizes) for sizes in chunks]
+        along = self.parts.pieces(blocks[axis])
+        # Of each part what is to be taken, and for which chunk that is.
+        taken: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
+        numbers = range(self.parts.motion.states)
+        for number, *place in itertools.product(numbers, *map(range, map(len, chunks))):
+            index = [slice(*spans[k]) for spans, k in zip(blocks, place, strict=True)]
+            for part, _, own in along[place[axis]]:
+                index[axis] = own
+                taken[part].append(((number, *place), (part, step, number, tuple(index))))
+        found: dict[Any, list[Any]] = defaultdict(list)
+        for part, some in sorted(taken.items()):
+            holder = holders[part]
+            futures = self._client.map(
+                partial(actor.take, self._futures[holder].key), [what for _, what in some],
+                workers=[self._addresses[holder]], pure=False,
+            )  # fmt: skip
+            for (where, _), future in zip(some, futures, strict=True):
+                found[where].append(future)
+        done = {
+            where: pieces[0]
+            if len(pieces) == 1
+            else self._client.submit(actor.joined, axis, *pieces, pure=False)
+            for where, pieces in found.items()
+        }
+        self._wait(list(done.values()))
+        names = [f"state-{number}-{uuid.uuid4()}" for number in numbers]
+        return [
+            _arrays.Array(
+                {(name, *where[1:]): one for where, one in done.items() if where[0] == number},
+                name,
+                tuple(map(tuple, chunks)),
+                meta=np.empty((0,) * len(chunks), self.parts.motion.types[number]),
+            )
+            for number, name in enumerate(names)
+        ]
 
     def _wait(self, futures: Sequence[Any]) -> None:
-        wait: Any = distributed.wait
-        left = list(futures)
-        while left:
+        waiting = True
+        while waiting:
             try:
-                wait(left, timeout=1.0)
-                break
+                _distributed.wait(futures, timeout=1.0)
+                waiting = False
             except TimeoutError:
                 self._check_workers()
         for future in futures:
@@ -311,14 +261,12 @@ class Team:
                 with self._noticing():
                     future.result()
 
-    def _all(self, method: str, *each: Sequence[Any]) -> list[Any]:
-        """What a method of all actors gives, each with its own arguments."""
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of all actors gives."""
         told: dict[int, Any] = {}
         with self._noticing():
-            calls = [
-                getattr(one, method)(*arguments)
-                for one, arguments in zip(self._actors, zip(*each, strict=True), strict=True)
-            ]
+            calls = [getattr(one, method)(*arguments) for one in self._actors]
+            # One that waits for another, which raises, must not be waited for alone.
             left = list(range(len(calls)))
             while left:
                 k = left.pop(0)

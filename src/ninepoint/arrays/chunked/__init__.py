@@ -15,7 +15,6 @@ from typing import Any
 
 import dask.array as da
 
-from .. import accepted
 from ..engines import refuse_unknown
 from ..layout import Shape
 from ..numpy import broadcast_shape
@@ -23,17 +22,12 @@ from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
 from ..regions import Node
 from .computation import Computation, takes_whole
-from .grid import Chunks, cut_as, grid, grid_of
-from .job import Work
-from .outputs import results_of
-from .places import meta_of, uploaded
+from .grid import Chunks, grid, grid_of, lazy, results_of
+from .job import Work, meta_of, uploaded
 from .planner import note
 from .sources import readable
 
 __all__ = ["Work", "cut_values", "lazily", "taken_to", "takes_whole"]
-
-# Most of Dask's functions carry no annotations.
-untyped: Any = da
 
 
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
@@ -52,17 +46,15 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for NumPy arrays, and if a field has chunks of unknown size.
     """
     shape, chunks = grid_of(fields)
-    arrays = [_as_dask(field, chunks) for field in fields]
+    arrays = [lazy(field, chunks, da) for field in fields]
     one = Computation(work, shape, chunks, fields, arrays)
-    plan, sources = "whole cores", None
-    if not takes_whole(work.nodes, arrays, chunks):
+    if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
-        sources = readable(work, fields, chunks)
-        plan = "regions" if sources else "edges"
-    rules = one.rules(sources)
-    note(plan, one, rules)
+        one.sources = readable(work, fields, chunks)
+    rules = one.rules()
+    note(one, rules)
     return one.results(rules)
 
 
@@ -94,21 +86,8 @@ def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
     _, chunks = grid_of(there)
     like = there[0]
     return [
-        _as_dask(array, chunks).map_blocks(
+        lazy(array, chunks, da).map_blocks(
             uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
         )
         for array in arrays
     ]
-
-
-def _as_dask(field: Any, chunks: Chunks) -> Any:
-    if isinstance(field, da.Array):
-        return field
-    there = is_cupy(field)
-    array = field if there else accepted.as_field(field)
-    return untyped.from_array(
-        array,
-        chunks=cut_as(array.shape, chunks),
-        # To name it by its elements would be to fetch them.
-        **({"asarray": False, "name": False} if there else {}),
-    )

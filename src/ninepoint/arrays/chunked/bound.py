@@ -13,15 +13,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...backends.memory import empty
 from ...backends.threads import serial
 from ...remembered import Remembered
 from ..arranging import Arrangement
+from ..blocks import Part, parts, put_together
 from ..borders import Array, Border, Rule
 from ..executable import Executable
 from ..layout import Region, Shape, layout
@@ -30,10 +33,8 @@ from ..recognise import listed
 from ..regions import Node, Span, closed
 from ..shells import GIVEN, Laid, Shell
 from ..work import Block, Domain
-from .grid import aligned
-from .halos import looks, needed
+from .grid import Chunks, aligned, looks, needed, outputs_of
 from .job import Job, Work, bare
-from .outputs import outputs_of
 
 # Where a chunk stands as seen from the block's own: -1, 0 or 1 for each axis.
 Offset: TypeAlias = tuple[int, ...]
@@ -60,62 +61,50 @@ class Strip:
     target: Slices
 
 
-@dataclass(frozen=True, slots=True)
-class Surrounded:
-    """One call on a chunk as it lies: what is beside it is put together in strips."""
+# A call on chunks as they lie: what is beside them is put together in strips.
+Surrounded: TypeAlias = Callable[[Sequence[Array], Parts], list[Array]]
 
-    run: Executable
-    numbers: Sequence[Any]
-    # Of which fields, and in what order its results are wanted.
-    fields: Sequence[int]
-    order: Sequence[int]
-    strips: Sequence[tuple[int, Array, Sequence[Strip]]]
 
-    @staticmethod
-    def of(
-        node: Node, wanted: Sequence[int], chunks: Sequence[Array], domain: Domain, region: Region
-    ) -> Surrounded | None:
-        """The call of a node on chunks like these; None where machine code does not do it so."""
-        fields, ends = [chunks[value] for value in node.fields], range(-len(node.along), 0)
-        alike = all(one.shape == region.shape for one in fields) and region.points
-        if not alike or node.along != tuple(ends) or node.boundary.conditions or node.resizes:
-            return None
-        lead, core = region.shape[: ends.start], region.shape[ends.start :]
-        sides = [closed(node, k, (region.start[k], region.stop[k]), domain.shape[k]) for k in ends]
-        program = node.program.within(tuple((domain.lengths or domain.shape)[k] for k in ends))
-        contiguous = len(lead) < 2 or all(one.flags.c_contiguous for one in fields)
-        plain = contiguous and Arrangement(program, fields, None, None).plain
-        if program.along or not plain or moved_arrays(program, fields, ()) is None:
-            return None
-        rules: list[tuple[Rule, Rule]] = [
-            (before if own[0] else "constant", after if own[1] else "constant")
-            for (before, after), own in zip(node.border.rules, sides, strict=True)
-        ]
-        border = Border(tuple(rules), ghosts=tuple((not low, not high) for low, high in sides))
-        plan = layout(core, program.reaches, border, itemsize_of(program))
-        if any(
-            n <= max(-a, b) for n, a, b in zip(core, plan.reach.lo, plan.reach.hi, strict=True)
-        ):
-            return None
-        shell, strips = Shell.of(plan), []
-        laid: list[tuple[Laid, ...]] = []
-        for value, dtype in zip(node.fields, program.field_dtypes, strict=True):
-            own = [_beside(lead, core, one.region, dtype) for one in shell.strips]
-            laid.append(tuple(one for _, _, one in own))
-            strips += [(value, memory, taken) for memory, taken, _ in own]
-        run = Executable(
-            program, fields, border, node.cval, shell=replace(shell, laid=tuple(laid))
-        )
-        numbers = (*program.coefficients, *program.scalars)
-        order = [node.outputs.index(value) for value in wanted]
-        return Surrounded(run, numbers, node.fields, order, strips)
+def _surrounded(
+    node: Node, wanted: Sequence[int], chunks: Sequence[Array], domain: Domain, region: Region
+) -> Surrounded | None:
+    """The call of a node on chunks like these; None where machine code does not do it so."""
+    fields, ends = [chunks[value] for value in node.fields], range(-len(node.along), 0)
+    alike = all(one.shape == region.shape for one in fields) and region.points
+    if not alike or node.along != tuple(ends) or node.boundary.conditions or node.resizes:
+        return None
+    lead, core = region.shape[: ends.start], region.shape[ends.start :]
+    sides = [closed(node, k, (region.start[k], region.stop[k]), domain.shape[k]) for k in ends]
+    program = node.program.within(tuple((domain.lengths or domain.shape)[k] for k in ends))
+    contiguous = len(lead) < 2 or all(one.flags.c_contiguous for one in fields)
+    plain = contiguous and Arrangement(program, fields, None, None).plain
+    if program.along or not plain or moved_arrays(program, fields, ()) is None:
+        return None
+    rules: list[tuple[Rule, Rule]] = [
+        (before if own[0] else "constant", after if own[1] else "constant")
+        for (before, after), own in zip(node.border.rules, sides, strict=True)
+    ]
+    border = Border(tuple(rules), ghosts=tuple((not low, not high) for low, high in sides))
+    plan = layout(core, program.reaches, border, itemsize_of(program))
+    if any(n <= max(-a, b) for n, a, b in zip(core, plan.reach.lo, plan.reach.hi, strict=True)):
+        return None
+    shell = Shell.of(plan)
+    strips: list[tuple[int, Array, list[Strip]]] = []
+    laid: list[tuple[Laid, ...]] = []
+    for value, dtype in zip(node.fields, program.field_dtypes, strict=True):
+        own = [_beside(lead, core, one.region, dtype) for one in shell.strips]
+        laid.append(tuple(one for _, _, one in own))
+        strips += [(value, memory, taken) for memory, taken, _ in own]
+    run = Executable(program, fields, border, node.cval, shell=replace(shell, laid=tuple(laid)))
+    numbers = (*program.coefficients, *program.scalars)
 
-    def __call__(self, chunks: Sequence[Array], parts: Parts) -> list[Array]:
-        """What is wanted, for chunks like those that it was bound to."""
-        for value, memory, strips in self.strips:
-            fill(memory, strips, value, parts)
-        made = listed(self.run([chunks[value] for value in self.fields], self.numbers))
-        return [made[k] for k in self.order]
+    def call(chunks: Sequence[Array], parts: Parts) -> list[Array]:
+        for value, memory, taken in strips:
+            fill(memory, taken, value, parts)
+        made = listed(run([chunks[value] for value in node.fields], numbers))
+        return [made[node.outputs.index(value)] for value in wanted]
+
+    return call
 
 
 def _beside(
@@ -161,12 +150,20 @@ class BoundBlock:
         """How this is put together of the chunk and what is around."""
         return _strips(self.region, self.needs, self.lacking[number])
 
-    def spans(self, number: int, region: Region, ndim: int) -> list[Span]:
-        """The same as positions in the whole; beyond the ends of a ring these are counted on."""
+    def reads(self, region: Region, cuts: Sequence[Chunks]) -> list[list[Part]]:
+        """How it is put together for this block, of fields in such chunks."""
+        shape, ndim = self.domain.lengths, len(region.start)
+        assert shape is not None
         starts = zip(self.needs, region.start, self.region.start, strict=True)
         begin = [a + b - c for (a, _), b, c in starts]
-        spans = [(a, a + n) for a, n in zip(begin, self.shape(number), strict=True)]
-        return spans[len(begin) - ndim :]
+        found = []
+        for number, chunks in enumerate(cuts):
+            # Beyond the ends of a ring positions are counted on.
+            spans = [(a, a + n) for a, n in zip(begin, self.shape(number), strict=True)]
+            axes = list(zip(spans, shape, strict=True))[ndim - len(chunks) :]
+            pairs = zip(chunks, axes, strict=True)
+            found.append([parts(sizes, [span], n)[0] for sizes, (span, n) in pairs])
+        return found
 
     def of(self, fields: Sequence[Array]) -> Any:
         """Its results, of arrays that have what it takes."""
@@ -187,7 +184,7 @@ class BoundBlock:
             one = None
             if len(self.work.nodes) == 1:
                 (node,) = self.work.nodes
-                one = Surrounded.of(node, self.work.wanted, chunks, self.domain, self.region)
+                one = _surrounded(node, self.work.wanted, chunks, self.domain, self.region)
         if one is None:
             self._free[kinds] = None
             return None
@@ -217,16 +214,18 @@ def bound(job: Job, region: Region, shapes: Sequence[Shape]) -> BoundBlock:
 
 
 def computed(
-    job: Job,
-    region: Region,
-    shapes: Sequence[Shape],
-    read: Callable[[int, Sequence[Span]], Array],
+    job: Job, region: Region, cuts: Sequence[Chunks], chunks: Sequence[Iterable[Any]]
 ) -> Any:
-    """Compute a block of which `read(field, spans)` gives what it takes of fields so large."""
-    block = bound(job, region, shapes)
+    """Compute a block of fields in such chunks, of each of which those come that it takes."""
+    block = bound(job, region, [tuple(map(sum, own)) for own in cuts])
     if not region.points:
         return bare([np.empty(*result) for result in block.results])
-    return block.of([read(k, block.spans(k, region, len(one))) for k, one in enumerate(shapes)])
+    fields = []
+    for own, some, dtype in zip(
+        block.reads(region, cuts), chunks, job.work.field_dtypes, strict=True
+    ):
+        fields.append(np.asarray(put_together(own, some, partial(empty, dtype=dtype)), dtype))
+    return block.of(fields)
 
 
 def ranked(array: Array, ndim: int) -> Array:

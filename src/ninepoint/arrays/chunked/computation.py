@@ -8,7 +8,7 @@ faces         each block is made of its chunk and of its neighbours' faces
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,16 +17,14 @@ import dask.array as da
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
+from ... import limits
 from ..layout import Shape
 from ..regions import Node
-from .grid import Chunks, cut_as, grid_of
-from .halos import axes_of, grouped
-from .job import Job, Work
-from .layer import Lazy, Symbolic
-from .outputs import Output, outputs_of
-from .places import meta_of
+from .grid import Chunks, Output, axes_of, cut_as, grid_of, grouped, outputs_of
+from .job import Job, Work, meta_of
+from .layer import Lazy, Symbolic, known
 from .rules import Blocks, Field, Reads, Recut, Rules
-from .sources import Source, readable
+from .sources import Source, costs, source_of, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -37,7 +35,8 @@ class Computation:
     """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
-    those that it passes by.  The same blocks may be made of what is `further` up.
+    those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
+    from `sources`, where there are some.
     """
 
     work: Work
@@ -45,6 +44,7 @@ class Computation:
     chunks: Chunks
     fields: Sequence[Any] = ()
     arrays: Sequence[Any] = ()
+    sources: Sequence[Source] | None = None
     layer: Lazy | Symbolic | None = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
@@ -69,6 +69,11 @@ class Computation:
         """Each field, the same as an array of Dask, and the type that the program takes it as."""
         return list(zip(self.fields, self.arrays, self.work.field_dtypes, strict=True))
 
+    @cached_property
+    def alone(self) -> bool:
+        """Whether no axis is cut that the program works along."""
+        return takes_whole(self.work.nodes, self.arrays, self.chunks)
+
     @property
     def names(self) -> list[str]:
         """The names of the results."""
@@ -77,15 +82,15 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def rules(self, sources: Sequence[Source] | None = None, names: Sequence[str] = ()) -> Rules:
+    def rules(self, names: Sequence[str] = ()) -> Rules:
         """The rules of results, of blocks that read from sources or are made of chunks."""
         work, chunks, job = self.work, self.chunks, Job(self.work, self.shape)
-        alone = not sources and takes_whole(work.nodes, self.arrays, chunks)
-        groups = chunks if sources or alone else grouped(work, chunks)
+        alone = not self.sources and self.alone
+        groups = chunks if self.sources or alone else grouped(work, chunks)
         recut: list[Recut] = []
         blocks: Blocks | Reads
-        if sources:
-            blocks = Reads("", job, chunks, tuple(sources))
+        if self.sources:
+            blocks = Reads("", job, chunks, tuple(self.sources))
         else:
             blocks = Blocks("", job, groups, self._fields(groups, recut, alone), alone)
         pairs = [
@@ -93,7 +98,8 @@ class Computation:
             for one in self.outputs
         ]
         names, many = names or self.names, len(pairs) > 1
-        if not many and (alone or (groups == chunks and pairs[0][0] == pairs[0][1])):
+        # Texts: lengths that nobody knows are alike.
+        if not many and repr(pairs[0][0]) == repr(pairs[0][1]):
             return Rules(recut, replace(blocks, name=names[0]), [])
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
         whole = f"{work.name}-all-{self.identity}"
@@ -141,48 +147,10 @@ class Computation:
         graph = HighLevelGraph({**graph.layers, **layers}, {**graph.dependencies, **needs})
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
-            layers[name].origin, layers[name].position = self, k
+            layers[name].origin = self, k
             meta = meta_of(self.arrays[0], len(self.chunks), output.dtype)
             found.append(untyped.Array(graph, name, output.chunks(self.chunks), meta=meta))
         return found
-
-    def compose(
-        self,
-        work: Work,
-        inputs: Sequence[tuple[Any, ...]],
-        passed: frozenset[str],
-        known: Set[str],
-    ) -> None:
-        """Let the blocks be made from what is further up, where nobody asks for those `passed` by.
-
-        That is done where they can read it, or it has chunks that the graph has.
-
-        Parameters
-        ----------
-        work : Work
-            A program that gives the same of other fields.
-        inputs : sequence
-            These fields; see `inputs`.
-        passed : frozenset
-            Names of arrays.
-        known : set
-            Names of the arrays that the graph has.
-        """
-        assert isinstance(self.layer, Lazy)
-        own, fields = self.layer.rule, [field for field, _, _ in inputs]
-        arrays = [array for _, array, _ in inputs]
-        if grid_of(arrays)[0] != self.shape:
-            # A longer one is cut where a call takes it with a shorter one.
-            return
-        one = Computation(work, self.shape, own.chunks, fields, arrays)
-        sources = readable(work, fields, own.chunks)
-        rule = one.rules(sources).blocks
-        if not sources and (rule.chunks != own.chunks or not set(rule.below) <= known):
-            return
-        one.layer = Lazy(replace(rule, name=own.name))
-        one.passed = self.passed | passed
-        self.layer.further = one.layer, passed, bool(sources)
-        self.further = one
 
 
 def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()) -> bool:
@@ -203,3 +171,62 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
             if not fits:
                 return False
     return all(len(chunks[axis]) == 1 for axis in core)
+
+
+def recut(array: Any, chunks: Chunks) -> Any:
+    """Give the same values in other chunks, without moving any; None where that cannot be.
+
+    It can be for what is a plain view of a source, and for what a program made of such views: its
+    tasks then read other regions.  It is not where these would decode twice what there is.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+    chunks : tuple of tuple of int
+        Sizes along each axis, which add up to those of the array.
+    """
+    chunks = tuple(tuple(map(int, sizes)) for sizes in chunks)
+    assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
+    if array.chunks == chunks:
+        return array
+    source = source_of(array)
+    if source is not None:
+        return (
+            None
+            if _is_dear(None, [source], chunks)
+            else source.view(chunks, f"{source.name}-{tokenize(chunks)}")
+        )
+    found = known(array).origin
+    if found is None:
+        return None
+    origin, position = found
+    for one in (origin.further, origin):
+        sources = sources_of(one.fields) if one else None
+        if one and sources:
+            return _read_so(one, sources, position, chunks)
+    return None
+
+
+def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
+    """A result of a computation on sources in these chunks."""
+    output = one.outputs[position]
+    ends = zip(chunks, output.extent.start, output.extent.stop, one.shape, strict=True)
+    fields = tuple(_around(sizes, a, n - b) for sizes, a, b, n in ends)
+    # A chunk of a finer result need be no whole number of elements; one of a result that has not
+    # all points begins at some of them only.
+    resized = any(n > 1 for n in (*output.factors, *output.every))
+    if resized or _is_dear(one.work, sources, fields):
+        return None
+    other = Computation(one.work, one.shape, fields, one.fields, one.arrays, sources)
+    return other.results(other.rules())[position]
+
+
+def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
+    """Whether much more is decoded than there is."""
+    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
+    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
+
+
+def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
+    """The chunks of fields of which a result has so much less at its ends."""
+    return (*([before] if before else []), *sizes, *([after] if after else []))

@@ -20,8 +20,7 @@ from ..borders import Array
 from ..layout import Region, Shape
 from ..recognise import is_cupy
 from .bound import BoundBlock, Offset, Parts, Slices, bound, fill, ranked
-from .job import Job, bare
-from .places import in_memory, nothing
+from .job import Job, bare, in_memory, nothing
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
@@ -36,9 +35,6 @@ class Faces:
 
     shape: Shape
     faces: tuple[tuple[int, int, Array], ...]
-
-    def __reduce__(self) -> Any:
-        return Faces, (self.shape, self.faces)
 
     def __sizeof__(self) -> int:
         # What a scheduler takes for the size of it.

@@ -1,15 +1,32 @@
-"""How the axes of results are cut, and which blocks of the fields they come from."""
+"""How axes are cut: fields, blocks and results, and what blocks need beyond their own points.
+
+    block k     |----[=====]--|      `before` of the block before it, `after` of the one after
+
+Blocks are chunks, or groups of chunks where these are thin: each then needs the next ones only.
+"""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..layout import Region, Shape
+import numpy as np
+
+from ...remembered import Remembered
+from .. import accepted
+from .. import numpy as on_numpy
+from ..blocks import spans_of
+from ..every import Steps, thinned_chunks
+from ..layout import Region, Shape, layout
 from ..numpy import broadcast_shape
-from ..regions import Span
+from ..phases import finer
+from ..recognise import is_chunked, is_cupy
+from ..regions import Node, Span, fields_span, reach, wraps
+
+if TYPE_CHECKING:
+    from .job import Work
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -39,15 +56,22 @@ def _covers(sizes: Sequence[int], n: int) -> bool:
     return sum(sizes) == n or (math.isnan(n) and any(map(math.isnan, sizes)))
 
 
-def cuts_of(sizes: Sequence[int]) -> list[Span]:
-    """From where to where each chunk of an axis is."""
-    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
-
-
 def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
     """The chunks of an array that is cut as the whole is, along the axes that it has of it."""
     own = chunks[len(chunks) - len(shape) :]
     return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
+
+
+def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
+    """A field as an array of a library, cut as the whole is."""
+    if is_chunked(field):
+        return field
+    if is_cupy(field):
+        # To name it by its elements would be to fetch them.
+        options |= {"asarray": False, "name": False}
+    else:
+        field = accepted.as_field(field)
+    return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
 def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
@@ -55,19 +79,188 @@ def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
     return (missing,) * (ndim - len(entries)) + tuple(entries)
 
 
-def cut_to(
-    extent: Region, chunks: Chunks, factors: Sequence[int] = (), *, empty: bool = False
-) -> Chunks:
-    """The chunks of an output that has these points, or so many times as many.
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A wanted value: its type, and the points of the fields' shape that it has.
 
-    Those that it has nothing of are left out, unless `empty` ones are wanted.
+    Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
     """
-    axes: list[tuple[int, ...]] = []
-    ends = zip(extent.start, extent.stop, factors or (1,) * len(chunks), strict=True)
-    for sizes, (first, last, factor) in zip(chunks, ends, strict=True):
-        if (first, last) == (0, sum(sizes)) or math.isnan(last):
-            axes.append(tuple(size * factor for size in sizes))
-            continue
-        inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in cuts_of(sizes)]
-        axes.append(tuple(size for size in inside if size or empty) or (0,))
-    return tuple(axes)
+
+    dtype: np.dtype[Any]
+    extent: Region
+    every: Steps
+    factors: Shape
+
+    def chunks(self, whole: Chunks) -> Chunks:
+        """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
+        return thinned_chunks(self.blocks(whole, empty=False), self.every)
+
+    def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
+        """The same for what blocks have of it, of which some may have nothing."""
+        axes: list[tuple[int, ...]] = []
+        ends = zip(whole, self.extent.start, self.extent.stop, self.factors, strict=True)
+        for sizes, first, last, factor in ends:
+            if (first, last) == (0, sum(sizes)) or math.isnan(last):
+                axes.append(tuple(size * factor for size in sizes))
+                continue
+            inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in spans_of(sizes)]
+            axes.append(tuple(size for size in inside if size or empty) or (0,))
+        return tuple(axes)
+
+    def finer(self, region: Region) -> Region:
+        """The points of the value around some of the fields'."""
+        return Region(finer(region.start, self.factors), finer(region.stop, self.factors))
+
+
+def outputs_of(work: Work, shape: Shape) -> list[Output]:
+    """What the wanted values are; raises where a node cannot be done on such fields."""
+    made: dict[int, Output] = {}
+    for node in work.nodes:
+        if len(shape) < -min(node.along):
+            raise on_numpy.too_few_axes(len(node.along), shape)
+        plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
+        program = node.program
+        on_numpy.check_values(
+            plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
+        )
+        made |= zip(node.outputs, results_of(node, shape), strict=True)
+    return [made[value] for value in work.wanted]
+
+
+def results_of(node: Node, shape: Shape) -> list[Output]:
+    """What each result of a node is, for fields of one shape together."""
+    ones, core = (1,) * len(shape), tuple(shape[axis] for axis in node.along)
+    every = _placed(ones, node.along, node.every)
+    factors = _placed(ones, node.along, node.factors or (1,) * len(core))
+    found = layout(core, tuple(node.reaches), node.border).outputs
+    extents = [
+        Region(
+            _placed((0,) * len(shape), node.along, one.extent.start),
+            _placed(shape, node.along, one.extent.stop),
+        )
+        for one in found
+    ]
+    pairs = zip(node.out_dtypes, extents, strict=True)
+    return [Output(dtype, extent, every, factors) for dtype, extent in pairs]
+
+
+def _placed(numbers: Shape, along: Sequence[int], others: Sequence[int]) -> Shape:
+    """Numbers of the axes, with others for those along which a node works."""
+    found = list(numbers)
+    for axis, number in zip(along, others, strict=True):
+        found[axis] = number
+    return tuple(found)
+
+
+# A block is at least so many times as long as the program looks far: shorter ones would be
+# little but faces.
+LONG = 4
+
+# How far programs look along the axes, and along which they take the fields as a ring.
+_looks: Remembered[Any, tuple[tuple[int, int, bool], ...]] = Remembered(64)
+
+
+def looks(work: Work, ndim: int) -> tuple[tuple[int, int, bool], ...]:
+    """From where to where a program looks along each axis, and whether as along a ring."""
+    key = work.token, tuple(work.wanted), ndim
+    found = _looks.get(key)
+    if found is None:
+        sources = range(len(work.field_dtypes))
+        nodes, wanted = work.nodes, work.wanted
+        found = _looks[key] = tuple(
+            (*reach(nodes, wanted, sources, axis), wraps(nodes, axis)) for axis in range(-ndim, 0)
+        )
+    return found
+
+
+def needed(work: Work, span: Span, n: int, axis: int) -> Span:
+    """What of the fields is needed for some points of an axis, which is counted from the end."""
+    return fields_span(work.nodes, work.wanted, len(work.field_dtypes), span, n, axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The blocks of an axis: where each is, and what it takes of the ones before and after."""
+
+    cuts: Sequence[Span]
+    before: Sequence[int]
+    after: Sequence[int]
+    ring: bool
+
+    @property
+    def spans(self) -> list[Span]:
+        """What the blocks need of the fields."""
+        pairs = zip(self.cuts, self.before, self.after, strict=True)
+        return [(a - low, b + high) for (a, b), low, high in pairs]
+
+    def near(self, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Where the blocks stand that a block takes from, itself first, and their numbers."""
+        needs = (0, 1), (-1, self.before[k]), (1, self.after[k])
+        offsets = tuple([at for at, many in needs if many])
+        return offsets, tuple([(k + at) % len(self.cuts) for at in offsets])
+
+    def depths(self, k: int) -> tuple[int, int]:
+        """How thick the faces are that a block gives, at its begin and at its end."""
+        last = len(self.cuts) - 1
+        first = self.after[k - 1] if k or self.ring else 0
+        return first, self.before[k + 1 if k < last else 0] if k < last or self.ring else 0
+
+    @property
+    def fits(self) -> bool:
+        """Whether no block takes more than the next ones have."""
+        blocks = range(len(self.cuts))
+        return all(max(self.depths(k)) <= self.cuts[k][1] - self.cuts[k][0] for k in blocks)
+
+
+def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
+    """The blocks of these sizes along an axis, which is counted from the end."""
+    low, high, ring = looks(work, -axis)[0]
+    cuts, n = spans_of(sizes), sum(sizes)
+    found: list[Span] = []
+    for a, b in cuts:
+        if a == b or low == high == 0:
+            # An empty block needs nothing.
+            found.append((0, 0))
+        elif (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
+            # Far from the ends nothing is said anew for each block.
+            found.append((-low, high))
+        else:
+            first, last = needed(work, (a, b), n, axis)
+            found.append((a - first, last - b))
+    return Axis(cuts, [low for low, _ in found], [high for _, high in found], ring)
+
+
+def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
+    """The blocks along each axis."""
+    return [axis_of(work, sizes, k) for k, sizes in enumerate(chunks, -len(chunks))]
+
+
+def grouped(work: Work, chunks: Chunks) -> Chunks:
+    """Cuts as near to the chunks as can be with which blocks need the next ones only."""
+    return tuple(_grouped(work, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
+
+
+def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    one = axis_of(work, sizes, axis)
+    far = max((*one.before, *one.after), default=0) if len(sizes) > 1 else 0
+    if not far:
+        return sizes
+    least = LONG * far
+    while True:
+        groups = _filled(sizes, least)
+        if axis_of(work, groups, axis).fits:
+            return groups
+        least *= 2
+
+
+def _filled(sizes: Sequence[int], least: int) -> tuple[int, ...]:
+    """Put chunks together, one after the other, until each group is long enough."""
+    groups = [0]
+    for size in sizes:
+        if groups[-1] >= least:
+            groups.append(0)
+        groups[-1] += size
+    if len(groups) > 1 and groups[-1] < least:
+        last = groups.pop()
+        groups[-1] += last
+    return tuple(groups)

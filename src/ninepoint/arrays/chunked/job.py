@@ -1,4 +1,4 @@
-"""What the tasks of a program on a Dask array run.
+"""What the tasks of a program on a Dask array run, and arrays that lie where chunks lie.
 
 A job holds the recipe, never compiled code: the worker compiles or loads it, once.
 """
@@ -13,12 +13,13 @@ import numpy as np
 from dask._task_spec import DataNode, TaskRef
 from dask.base import tokenize
 
+from ...backends.memory import empty
 from ...backends.threads import serial
 from ..borders import Array
 from ..layout import Region, Shape
+from ..recognise import is_cupy
 from ..regions import Node
 from ..work import Block
-from .places import in_memory
 
 
 class Work(Protocol):
@@ -93,3 +94,31 @@ def whole_of(job: Job, *blocks: Any) -> Any:
 def bare(results: list[Array]) -> Any:
     """The only result, or all."""
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+    """Give an array without elements, of the kind that chunks like this one make."""
+    return nothing(like._meta, (0,) * ndim, dtype)
+
+
+def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """Give an array of this shape where another one lies."""
+    if not is_cupy(like):
+        return empty(shape, dtype)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    return driver.empty(shape, dtype)
+
+
+def uploaded(block: Any) -> Any:
+    """Give a chunk on the GPU."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    return driver.uploaded(np.asarray(block))
+
+
+def in_memory(block: Any) -> Any:
+    """Give a chunk as an array that can be computed with where it is."""
+    return block if is_cupy(block) else np.asarray(block)

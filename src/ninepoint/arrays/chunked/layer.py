@@ -33,7 +33,19 @@ Place: TypeAlias = tuple[int, ...]
 blockwise: Any = core_blockwise
 
 
-class Lazy(Layer):
+class Known:
+    """What the client knows of the array that a layer of ours makes."""
+
+    # What made it, and as which result.
+    origin: tuple[Computation, int] | None = None
+    # What it is a plain view of.
+    source: Source | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tasks": None, "origin": None}
+
+
+class Lazy(Known, Layer):
     """Blocks of an array, as a rule, and the places of those that are asked for."""
 
     # What Dask would write all tasks out for, to see it.
@@ -51,13 +63,7 @@ class Lazy(Layer):
         # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
-        # What made the array, as the result of this number; for the client only.
-        self.origin: Computation | None = None
-        self.position = 0
         self._tasks: dict[Any, Any] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tasks": None, "origin": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.rule.name!r}>"
@@ -132,13 +138,8 @@ class Lazy(Layer):
         return MaterializedLayer(made, annotations=self.annotations), bound
 
 
-class Symbolic(Blockwise):
+class Symbolic(Known, Blockwise):
     """Blocks each made of what is at its place, which Dask joins with what is near."""
-
-    origin: Computation | None = None
-    position = 0
-    # What the array is a plain view of.
-    source: Source | None = None
 
     @staticmethod
     def of(
@@ -153,17 +154,12 @@ class Symbolic(Blockwise):
         axes, task, counts = made.output_indices, made.task, made.numblocks
         return Symbolic(name, axes, task, made.indices, counts, io_deps=made.io_deps)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "origin": None}
 
-
-def origin_of(array: Any) -> tuple[Computation, int] | None:
-    """What made an array, and as which of its results; None where that was no program of ours."""
+def known(array: Any) -> Known:
+    """What is known of an array; nothing of one that is not ours."""
     layers = getattr(getattr(array, "dask", None), "layers", {})
     layer = layers.get(getattr(array, "name", None))
-    if not isinstance(layer, Lazy | Symbolic) or layer.origin is None:
-        return None
-    return layer.origin, layer.position
+    return layer if isinstance(layer, Known) else Known()
 
 
 def _is_result(key: Any) -> bool:

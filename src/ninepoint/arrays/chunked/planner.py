@@ -13,67 +13,10 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 
 from .computation import Computation
-from .grid import Chunks
-from .halos import axes_of
+from .grid import Chunks, aligned, axes_of
 from .rules import Blocks, Rules
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The plan of a program on Dask arrays, and what it takes.
-
-    `tasks` are those of a chunk of the result, without what makes the fields; `moved` are the
-    bytes of all faces, which have to move where workers are many; `held` are the bytes of a task,
-    which a thread holds.
-    """
-
-    name: str
-    plan: str
-    tasks: float
-    moved: int
-    held: int
-    why: str
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {self.plan}, {self.tasks:.3g} task{'s' * (self.tasks != 1)} a chunk, "
-            f"{_bytes(self.moved)} of faces, {_bytes(self.held)} held a thread\n"
-            f"                {self.why}"
-        )
-
-
-def _chosen(plan: str, one: Computation, rules: Rules) -> Chosen:
-    """What a plan costs."""
-    recut, rule, results = rules
-    work, groups = one.work, rule.chunks
-    blocks, moved = math.prod(map(len, groups)), 0
-    read = sum(dtype.itemsize for dtype in work.field_dtypes)
-    made = sum(output.dtype.itemsize for output in one.outputs)
-    why, tasks = _WHY[plan], 1.0 + len(recut)
-    if plan == "edges":
-        assert isinstance(rule, Blocks), rule
-        axes = axes_of(work, groups)
-        thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
-        for array, field, dtype in zip(one.arrays, rule.fields, work.field_dtypes, strict=True):
-            whole = (1,) * (len(groups) - array.ndim) + array.shape
-            each = enumerate(zip(field.cut, thick, strict=True))
-            faces = [math.prod(whole[:k] + whole[k + 1 :]) * n for k, (cut, n) in each if cut]
-            moved += sum(faces) * dtype.itemsize
-            tasks += any(faces)
-        if groups != one.chunks:
-            plan, why = "groups", _WHY["groups"].format(blocks)
-        elif recut:
-            plan, why = "groups", _WHY["put together"]
-    held = _largest(groups) * (read + made) + moved // max(1, blocks)
-    if plan == "regions":
-        around = [max(b - a for a, b in axis.spans) for axis in axes_of(work, one.chunks)]
-        held = math.prod(around) * read + _largest(groups) * made
-    tasks = tasks * blocks / max(1, math.prod(map(len, one.chunks))) + len(results)
-    return Chosen(work.name, plan, tasks, moved, held, why)
-
 
 _WHY = {
     "whole cores": "no axis that it works along is cut",
@@ -83,6 +26,41 @@ _WHY = {
     "keep the chunks",
     "put together": "fields are cut in different ways, so chunks are put together first",
 }
+
+
+def _described(one: Computation, rules: Rules) -> str:
+    """What a plan costs.
+
+    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
+    which have to move where workers are many; the bytes of a task, which a thread holds.
+    """
+    recut, rule, results = rules
+    types, groups = one.work.field_dtypes, rule.chunks
+    plan = "whole cores" if one.alone else "regions" if one.sources else "edges"
+    blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + len(recut)
+    axes = [] if plan == "whole cores" else axes_of(one.work, groups)
+    if isinstance(rule, Blocks):
+        thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
+        for array, field, dtype in zip(one.arrays, rule.fields, types, strict=True):
+            whole = aligned(array.shape, len(groups), 1)
+            each = zip(whole, field.cut, thick, strict=False)
+            faces = sum(math.prod(whole) // max(1, n) * far for n, cut, far in each if cut)
+            moved += faces * dtype.itemsize
+            tasks += faces > 0
+    if plan == "edges" and (recut or groups != one.chunks):
+        plan, why = "groups", "groups" if groups != one.chunks else "put together"
+    read = sum(dtype.itemsize for dtype in types)
+    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
+    if plan == "regions":
+        held += math.prod(max(b - a for a, b in axis.spans) for axis in axes) * read
+    else:
+        held += read * _largest(groups) + moved // max(1, blocks)
+    tasks = tasks * blocks / max(1, math.prod(map(len, one.chunks))) + len(results)
+    return (
+        f"{one.work.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
+        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
+        f"                {_WHY[why].format(blocks)}"
+    )
 
 
 def _largest(chunks: Chunks) -> int:
@@ -99,13 +77,13 @@ def _bytes(count: float) -> str:
     return f"{count:.3g} TB"
 
 
-_notes: ContextVar[list[Chosen] | None] = ContextVar("plans that somebody asks for", default=None)
+_notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)
 
 
 @contextmanager
-def noted() -> Iterator[list[Chosen]]:
-    """Give the plans that are chosen meanwhile."""
-    notes: list[Chosen] = []
+def noted() -> Iterator[list[str]]:
+    """Give the plans that are chosen meanwhile, in words."""
+    notes: list[str] = []
     token = _notes.set(notes)
     try:
         yield notes
@@ -113,8 +91,8 @@ def noted() -> Iterator[list[Chosen]]:
         _notes.reset(token)
 
 
-def note(plan: str, one: Computation, rules: Rules) -> None:
+def note(one: Computation, rules: Rules) -> None:
     """Tell of a plan, if somebody asks."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(_chosen(plan, one, rules))
+        notes.append(_described(one, rules))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -24,16 +24,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
 
-from ..blocks import parts, put_together
+from ..blocks import parts, put_together, spans_of
 from ..borders import Array
 from ..layout import Region
 from .bound import Offset
-from .faces import block_of, cut
-from .grid import Chunks, cuts_of
-from .halos import axes_of
-from .job import Job, whole_of
+from .faces import Depths, block_of, cut
+from .grid import Axis, Chunks, axes_of
+from .job import Job, in_memory, nothing, whole_of
 from .layer import Place, Symbolic
-from .places import in_memory, nothing
 from .sources import Source, read_block
 
 
@@ -55,9 +53,21 @@ class Field:
         own = [k if cut else 0 for k, cut in zip(place, self.cut, strict=True)]
         return tuple(own[len(own) - self.ndim :])
 
-    def has(self, offset: Offset) -> bool:
-        """Whether it has a chunk of its own where another one stands."""
-        return not any(at and not cut for at, cut in zip(offset, self.cut, strict=True))
+    def depths(self, axes: Sequence[Axis], place: Place) -> Depths:
+        """How thick the faces are that its chunk for a block gives."""
+        own = zip(axes, place, self.cut, strict=True)
+        found = [axis.depths(k) if cut else (0, 0) for axis, k, cut in own]
+        return tuple(found[len(found) - self.ndim :])
+
+    def beside(self, around: list[tuple[Offset, Place]]) -> list[tuple[Offset, Place]]:
+        """Where it has a chunk of its own, of the chunks around one."""
+        if all(self.cut):
+            return around
+        return [
+            (offset, at)
+            for offset, at in around
+            if not any(far and not cut for far, cut in zip(offset, self.cut, strict=True))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +106,19 @@ class Blocks:
         near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
         refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
         for place in places:
-            around = itertools.product(*[table[k] for table, k in zip(near, place, strict=True)])
-            beside = [tuple(zip(*found, strict=True)) for found in around][1:]
+            tables = [table[k] for table, k in zip(near, place, strict=True)]
+            stand = itertools.product(*[offsets for offsets, _ in tables])
+            numbers = itertools.product(*[numbers for _, numbers in tables])
+            around = list(zip(stand, numbers, strict=True))[1:]
             needed: list[TaskRef] = []
             offsets: list[tuple[Offset, ...]] = []
             for field, known in zip(self.fields, refs, strict=True):
-                there = [pair for pair in beside if field.has(pair[0])]
+                there = field.beside(around)
                 for _, at in there:
                     if at not in known:
-                        known[at] = TaskRef((field.faces, *field.at(at)))
+                        known[at] = ref = TaskRef((field.faces, *field.at(at)))
+                        chunk = TaskRef((field.name, *field.at(at)))
+                        made[ref.key] = Task(ref.key, cut, chunk, field.depths(axes, at))
                 offsets.append(tuple([offset for offset, _ in there]))
                 needed.append(TaskRef((field.name, *field.at(place))))
                 needed += [known[at] for _, at in there]
@@ -112,15 +126,6 @@ class Blocks:
             start, stop = tuple([a for a, _ in spans]), tuple([b for _, b in spans])
             key = (self.name, *place)
             made[key] = Task(key, block_of, job, start, stop, tuple(offsets), *needed)
-        for field, known in zip(self.fields, refs, strict=True):
-            for at, ref in known.items():
-                depths = [
-                    axis.depths(k) if cut else (0, 0)
-                    for axis, k, cut in zip(axes, at, field.cut, strict=True)
-                ]
-                own = tuple(depths[len(depths) - field.ndim :])
-                chunk = TaskRef((field.name, *field.at(at)))
-                made[ref.key] = Task(ref.key, cut, chunk, own)
         return made
 
 
@@ -143,13 +148,12 @@ class Reads:
         made, job = self.job.node
         made |= {one.key: DataNode(one.key, one.held) for one in self.sources}
         refs = [TaskRef(one.key) for one in self.sources]
-        sources = tuple([replace(source, held=None) for source in self.sources])
-        axes = [cuts_of(sizes) for sizes in self.chunks]
+        axes = [spans_of(sizes) for sizes in self.chunks]
         for place in places:
             spans = [axis[k] for axis, k in zip(axes, place, strict=True)]
             region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
             key = (self.name, *place)
-            made[key] = Task(key, read_block, job, region, sources, *refs)
+            made[key] = Task(key, read_block, job, region, *refs)
         return made
 
 
@@ -180,7 +184,7 @@ class Recut:
             tasks = [Task((self.name, *p), pick, TaskRef((self.source, *p))) for p in places]
             return {task.key: task for task in tasks}
         axes = [
-            parts(before, cuts_of(sizes), sum(before))
+            parts(before, spans_of(sizes), sum(before))
             for before, sizes in zip(self.before, self.chunks, strict=True)
         ]
         made: dict[Any, Any] = {}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -25,16 +24,13 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
 from ... import limits
-from ...backends.memory import empty
-from ..blocks import parts, put_together
-from ..borders import Array
+from ..blocks import parts, spans_of
 from ..layout import Region, Shape
-from ..regions import Span, mixed
+from ..regions import mixed
 from .bound import computed
-from .grid import Chunks, cuts_of
-from .halos import axis_of, looks
+from .grid import Chunks, axis_of, cut_as
 from .job import Job, Work
-from .layer import Symbolic
+from .layer import Symbolic, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -69,31 +65,11 @@ class Source:
         graph = HighLevelGraph(layers, {self.key: set(), name: {self.key}})
         return untyped.Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
 
-    def read(self, held: Any, spans: Sequence[Span], whole: Shape, dtype: np.dtype[Any]) -> Array:
-        """What stands at some points of the whole, beyond whose ends it begins again."""
-        axes = zip(self.shape, spans, whole[len(whole) - len(spans) :], strict=True)
-        own = [parts((n,), [span], length)[0] for n, span, length in axes]
-        return put_together(own, [_Sliced(held, dtype)], partial(empty, dtype=dtype))
 
-
-@dataclass(frozen=True, slots=True)
-class _Sliced:
-    """What is sliced, as elements of a type."""
-
-    held: Any
-    dtype: np.dtype[Any]
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        return np.asarray(self.held[index], self.dtype)
-
-
-def read_block(job: Job, region: Region, sources: Sequence[Source], *held: Any) -> Any:
-    """Read what a block needs of sources, each of which is `held` so, and compute it."""
-
-    def read(k: int, spans: Sequence[Span]) -> Array:
-        return sources[k].read(held[k], spans, job.shape, job.work.field_dtypes[k])
-
-    return computed(job, region, [one.shape for one in sources], read)
+def read_block(job: Job, region: Region, *held: Any) -> Any:
+    """Read what a block needs of what can be sliced, and compute it."""
+    cuts = [tuple((n,) for n in one.shape) for one in held]
+    return computed(job, region, cuts, [[one] for one in held])
 
 
 def source_of(array: Any) -> Source | None:
@@ -105,20 +81,14 @@ def source_of(array: Any) -> Source | None:
         name = f"array-{tokenize(array)}" if array.nbytes <= WHOLE else ""
         whole = Source(array, array.shape, array.dtype, (1,) * array.ndim, name)
         return whole if name else None
-    layers = getattr(getattr(array, "dask", None), "layers", {})
-    layer = layers.get(getattr(array, "name", None))
-    return layer.source if isinstance(layer, Symbolic) else None
+    return known(array).source
 
 
 def sources_of(fields: Sequence[Any]) -> list[Source] | None:
     """What fields are plain views of; None if one is computed."""
-    sources = []
-    for field in fields:
-        source = source_of(field)
-        if source is None:
-            return None
-        sources.append(source)
-    return sources
+    sources = list(map(source_of, fields))
+    found = [source for source in sources if source is not None]
+    return found if len(found) == len(sources) else None
 
 
 def readable(work: Work, fields: Sequence[Any], chunks: Chunks) -> list[Source] | None:
@@ -141,20 +111,16 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
     least = most = 0.0
     for source in sources:
         own = all_read = float(source.dtype.itemsize)
-        cut = chunks[len(chunks) - len(source.shape) :]
-        axes = zip(source.shape, source.pieces, cut, strict=True)
-        for axis, (n, piece, sizes) in enumerate(axes, -len(cut)):
-            if n != sum(sizes) or len(sizes) == 1:
+        axes = zip(source.pieces, cut_as(source.shape, chunks), strict=True)
+        for axis, (piece, sizes) in enumerate(axes, -len(source.shape)):
+            n = sum(sizes)
+            if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            blocks = cuts_of(sizes)
-            far = work is not None and looks(work, -axis)[0][:2] != (0, 0)
-            alone = decoded(piece, blocks)
-            own, all_read = own * alone, all_read * alone
-            if work is not None and far:
-                inside = parts((n,), axis_of(work, sizes, axis).spans, n)
-                read = [strip.source for part in inside for strip in part.strips]
-                all_read *= decoded(piece, [(s.start, s.stop) for s in read]) / alone
+            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).spans
+            read = [one.source for part in parts((n,), spans, n) for one in part.strips]
+            own *= decoded(piece, spans_of(sizes))
+            all_read *= decoded(piece, [(one.start, one.stop) for one in read])
         least, most = least + own, most + all_read
     return most / least if least else 1.0, most
 

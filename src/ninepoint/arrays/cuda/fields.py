@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -108,12 +108,10 @@ def checked_out(
 
 
 def _is_read_only(array: Any) -> bool:
-    shown = None if type(array) is driver.cupy().ndarray else _shown(array)
+    if type(array) is driver.cupy().ndarray:
+        return False
+    shown = getattr(array, "__cuda_array_interface__", None)
     return shown is not None and bool(shown["data"][1])
-
-
-def _shown(array: Any) -> Any:
-    return getattr(array, "__cuda_array_interface__", None)
 
 
 def overlap(one: DeviceArray, other: DeviceArray) -> bool:
@@ -129,11 +127,6 @@ def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> boo
     return not any(
         overlap(out, other) for k, out in enumerate(outs) for other in (*fields, *outs[:k])
     )
-
-
-def empties(shape: Shape, dtypes: Sequence[np.dtype[Any]]) -> list[DeviceArray]:
-    """Give arrays of one shape on the current GPU, of any numbers."""
-    return [driver.empty(shape, dtype) for dtype in dtypes]
 
 
 def change(after: DeviceArray, before: DeviceArray) -> float:
@@ -152,11 +145,6 @@ def change(after: DeviceArray, before: DeviceArray) -> float:
     # Equal infinities have not changed.
     far[after == before] = 0
     return float(far.max())
-
-
-def current() -> Callable[[], int]:
-    """Give what tells the number of the current GPU: CuPy's own, which takes no time."""
-    return driver.current_of()
 
 
 def bounds(array: DeviceArray) -> tuple[int, int]:

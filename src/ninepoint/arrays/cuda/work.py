@@ -14,7 +14,6 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Border
-from ninepoint.arrays.executable import Options
 from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
@@ -48,6 +47,17 @@ class Work:
     source: Callable[[], tuple[Source, tuple[Any, ...]]]
     extents: Callable[[Shape], Sequence[Region]]
 
+    def numbers(self, given: Sequence[Any]) -> list[Any]:
+        """Coefficients and scalars as a function takes them."""
+        count = len(self.coefficients)
+        # They stay on the GPU, for `_coefficient` holds them.
+        found = [
+            _coefficient(np.ascontiguousarray(array, dtype)).data.ptr
+            for array, dtype in zip(given[:count], self.coefficients, strict=True)
+        ]
+        pairs = zip(self.scalars, given[count:], strict=True)
+        return [*found, *[to(value) for to, value in pairs]]
+
 
 def one_pass(
     name: str,
@@ -79,9 +89,16 @@ def one_pass(
     )
 
 
-def one_call(program: Bound, options: Options) -> Work:
-    """Say what a call does."""
-    compiled, border, cval = program.compiled, options.border, options.cval
+def one_call(program: Bound, border: Border, cval: Any) -> Work:
+    """Say what a call does.
+
+    Raises
+    ------
+    StencilError
+        If the kernel takes the general path, which leads to the CPU only.
+    """
+    compiled = program.compiled
+    understood(compiled)
 
     def source() -> tuple[Source, tuple[Any, ...]]:
         found = source_of(compiled, border)
@@ -133,7 +150,7 @@ def _converter(scalar: Any) -> Callable[[Any], Any]:
 _uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
 
 
-def coefficient(array: np.ndarray[Any, Any]) -> DeviceArray:
+def _coefficient(array: np.ndarray[Any, Any]) -> DeviceArray:
     """Give a small array on the current GPU; taken there once."""
     key = array.dtype.str, array.shape, array.tobytes(), driver.current(), driver.stream()
     found = _uploaded.get(key)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ...backends.backend import Code
+from ...backends.compiled import Bound
 from ...language.dtypes import short
 from ..arranging import Arrangement
 from ..borders import Array, Border, Rule
@@ -46,7 +46,7 @@ class LaidCall:
 
     def __init__(
         self,
-        program: Code,
+        program: Bound,
         fields: Sequence[Array],
         outs: Sequence[Array],
         sides: Sides,
@@ -129,7 +129,7 @@ class LaidCall:
 
 
 def takes(
-    program: Code, fields: Sequence[Array], outs: Sequence[Array], geometry: Geometry
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array], geometry: Geometry
 ) -> bool:
     """Whether machine code makes the ghosts of calls on arrays like these."""
     shape = fields[0].shape
@@ -150,7 +150,7 @@ def takes(
     return moved_arrays(program, fields, outs) is not None
 
 
-def plan_of(program: Code, geometry: Geometry, border: Border) -> Layout:
+def plan_of(program: Bound, geometry: Geometry, border: Border) -> Layout:
     """The layout of a call."""
     every = program.every
     return layout(geometry.core, program.reaches, border, itemsize_of(program), every=every)

@@ -1,6 +1,7 @@
 """Bodies: what is computed at a point, written in the loop language and printed as C++.
 
     t2 = x[0, 1] + x[0, -1]    ->    t2 = i32(t0 + t1)    ->    const int t5 = t3 + t4;
+    x[i0, i1] of float16       ->    npt_as<float>::from(f0[i0 * f0_0 + i1 * f0_1])
 
 The text of an operation is that of the CPU; only its integers have 32 bits at least.
 """
@@ -15,13 +16,12 @@ from importlib import resources
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.dtypes import DType, computed
+from ...language.dtypes import DType, computed, short
 from ...language.ir import Assign, Atom, Binary
 from ...loops.reading import functions_of, read
 from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
-from .elements import Array, Coefficients, loaded
-from .printing import C_TYPES, Local, Memory, Printer, number
+from .printing import C_TYPES, Local, Memory, Printer, number, stored_type
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -47,6 +47,67 @@ def keyed_float64(key):
     return float64_of_bits(i64(key & 9223372036854775807) if high else i64(~key))
 """
 _AT = "def at{0}(i, n):\n    return i\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array of a text: its name in launches, its parameter, and what its elements are."""
+
+    name: str
+    parameter: str
+    dtype: np.dtype
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is the result of a launch before, and has no border."""
+        return self.name.startswith("scratch")
+
+    @property
+    def stored(self) -> str:
+        """How its elements are called."""
+        return stored_type(self.dtype)
+
+    def at(self, places: Sequence[str]) -> str:
+        """The element at a position along each core axis."""
+        steps = (
+            f"{f'({place})' if ' ' in place else place} * {self.parameter}_{axis}"
+            for axis, place in enumerate(places)
+        )
+        return f"{self.parameter}[{' + '.join(steps)}]"
+
+    def load(self, machine: str, places: Sequence[str]) -> str:
+        """An element as a value of a machine type."""
+        return loaded(machine, self.dtype, self.at(places))
+
+    def store(self, machine: str, places: Sequence[str], value: str) -> str:
+        """Write a value of a machine type, which the element holds."""
+        return f"{self.at(places)} = {stored(self.dtype, machine, value)};"
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients(Local):
+    """An array of coefficients, contiguous, whose elements are of `dtype`."""
+
+    dtype: np.dtype
+
+    def load(self, machine: str, places: Sequence[str]) -> str:
+        """An element as a value of a machine type."""
+        return loaded(machine, self.dtype, Local.load(self, machine, places))
+
+
+def loaded(machine: str, dtype: np.dtype, text: str) -> str:
+    """A stored element as it is computed with."""
+    if dtype == np.bool_ and machine == "bool":
+        return f"{text} != 0"
+    same = machine == dtype.name or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
+    return text if same else f"npt_as<{C_TYPES[machine]}>::from({text})"
+
+
+def stored(dtype: np.dtype, machine: str, text: str) -> str:
+    """A value as it is stored, which holds it."""
+    same = machine == dtype.name or (machine == "bool" and not short(dtype))
+    same = same or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
+    return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
 
 
 @dataclass(frozen=True, slots=True)

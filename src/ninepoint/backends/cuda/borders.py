@@ -2,99 +2,80 @@
 
 mirror      at1(i1 - 1, n1)                     the position that stands there
 constant    a1m1 < 0 ? b0 : f0[a1m1 * f0_1]     no position: a constant of the text
-fill        if (i1 < 1) o0[...] = b1; else ...  where a result has no neighbour
+fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from ...language.box import Box
 from ...lowering.chain import Constant
 
-# Rules under which there is nothing beyond the ends; what is computed from it is discarded.
-_ABSENT = ("fill", "keep", "valid")
+# The rules before and after an array along each core axis.
+Rules: TypeAlias = tuple[tuple[str, str], ...]
+
+# Rules under which there is nothing beyond the ends: an output without neighbours is left out.
+ABSENT = ("fill", "keep", "valid")
 
 
-@dataclass(frozen=True, slots=True)
-class Border:
-    """The rule before and after each core axis, and the text's constants for them."""
-
-    rules: tuple[tuple[str, str], ...]
-    constants: tuple[Constant, ...]
-
-    def constant(self, dtype: np.dtype, rule: str) -> str:
-        """The name of the constant of a type."""
-        asked = [(one, str(wanted)) for _, one, wanted in self.constants]
-        return f"b{asked.index((dtype, rule))}"
-
-    def absent(self, axis: int) -> bool:
-        """Whether a position beyond an end of an axis may be -1, which stands for the constant."""
-        return "constant" in self.rules[axis]
-
-    def leaves_out(self, reach: Box) -> bool:
-        """Whether results that look so far are left out near the ends."""
-        looks = zip(reach.lo, reach.hi, self.rules, strict=True)
-        return any(
-            (low < 0 and rules[0] in _ABSENT) or (high > 0 and rules[1] in _ABSENT)
-            for low, high, rules in looks
-        )
-
-    def maps(self) -> list[str]:
-        """The functions at0, at1, ... that find what stands at a position along each axis."""
-        return [line for axis in range(len(self.rules)) for line in self._map(axis)]
-
-    def _map(self, axis: int) -> list[str]:
-        before, after = ("nearest" if one in _ABSENT else one for one in self.rules[axis])
-        return [
-            f"NPT npt_index at{axis}(npt_index i, npt_index n) {{",
-            f"  return i < 0 ? npt_{before}(i, n) : i < n ? i : npt_{after}(i, n);",
-            "}",
-        ]
-
-    def store(
-        self, reach: Box, dtype: np.dtype, target: str, value: str, kept: Callable[[], str]
-    ) -> list[str]:
-        """Write an output that looks so far, at the point i0, i1, ... of n0, n1, ....
-
-        `kept` gives what the rule "keep" keeps.
-        """
-        skipped: list[str] = []
-        cases: list[tuple[str, str]] = []
-        for axis, rules in enumerate(self.rules):
-            low, high = reach.lo[axis], reach.hi[axis]
-            tests = (f"i{axis} < {-low}", f"i{axis} >= n{axis} - {high}")
-            for rule, test, looks in zip(rules, tests, (low < 0, high > 0), strict=True):
-                if not looks:
-                    continue
-                if rule == "valid":
-                    skipped.append(test)
-                elif rule in _ABSENT:
-                    instead = self.constant(dtype, "fill") if rule == "fill" else kept()
-                    cases.append((test, instead))
-        # At a corner the first axis decides, and its beginning over its end.
-        otherwise = ["", *["else "] * len(cases)]
-        lines = [
-            f"{word}if ({test}) {target} = {text};"
-            for word, (test, text) in zip(otherwise, cases, strict=False)
-        ]
-        lines.append(f"{otherwise[-1]}{target} = {value};")
-        if not skipped:
-            return lines
-        return [f"if (!({' || '.join(skipped)})) {{", *("  " + s for s in lines), "}"]
+def finders(pair: tuple[str, str]) -> str:
+    """What finds the places of what stands before and after an axis: a template's arguments."""
+    return ", ".join(f"npt_{'nearest' if rule in ABSENT else rule}" for rule in pair)
 
 
-def border_of(
-    rules: Sequence[tuple[str, str]], fields: Sequence[np.dtype], outs: Sequence[np.dtype]
-) -> Border:
-    """The border of a kernel by itself, with a constant for each type that needs one."""
+def maps(rules: Rules) -> list[str]:
+    """The functions at0, at1, ... that find what stands at a position along each axis."""
+    return [
+        f"NPT npt_index at{axis}(npt_index i, npt_index n) "
+        f"{{ return npt_at<{finders(pair)}>(i, n); }}"
+        for axis, pair in enumerate(rules)
+    ]
+
+
+def left_out(rules: Rules, reach: Box) -> list[tuple[int, int]]:
+    """How many points at both ends of each axis have no neighbour, and none instead."""
+    looks = zip(rules, reach.lo, reach.hi, strict=True)
+    return [
+        (max(0, -low) * (before in ABSENT), max(0, high) * (after in ABSENT))
+        for (before, after), low, high in looks
+    ]
+
+
+def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Tests whether a point is left out at an end, and the rule that says so.
+
+    `places` are its position and the length along each axis.  At a corner the first axis decides,
+    and its beginning over its end.
+    """
+    found: list[tuple[str, str]] = []
+    counts = left_out(rules, reach)
+    for (before, after), (low, high), (place, length) in zip(rules, counts, places, strict=True):
+        if low:
+            found.append((f"{place} < {low}", before))
+        if high:
+            found.append((f"{place} >= {length} - {high}", after))
+    return found
+
+
+def instead(tests: Sequence[tuple[str, str]], value: str, other: Callable[[str], str]) -> str:
+    """The value of a point, or what the rule of an end has `other` than it."""
+    for test, rule in reversed(tests):
+        value = f"{test} ? {other(rule)} : {value}"
+    return value
+
+
+def constants_of(
+    rules: Rules, fields: Sequence[np.dtype], outs: Sequence[np.dtype]
+) -> tuple[Constant, ...]:
+    """The constants of a kernel by itself: one for each type that needs one."""
     sides = {side for pair in rules for side in pair}
-    constants: list[Constant] = []
+    found: list[Constant] = []
     if "constant" in sides:
-        constants += [(0, dtype, "constant") for dtype in dict.fromkeys(fields)]
+        found += [(0, dtype, "constant") for dtype in dict.fromkeys(fields)]
     if "fill" in sides:
-        constants += [(0, dtype, "fill") for dtype in dict.fromkeys(outs)]
-    return Border(tuple((before, after) for before, after in rules), tuple(constants))
+        found += [(0, dtype, "fill") for dtype in dict.fromkeys(outs)]
+    return tuple(found)

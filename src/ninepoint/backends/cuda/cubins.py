@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...remembered import Remembered
-from ..numba.cache import binary
+from ..cache import binary
 from . import driver
 from .source import FAR, OPTIONS
 

@@ -35,6 +35,38 @@ NPT npt_int64 npt_frame(const npt_geometry<axes, arrays> &g, int array, unsigned
          npt_int64(rest / middle) * g.frame[array][0];
 }
 
+// Where a thread begins: with which points of its block's tile, of those from `low` to the lengths
+// plus `high`, and of which frame; with `none` where the tile has none for it.
+template <int N> struct npt_patch { int tile[N], own[N], low[N], high[N]; };
+template <int N> struct npt_place {
+  npt_index at[N], length[N];
+  unsigned frame;
+  bool none;
+};
+template <int N, int arrays>
+NPT npt_place<N> npt_start(const npt_geometry<N, arrays> &g, const npt_patch<N> p) {
+  npt_place<N> here = {};
+  unsigned block = blockIdx.x, frame = 0;
+#pragma unroll
+  for (int a = N - 1; a >= 0; a--) {
+    const npt_index n = npt_index(g.length[a]);
+    const unsigned m0 = unsigned((n + (p.high[a] - p.low[a] + p.tile[a] - 1)) / p.tile[a]);
+    const unsigned rest = a > 0 ? block / m0 : 0;
+    if (a > 0) block -= rest * m0;
+    else {
+      // Most often there is one frame, and nothing to divide.
+      if (block >= m0) frame = block / m0, block -= frame * m0;
+    }
+    const unsigned thread = a == N - 1 ? threadIdx.x : a == N - 2 ? threadIdx.y : 0;
+    here.at[a] = npt_index(block) * p.tile[a] + npt_index(thread) * p.own[a] + p.low[a];
+    here.length[a] = n;
+    here.none |= p.tile[a] > 1 && here.at[a] >= n + p.high[a];
+    block = rest;
+  }
+  here.frame = frame;
+  return here;
+}
+
 // Where the element beyond the ends of an axis of length n comes from; -1 for the constant.
 
 // The nearest position from low to below high.
@@ -55,6 +87,11 @@ NPT npt_index npt_mirror(npt_index i, npt_index n) {
   if (n == 1) return 0;
   const npt_index rest = npt_wrap(i, 2 * n - 2);
   return rest < n ? rest : 2 * n - 2 - rest;
+}
+// The same for any position, by the rules before and after an axis.
+typedef npt_index npt_find(npt_index, npt_index);
+template <npt_find before, npt_find after> NPT npt_index npt_at(npt_index i, npt_index n) {
+  return i < 0 ? before(i, n) : i < n ? i : after(i, n);
 }
 
 // Integers.

@@ -244,12 +244,6 @@ def current() -> int:
     return device
 
 
-def current_of() -> Callable[[], int]:
-    """Give the function that tells the number of the current GPU."""
-    found: Callable[[], int] = cupy().cuda.runtime.getDevice
-    return found
-
-
 def on(device: int) -> AbstractContextManager[Any]:
     """Make a GPU the current one for a while."""
     if device == current():

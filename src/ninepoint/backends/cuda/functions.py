@@ -9,16 +9,15 @@ Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, .
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.ir import Element, Kernel
-from .bodies import Body, Names
-from .borders import Border
-from .elements import Array, Coefficients
+from ...language.ir import Assign, Element, Kernel, Read
+from ...lowering.chain import Constant
+from .bodies import Array, Body, Coefficients, Names
 from .printing import C_TYPES, stored_type
 
 
@@ -36,12 +35,16 @@ def out_arrays(dtypes: Sequence[np.dtype]) -> list[Array]:
 
 @dataclass
 class Function:
-    """A function that is being written: its names, and the arrays that it uses."""
+    """A function that is being written: its names, and the arrays that it uses.
+
+    It writes `outs`; the values of "constant" and "fill" are its `constants`.
+    """
 
     kernel: Kernel
     known: Mapping[str, Interval]
-    border: Border
+    constants: tuple[Constant, ...]
     name: str
+    outs: Sequence[Array]
     types: dict[str, str] = field(init=False)
     names: Names = field(init=False)
     arrays: list[Array] = field(default_factory=list, init=False)
@@ -66,6 +69,23 @@ class Function:
         array = self.coefficients(expr.array)
         own = body.declare(name, expr)
         body.take(name, own, array.load(own, list(map(str, expr.index))))
+
+    def computed(self, lines: Sequence[Assign], take: Callable[[Body, str, Read], None]) -> Body:
+        """What some lines compute at a point; `take` gives what is read its name in the body."""
+        body = self.body()
+        for assign in lines:
+            match assign.value:
+                case Read() as read:
+                    take(body, assign.name, read)
+                case Element() as element:
+                    self.element(body, assign.name, element)
+                case _:
+                    body.assign(assign)
+        return body
+
+    def constant(self, one: Constant) -> str:
+        """The name of a constant."""
+        return f"b{self.constants.index(one)}"
 
     def use(self, array: Array) -> Array:
         """The array, noted as used."""
@@ -97,7 +117,7 @@ class Function:
     def _parameters(self) -> list[str]:
         kernel = self.kernel
         parameters = [
-            f"{'' if self._written(a) else 'const '}{a.stored} *__restrict__ {a.parameter}"
+            f"{'' if a in self.outs else 'const '}{a.stored} *__restrict__ {a.parameter}"
             for a in self.arrays
         ]
         parameters += [
@@ -106,11 +126,8 @@ class Function:
         ]
         parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
         return parameters + [
-            f"{stored_type(dtype)} b{k}" for k, (_, dtype, _) in enumerate(self.border.constants)
+            f"{stored_type(dtype)} b{k}" for k, (_, dtype, _) in enumerate(self.constants)
         ]
-
-    def _written(self, array: Array) -> bool:
-        return array.name.startswith("out")
 
     def frames(self, frame: str) -> list[str]:
         """Move every array to a frame, of this number, and name its steps along the axes."""

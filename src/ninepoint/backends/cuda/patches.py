@@ -13,21 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from ...analysis.ranges import ranges
-from ...language.dtypes import short
-from ...language.ir import Atom, Const, Element, Offset, Read
-from .bodies import Body
-from .elements import Array, copied, loaded, stored
+from ...language.dtypes import computed, short
+from ...language.ir import Atom, Const, Offset, Read
+from .bodies import Array, Body, loaded, stored
+from .borders import ends, finders, instead, left_out
 from .functions import Function, plus
-from .shapes import Chunk, Part, Shape, chunk_of, shape_of
+from .shapes import Part, Shape, chunk_of, shape_of
 from .source import Launch
-
-# Elements of a chunk that are under way at once where each is loaded by itself.
-FEW = 4
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (1, 128), 2: (4, 32)}
@@ -41,140 +37,148 @@ _FILE = 65536
 _TOGETHER = 1024
 
 
-def patched(part: Part) -> tuple[list[str], Launch] | None:
-    """The functions of a launch, and how it is started; None where points are as well alone."""
-    shape = shape_of(part)
-    return None if shape is None else _Patch(part, shape).written()
-
-
-class _Patch:
-    """Both functions of a launch: for arrays whose rows can be loaded in vectors, and others."""
-
-    def __init__(self, part: Part, shape: Shape) -> None:
-        self.part = part
-        self.shape = shape
-        self.ndim = part.kernel.ndim
-        self.patch = (1,) * (self.ndim - 2) + (shape.rows, shape.columns)[-self.ndim :]
-        threads = _THREADS[min(self.ndim, 2)]
-        self.threads = (1,) * (self.ndim - 2) + threads[-min(self.ndim, 2) :]
-        self.tile = tuple(a * b for a, b in zip(self.patch, self.threads, strict=True))
-        # Columns begin where a load may.
-        first = part.low[-1] // shape.columns * shape.columns
-        self.low = (*part.low[:-1], first)
-
-    def written(self) -> tuple[list[str], Launch]:
-        """The text of both functions, and the launch of one of them."""
-        part, widths = self.part, self._widths()
-        function = self._function(part.name, "together" if widths else "apart")
-        lines = function.text()
-        plain = ""
-        if widths:
-            plain = f"{part.name}_plain"
-            lines += self._function(plain, "apart").text()
-        arrays = tuple(array.name for array in function.arrays)
-        threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
-        wide = tuple(widths.items())
-        return lines, Launch(
-            part.name, arrays, threads, self.tile, self.low, part.high, wide, plain
-        )
-
-    def _function(self, name: str, how: str) -> _Function:
-        part, shape = self.part, self.shape
-        return _Function(shape.kernel, ranges(shape.kernel), part.border, name, how, self)
-
-    def _widths(self) -> dict[str, int]:
-        """The arrays that are read or written in vectors, and of how many bytes."""
-        counts = [(array, self.shape.columns) for array in self.part.targets]
-        for (field, _), chunks in self.shape.chunks.items():
-            counts += [(self.part.arrays[field], chunk.count) for chunk in chunks]
-        if max(count for _, count in counts) == 1:
-            return {}
-        found: dict[str, int] = {}
-        for array, count in counts:
-            found[array.name] = max(array.dtype.itemsize * count, found.get(array.name, 1))
-        return found
-
-
 @dataclass
-class _Function(Function):
-    """One function, which loads and stores several columns "together" or "apart".
+class Region(Function):
+    """One function of a launch, each of whose threads makes a patch of the points of a part.
 
-    The outputs of its kernel are those of the first point first, then those of the next in its
-    row.
+    `own` are the lengths of the patch along each core axis, and `threads` those of a block.
     """
 
-    how: str
-    whole: _Patch
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.part, self.low = self.whole.part, self.whole.low
-        self.shape, self.patch, self.tile = self.whole.shape, self.whole.patch, self.whole.tile
-        self.rows, self.columns = self.shape.rows, self.shape.columns
+    part: Part
+    own: Offset
+    threads: Offset
 
     @property
     def ndim(self) -> int:
         """How many core axes there are."""
         return self.kernel.ndim
 
-    def _written(self, array: Array) -> bool:
-        return array in self.part.targets
+    @property
+    def tile(self) -> Offset:
+        """The points of a block along each core axis."""
+        return tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
+
+    @property
+    def low(self) -> Offset:
+        """The first points; columns begin where a load may."""
+        low = self.part.low
+        return (*low[:-1], low[-1] // self.own[-1] * self.own[-1])
+
+    def head(self) -> list[str]:
+        """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
+        told = (self.tile, self.own, self.low, self.part.high)
+        numbers = ", ".join(f"{{{', '.join(map(str, one))}}}" for one in told)
+        patch = f"npt_patch<{self.ndim}>{{{numbers}}}"
+        lines = [f"const npt_place<{self.ndim}> here = npt_start(g, {patch});"]
+        lines.append("if (here.none) return;")
+        for axis in range(self.ndim):
+            one = f"i{axis} = here.at[{axis}], n{axis} = here.length[{axis}]"
+            lines.append(f"const npt_index {one};")
+        return lines + self.frames("here.frame")
+
+    def launch(self, wide: tuple[tuple[str, int], ...] = (), plain: str = "") -> Launch:
+        """How the function is started."""
+        names = tuple(array.name for array in self.arrays)
+        threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
+        return Launch(self.name, names, threads, self.tile, self.low, self.part.high, wide, plain)
+
+    def here(self, array: Array) -> str:
+        """The element at the point i0, i1, ...."""
+        return array.at([f"i{axis}" for axis in range(self.ndim)])
+
+    def put(self, position: int, value: str) -> str:
+        """Write an output at the point i0, i1, ..., or what its border has there instead."""
+        part, target = self.part, self.outs[position]
+
+        def other(rule: str) -> str:
+            if rule == "fill":
+                return self.constant((0, target.dtype, "fill"))
+            name, dtype = self.kernel.fields[position]
+            source = self.here(self.use(part.arrays[name]))
+            if dtype == target.dtype:
+                return source
+            machine = computed(dtype).name
+            kept = stored(target.dtype, machine, loaded(machine, dtype, source))
+            return f"({target.stored})({kept})"
+
+        places = [(f"i{axis}", f"n{axis}") for axis in range(self.ndim)]
+        tests = ends(part.rules, part.reaches[position], places) if part.reaches else []
+        skipped = [test for test, rule in tests if rule == "valid"]
+        written = [one for one in tests if one[1] != "valid"]
+        line = f"{self.here(target)} = {instead(written, value, other)};"
+        return f"if (!({' || '.join(skipped)})) {line}" if skipped else line
+
+
+def patched(part: Part) -> tuple[list[str], Launch] | None:
+    """The functions of a launch, and how it is started; None where points are as well alone.
+
+    The first is for arrays whose rows can be loaded in vectors, the other for all.
+    """
+    shape = shape_of(part)
+    if shape is None:
+        return None
+    widths = _widths(part, shape)
+    function = _patch(part, shape, part.name, "together" if widths else "apart")
+    lines = function.text()
+    if not widths:
+        return lines, function.launch()
+    plain = f"{part.name}_plain"
+    lines += _patch(part, shape, plain, "apart").text()
+    return lines, function.launch(tuple(widths.items()), plain)
+
+
+def _patch(part: Part, shape: Shape, name: str, how: str) -> _Patch:
+    ndim = part.kernel.ndim
+    known = ranges(shape.kernel)
+    own, threads = (
+        (1,) * (ndim - 2) + two[-ndim:]
+        for two in ((shape.rows, shape.columns), _THREADS[min(ndim, 2)])
+    )
+    return _Patch(
+        shape.kernel, known, part.constants, name, part.targets, part, own, threads, shape, how
+    )
+
+
+def _widths(part: Part, shape: Shape) -> dict[str, int]:
+    """The arrays that are read or written in vectors, and of how many bytes."""
+    counts = [(array, shape.columns) for array in part.targets]
+    for (name, _), chunks in shape.chunks.items():
+        counts += [(part.arrays[name], chunk.count) for chunk in chunks]
+    if max(count for _, count in counts) == 1:
+        return {}
+    found: dict[str, int] = {}
+    for array, count in counts:
+        found[array.name] = max(array.dtype.itemsize * count, found.get(array.name, 1))
+    return found
+
+
+@dataclass
+class _Patch(Region):
+    """A function that loads and stores several columns "together" or "apart".
+
+    The outputs of its kernel are those of the first point first, then those of the next in its
+    row.
+    """
+
+    shape: Shape
+    how: str
 
     def text(self) -> list[str]:
         """The text of the function."""
-        for row in self.shape.chunks:
-            self.use(self.part.arrays[row[0]])
+        for name, _ in self.shape.chunks:
+            self.use(self.part.arrays[name])
         loads = either("inside", self._loaded(), self._mapped())
         body = self._body()
         stores = either("inside", self._stored(), self._placed())
-        for target in self.part.targets:
+        for target in self.outs:
             self.use(target)
         inside = ["const bool inside =", f"  {self._inside()};"]
-        head = [*self._position(), *inside, *self._declared()]
-        threads = int(np.prod(self.whole.threads))
+        head = [*self.head(), *inside, *self._declared()]
+        threads = int(np.prod(self.threads))
         registers = self.shape.live + _OTHERS + _POINTER * len(self.arrays)
         blocks = _FILE // (threads * registers)
         text = [*head, *loads, *body, *stores]
         return self.lines(text, threads, max(1, min(blocks, _TOGETHER // threads)))
-
-    def _had(self, read: Read, own: str) -> str:
-        chunk = chunk_of(read, self.shape)
-        text = f"{chunk.name}.get({read.offset[-1] - chunk.first})"
-        return loaded(own, self.part.arrays[read.field].dtype, text)
-
-    # Where a thread is.
-
-    def _position(self) -> list[str]:
-        """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
-        part, ndim = self.part, self.ndim
-        lines = [f"const npt_index n{a} = npt_index(g.length[{a}]);" for a in range(ndim)]
-        lines.append("unsigned block = blockIdx.x, frame = 0;")
-        for axis in reversed(range(ndim)):
-            tile, more = self.tile[axis], part.high[axis] - self.low[axis]
-            count = f"unsigned(({plus(f'n{axis}', more + tile - 1)}) / {tile})"
-            lines.append(f"const unsigned m{axis} = {count};")
-            if axis:
-                lines.append(f"const unsigned rest{axis} = block / m{axis};")
-                at = f"block - rest{axis} * m{axis}"
-            else:
-                # Most often there is one frame, and nothing to divide.
-                lines.append("if (block >= m0) frame = block / m0, block -= frame * m0;")
-                at = "block"
-            at = f"npt_index({at}) * {tile}"
-            thread = {1: "threadIdx.x", 2: "threadIdx.y"}.get(ndim - axis, "")
-            if thread:
-                step = f" * {self.patch[axis]}" if self.patch[axis] > 1 else ""
-                at = f"{at} + npt_index({thread}){step}"
-            lines.append(f"const npt_index i{axis} = {plus(at, self.low[axis])};")
-            if axis:
-                lines.append(f"block = rest{axis};")
-        beyond = [
-            f"i{axis} >= {plus(f'n{axis}', part.high[axis])}"
-            for axis in range(ndim)
-            if self.tile[axis] > 1
-        ]
-        lines.append(f"if ({' || '.join(beyond)}) return;")
-        return lines + self.frames("frame")
 
     def _inside(self) -> str:
         """Whether everything that is read and written lies inside, and is as it should be."""
@@ -184,7 +188,7 @@ class _Function(Function):
             low, high = self._bounds(axis)
             if low > self.low[axis]:
                 tests.append(f"i{axis} >= {low}")
-            if high > part.high[axis] * -1 or self.patch[axis] > 1:
+            if high > -part.high[axis] or self.own[axis] > 1:
                 tests.append(f"i{axis} < {plus(f'n{axis}', -high)}")
         if self.how == "apart":
             tests += [f"{array.parameter}_{self.ndim - 1} == 1" for array in self.arrays]
@@ -192,7 +196,7 @@ class _Function(Function):
 
     def _bounds(self, axis: int) -> tuple[int, int]:
         """The least position that is inside, and how far from the length the last one is."""
-        part, length = self.part, self.patch[axis]
+        part, length = self.part, self.own[axis]
         lows = [part.low[axis]]
         highs = [length - 1 - part.high[axis]]
         for (field, lead), chunks in self.shape.chunks.items():
@@ -203,7 +207,7 @@ class _Function(Function):
                 lows.append(low - ends[0])
                 highs.append(ends[1] - high)
         for reach in part.reaches:
-            if part.border.leaves_out(reach):
+            if any(map(any, left_out(part.rules, reach))):
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
@@ -234,50 +238,30 @@ class _Function(Function):
     def _mapped(self) -> list[str]:
         """All chunks, wherever each row comes from; one that crosses an end by its elements."""
         lines: list[str] = []
-        last = self.ndim - 1
-        for (field, lead), chunks in self.shape.chunks.items():
-            array = self.part.arrays[field]
-            ruled = field not in self.part.regions
-            places: list[str] = []
-            absent: list[str] = []
+        last, rules = self.ndim - 1, self.part.rules
+        for (name, lead), chunks in self.shape.chunks.items():
+            array, ruled = self.part.arrays[name], name not in self.part.regions
+            places = []
             lines.append("{")
             for axis, step in enumerate(lead):
-                lines.append(
-                    f"  const npt_index a{axis} = {self._at(field, axis, plus(f'i{axis}', step))};"
-                )
-                places.append(f"a{axis}")
-                if ruled and "constant" in self.part.border.rules[axis]:
-                    absent.append(f"a{axis}")
-            low, high = self._region(field, last)
+                found = self._at(name, axis, plus(f"i{axis}", step))
+                lines.append(f"  const npt_index a{axis} = {found};")
+                places.append(f"a{axis} * {array.parameter}_{axis}")
+            row = " + ".join([array.parameter, *places])
+            absent = [f"a{axis}" for axis in range(last) if ruled and "constant" in rules[axis]]
+            there = f"({' | '.join(absent)}) >= 0" if absent else "true"
+            lines.append(f"  const {array.stored} *const row = {row};")
+            pair = rules[last] if ruled else ("nearest", "nearest")
+            kind = f"{finders(pair)}, {'true' if self.how == 'together' else 'false'}"
+            low, high = self._region(name, last)
+            ends = f"{low}, {plus(f'n{last}', high)}, {array.parameter}_{last}"
+            if absent or "constant" in pair:
+                ends = f"{ends}, {self.constant((0, array.dtype, 'constant'))}"
             for chunk in chunks:
                 first = plus(f"i{last}", chunk.first)
-                tests = [
-                    f"{first} >= {low}", f"{first} + {chunk.count} <= {plus(f'n{last}', high)}"
-                ]  # fmt: skip
-                tests += [f"{one} >= 0" for one in absent]
-                outside = list(absent)
-                if ruled and "constant" in self.part.border.rules[last]:
-                    outside.append(f"a{last}")
-                text = array.at([*places, f"a{last}"])
-                if outside:
-                    constant = self.part.border.constant(array.dtype, "constant")
-                    text = f"({' | '.join(outside)}) < 0 ? {constant} : {text}"
-                place = f"const npt_index a{last} = {self._at(field, last, f'{first} + k')};"
-                each = gathered(chunk.name, chunk.count, [place], text)
-                if chunk.count > 1:
-                    whole = self._whole(array, chunk, [*places, f"({first})"])
-                    each = either(" & ".join(f"({test})" for test in tests), [whole], each)
-                lines += ["  " + line for line in each]
+                lines.append(f"  npt_row<{kind}>({chunk.name}, row, {there}, {first}, {ends});")
             lines.append("}")
         return lines
-
-    def _whole(self, array: Array, chunk: Chunk, places: list[str]) -> str:
-        """Load all of a chunk, whose columns are there."""
-        where = f"&{array.at(places)}"
-        if self.how == "together":
-            return f"{chunk.name} = npt_together<{chunk.count}>({where});"
-        step = f"{array.parameter}_{self.ndim - 1}"
-        return f"{chunk.name} = npt_strided<{chunk.count}>({where}, {step});"
 
     # Where elements are.
 
@@ -298,49 +282,29 @@ class _Function(Function):
     # What is computed.
 
     def _body(self) -> list[str]:
-        body = self.body()
-        for assign in self.kernel.body:
-            expr, name = assign.value, assign.name
-            match expr:
-                case Read():
-                    own = body.declare(name, expr)
-                    body.take(name, own, self._had(expr, own))
-                case Element():
-                    self.element(body, name, expr)
-                case _:
-                    body.assign(assign)
+        body = self.computed(self.kernel.body, self._take)
         results = self._results(body)
         return [*body.printed(), *results]
+
+    def _take(self, body: Body, name: str, read: Read) -> None:
+        """Give an element of a chunk its name in a body."""
+        machine, chunk = body.declare(name, read), chunk_of(read, self.shape)
+        text = f"{chunk.name}.get({read.offset[-1] - chunk.first})"
+        body.take(name, machine, loaded(machine, self.part.arrays[read.field].dtype, text))
 
     def _results(self, body: Body) -> list[str]:
         """The rows of each output, as they are stored."""
         lines: list[str] = []
-        columns, targets = self.columns, self.part.targets
-        for position, target in enumerate(targets):
+        columns, outs = self.shape.columns, self.outs
+        for position, target in enumerate(outs):
             made = f"npt_chunk<{target.stored}, {columns}> y{position}"
-            lines.append(f"{made}[{self.rows}];")
-            size = target.dtype.itemsize
-            for row in range(self.rows):
-                first = row * columns * len(targets) + position
-                outputs = self.kernel.outputs[first :: len(targets)][:columns]
-                where = f"y{position}[{row}]"
-                if size < 4 <= size * columns:
-                    bits = [self._bits(body, target, output) for output in outputs]
-                    step = 4 // size
-                    for word in range(columns // step):
-                        parts = ", ".join(bits[word * step : (word + 1) * step])
-                        lines.append(f"{where}.w[{word}] = npt_word({parts});")
-                else:
-                    for k, output in enumerate(outputs):
-                        value = self._element(body, target, output)
-                        lines.append(f"{where}.e[{k}] = {value};")
+            lines.append(f"{made}[{self.shape.rows}];")
+            for row in range(self.shape.rows):
+                first = row * columns * len(outs) + position
+                outputs = self.kernel.outputs[first :: len(outs)][:columns]
+                values = ", ".join(self._element(body, target, one) for one in outputs)
+                lines.append(f"npt_fill(y{position}[{row}], {values});")
         return lines
-
-    def _bits(self, body: Body, target: Array, value: Atom) -> str:
-        """A number whose lowest bits are those of a value as it is stored."""
-        if short(target.dtype):
-            return f"{self._element(body, target, value)}.bits"
-        return f"unsigned({body.result(value)})"
 
     def _element(self, body: Body, target: Array, value: Atom) -> str:
         """A value as it is stored."""
@@ -353,14 +317,14 @@ class _Function(Function):
 
     def _stored(self) -> list[str]:
         lines: list[str] = []
-        for position, target in enumerate(self.part.targets):
+        for position, target in enumerate(self.outs):
             name = target.parameter
             lines.append(self._own(name, f"{target.stored} *const"))
-            for row in range(self.rows):
+            for row in range(self.shape.rows):
                 lead = (0,) * (self.ndim - 2) + ((row,) if self.ndim > 1 else ())
                 step = self._away(name, lead, 0)
                 vector = f"y{position}[{row}]"
-                lines.append(f"npt_{self.how}<{self.columns}>(p_{name}{step}, {vector});")
+                lines.append(f"npt_{self.how}<{self.shape.columns}>(p_{name}{step}, {vector});")
         return lines
 
     def _own(self, name: str, kind: str) -> str:
@@ -383,15 +347,6 @@ class _Function(Function):
         One after the other, so that what few threads do takes few registers of all.
         """
         part, last = self.part, self.ndim - 1
-        inner: list[str] = []
-        for position, target in enumerate(part.targets):
-            here = self._here(target)
-            value = f"z{position}.get(0)"
-            if part.reaches:
-                reach, kept = part.reaches[position], partial(self._kept, position)
-                inner += part.border.store(reach, target.dtype, here, value, kept)
-            else:
-                inner.append(f"{here} = {value};")
         tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
         if self.low[last] < part.low[last]:
             tests.append(f"i{last} >= {part.low[last]}")
@@ -400,32 +355,23 @@ class _Function(Function):
         first = [
             f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)
         ]
-        numbers = range(len(part.targets))
+        numbers = range(len(self.outs))
         return [
             *first,
             "#pragma unroll",
-            f"for (int r = 0; r < {self.rows}; r++) {{",
+            f"for (int r = 0; r < {self.shape.rows}; r++) {{",
             *("  " + line for line in above),
             *(f"  auto z{k} = y{k}[r];" for k in numbers),
             "  #pragma unroll 1",
-            f"  for (int k = 0; k < {self.columns}; k++) {{",
+            f"  for (int k = 0; k < {self.shape.columns}; k++) {{",
             f"    const npt_index i{last} = j{last} + k;",
             f"    if ({' && '.join([rows, *tests])}) {{",
-            *("      " + line for line in inner),
+            *(f"      {self.put(k, f'z{k}.get(0)')}" for k in numbers),
             "    }",
             *(f"    z{k}.push({{}});" for k in numbers),
             "  }",
             "}",
         ]
-
-    def _kept(self, position: int) -> str:
-        """The value of the field in the place of an output."""
-        name, dtype = self.kernel.fields[position]
-        source = self._here(self.use(self.part.arrays[name]))
-        return copied(self.part.targets[position].dtype, dtype, source)
-
-    def _here(self, array: Array) -> str:
-        return array.at([f"i{axis}" for axis in range(self.ndim)])
 
 
 def indented(head: str, lines: Iterable[str]) -> list[str]:
@@ -436,9 +382,3 @@ def indented(head: str, lines: Iterable[str]) -> list[str]:
 def either(test: str, lines: Iterable[str], others: Iterable[str]) -> list[str]:
     """Some lines where this holds, and others elsewhere."""
     return [*indented(f"if ({test}) {{", lines), *indented("} else {", others), "}"]
-
-
-def gathered(target: str, count: int, lines: Iterable[str], value: str) -> list[str]:
-    """Load a chunk element by element, the k-th after these lines: few at once."""
-    loop = f"for (int k = 0; k < {count}; k++) {{"
-    return [f"#pragma unroll {FEW}", *indented(loop, [*lines, f"{target}.push({value});"]), "}"]

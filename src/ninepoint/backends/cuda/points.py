@@ -1,10 +1,11 @@
-"""Points: one thread makes one point, of each stage and then of the results.
+"""Points: threads make the points of each stage, and then those of the results.
 
     v = x[0, 1] - x[0, -1]               __global__ void npt_f_1(f0, v0, ...)   v over its region
     out = v[-1, 0] + v[1, 0]     ->      __global__ void npt_f(v0, o0, ...)     the result
 
 Any kernel can be done so.  A stage is an array between two launches, over all points at which it
-is needed; beyond the ends of the fields it is computed there, as the border says they go on.
+is needed; beyond the ends of the fields it is computed there, as the border says they go on.  A
+thread makes a patch of several points where that is less work, else one.
 """
 
 from __future__ import annotations
@@ -19,41 +20,29 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
-    Assign,
-    Atom,
-    Carried,
-    Coefficient,
     Element,
-    Gather,
     Histogram,
-    Inside,
     Kernel,
-    Loop,
     Offset,
     Read,
-    Reduce,
-    RunningSum,
     Stage,
-    State,
-    Tap,
     Values,
-    Weight,
 )
+from ...loops.nodes import SHORT
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
 from ..numba.control import Control
-from ..numba.expressions import SHORT
 from ..numba.window_loops import over
-from .borders import border_of
-from .elements import Array, copied, stored
-from .functions import Function, field_arrays, out_arrays, plus
-from .patches import patched
+from .bodies import Array, stored
+from .borders import Rules, constants_of, maps
+from .functions import field_arrays, out_arrays, plus
+from .patches import Region, patched
 from .shapes import Part, padded
 from .source import Launch, Scratch, Source
 from .windows import Ranks, Windows
 
-# Points of a block along the last core axis, and along the last but one.
-_TILE = {1: (256,), 2: (8, 32)}
+# Threads of a block along the last core axis, and along the last but one.
+_THREADS = {1: (256,), 2: (8, 32)}
 
 
 def points(
@@ -61,60 +50,53 @@ def points(
     name: str,
     reaches: Sequence[Box],
     outs: Sequence[np.dtype],
-    rules: Sequence[tuple[str, str]],
-    *,
-    patches: bool = False,
+    rules: Rules,
 ) -> Source:
     """The text of a kernel whose outputs are in their storage types, and its launches.
 
-    Its functions are called after `name`.  With `patches` a thread makes several points where it
-    can, and none has a loop of its own.
+    Its functions are called after `name`.  A thread makes several points where it can, and none
+    has a loop of its own.
     """
-    known = ranges(kernel)
-    patches = patches and not loops(kernel)
-    border = border_of(rules, [dtype for _, dtype in kernel.fields], outs)
+    known, patches = ranges(kernel), not loops(kernel)
+    constants = constants_of(rules, [dtype for _, dtype in kernel.fields], outs)
     need = needed(kernel)
-    stages = [stage for stage in kernel.stages if stage.names[0] in need]
-    arrays, results = field_arrays(kernel), out_arrays(outs)
-    regions: dict[str, tuple[Offset, Offset]] = {}
-    lines, launches, scratch = border.maps(), list[Launch](), list[Scratch]()
-    for position, stage in enumerate(stages, 1):
+    arrays, regions = field_arrays(kernel), dict[str, tuple[Offset, Offset]]()
+    lines, launches, scratch = maps(rules), list[Launch](), list[Scratch]()
+
+    def add(part: Part, stage: Stage | None) -> None:
+        several = patches and (stage is None or isinstance(stage, Values))
+        found = patched(part) if several else None
+        text, launch = found or _Point.of(part, known).written(stage)
+        lines.extend(text)
+        launches.append(launch)
+
+    for position, stage in enumerate(kernel.stages):
+        if stage.names[0] not in need:
+            continue
         low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]])
-        targets = [
-            Array(f"scratch{k}", f"v{k}", _kept(stage, one, known))
-            for one, k in enumerate(range(len(scratch), len(scratch) + len(stage.names)))
-        ]
-        before = replace(kernel, stages=kernel.stages[: kernel.stages.index(stage)])
-        one = replace(before, body=stage.body, outputs=stage.values)
-        called = f"{name}_{position}"
-        part = Part(one, called, low, high, tuple(targets), arrays, regions, border)
-        made = patched(part) if patches and isinstance(stage, Values) else None
-        if made is None:
-            region = _Region(kernel, known, border, called, arrays, low, high)
-            made = region.stage(stage, targets), region.launch
-        lines += made[0]
-        launches.append(made[1])
-        arrays = arrays | dict(zip(stage.names, targets, strict=True))
-        regions = regions | {
-            n: padded(low, high, a.dtype) if patches else (low, high)
-            for n, a in zip(stage.names, targets, strict=True)
-        }
-        scratch += [
-            Scratch(array.name, array.dtype, *regions[one])
-            for one, array in zip(stage.names, targets, strict=True)
-        ]
-    nothing = (0,) * kernel.ndim
-    part = Part(
-        kernel, name, nothing, nothing, tuple(results), arrays, regions, border, tuple(reaches)
-    )
-    made = patched(part) if patches else None
-    if made is None:
-        whole = _Region(kernel, known, border, name, arrays, nothing, nothing)
-        made = whole.result(reaches, results), whole.launch
-    lines += made[0]
-    launches.append(made[1])
+        types = [_kept(stage, k, known) for k in range(len(stage.names))]
+        targets = tuple(
+            Array(f"scratch{k}", f"v{k}", dtype) for k, dtype in enumerate(types, len(scratch))
+        )
+        one = replace(
+            kernel, stages=kernel.stages[:position], body=stage.body, outputs=stage.values
+        )
+        called = f"{name}_{len(launches) + 1}"
+        add(Part(one, called, low, high, targets, arrays, regions, rules, constants), stage)
+        for made, array in zip(stage.names, targets, strict=True):
+            region = padded(low, high, array.dtype) if patches else (low, high)
+            arrays, regions = arrays | {made: array}, regions | {made: region}
+            scratch.append(Scratch(array.name, array.dtype, *region))
+    nothing, results = (0,) * kernel.ndim, tuple(out_arrays(outs))
+    add(
+        Part(
+            kernel, name, nothing, nothing, results, arrays, regions, rules, constants,
+            tuple(reaches),
+        ),
+        None,
+    )  # fmt: skip
     text = "\n".join([*lines, ""])
-    return Source(text, tuple(launches), tuple(scratch), border.constants)
+    return Source(text, tuple(launches), tuple(scratch), constants)
 
 
 def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
@@ -131,27 +113,45 @@ def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
 
 def _kept(stage: Stage, k: int, known: Mapping[str, Interval]) -> np.dtype:
     """What a stage is stored as: the narrowest type that holds it."""
-    assert not isinstance(stage, State), "steps in a chain are not points by themselves"
+    # Steps in a chain are not points by themselves, and no sum runs down the rows.
+    assert isinstance(stage, Values | Histogram)
     return np.dtype(machine_type(stage.values[k].dtype, known[stage.names[k]]))
 
 
 @dataclass
-class _Region(Function):
-    """The function that makes the points of one stage, or of the results.
+class _Point(Region):
+    """A function each of whose threads makes one point, whose elements are read where they are."""
 
-    Along each axis they go from `low` to the length of the fields plus `high`.  `sources` are the
-    arrays of fields and of the stages before.
-    """
-
-    sources: Mapping[str, Array]
-    low: Offset
-    high: Offset
     _mapped: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
-    _targets: list[Array] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.text = self.body()
+
+    @staticmethod
+    def of(part: Part, known: Mapping[str, Interval]) -> _Point:
+        """The function of a part."""
+        kernel = part.kernel
+        own, two = (1,) * kernel.ndim, _THREADS[min(kernel.ndim, 2)]
+        threads = (*own[: -len(two)], *two)
+        return _Point(kernel, known, part.constants, part.name, part.targets, part, own, threads)
+
+    def written(self, stage: Stage | None) -> tuple[list[str], Launch]:
+        """The text of the function of a stage, or of the results, and how it is started."""
+        match stage:
+            case Histogram():
+                found = self._histogram(stage)
+            case _:
+                self._lines()
+                outputs = self.kernel.outputs
+                found = [(self.text.machine(one), self.text.result(one)) for one in outputs]
+        lines = self.text.printed()
+        for k, (target, (machine, value)) in enumerate(zip(self.outs, found, strict=True)):
+            lines.append(self.put(k, stored(target.dtype, machine, value)))
+        for target in self.outs:
+            self.use(target)
+        mapped = [text for _, text in sorted(self._mapped.items())]
+        return self.lines([*self.head(), *mapped, *lines], 256), self.launch()
 
     # Positions and reads.
 
@@ -159,7 +159,7 @@ class _Region(Function):
         self, field: str, offset: Sequence[int], along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
-        array = self.use(self.sources[field])
+        array = self.use(self.part.arrays[field])
         lines: list[str] = []
         places: list[str] = []
         absent: list[str] = []
@@ -169,18 +169,18 @@ class _Region(Function):
                 place = f"{place} + {along[axis]}"
             if not array.kept and not (axis not in along and self._inside(axis, step)):
                 place = self._place(axis, step, place, axis in along, lines)
-                absent += [place] * self.border.absent(axis)
+                absent += [place] * ("constant" in self.part.rules[axis])
             places.append(place)
         text = f"{self.text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
-            name = self.border.constant(array.dtype, "constant")
+            name = self.constant((0, array.dtype, "constant"))
             test = " | ".join(absent)
             text = f"({self.text.constant(name, array.dtype)} if ({test}) < 0 else {text})"
         return lines, text
 
     def _inside(self, axis: int, step: int) -> bool:
         """Whether a step along an axis never leaves the fields."""
-        return self.low[axis] + step >= 0 >= self.high[axis] + step
+        return self.part.low[axis] + step >= 0 >= self.part.high[axis] + step
 
     def _place(self, axis: int, step: int, moved: str, alone: bool, lines: list[str]) -> str:
         """The name of a position along an axis, once it is mapped into the fields.
@@ -196,53 +196,11 @@ class _Region(Function):
         self._mapped[axis, step] = f"const npt_index {name} = {found};"
         return self.text.index(name)
 
-    def _here(self, array: Array) -> str:
-        return array.at([f"i{axis}" for axis in range(self.kernel.ndim)])
-
     # The body.
 
-    def stage(self, stage: Stage, targets: Sequence[Array]) -> list[str]:
-        """The text of the function of a stage, which writes these arrays."""
-        self._targets = list(targets)
-        match stage:
-            case Histogram():
-                found = self._histogram(stage)
-            case RunningSum():
-                found = self._running(stage)
-            case _:
-                self._lines(stage.body)
-                found = [self._result(value) for value in stage.values]
-        lines = self.text.printed()
-        for target, (machine, name) in zip(targets, found, strict=True):
-            lines.append(f"{self._here(target)} = {stored(target.dtype, machine, name)};")
-        return self._around(lines)
-
-    def result(self, reaches: Sequence[Box], targets: Sequence[Array]) -> list[str]:
-        """The text of the function of the results."""
-        self._targets = list(targets)
-        self._lines(self.kernel.body)
-        found = [self._result(value) for value in self.kernel.outputs]
-        lines = self.text.printed()
-        outputs = zip(found, targets, reaches, strict=True)
-        for k, ((machine, value), target, reach) in enumerate(outputs):
-            text = stored(target.dtype, machine, value)
-
-            def kept(k: int = k, target: Array = target) -> str:
-                """The value of the field in the place of the output."""
-                name, dtype = self.kernel.fields[k]
-                source = self._here(self.use(self.sources[name]))
-                return copied(target.dtype, dtype, source)
-
-            lines += self.border.store(reach, target.dtype, self._here(target), text, kept)
-        return self._around(lines)
-
-    def _result(self, value: Atom) -> tuple[str, str]:
-        """The machine type of a value, and its name once the text is printed."""
-        return self.text.machine(value), self.text.result(value)
-
-    def _lines(self, body: Sequence[Assign], along: Mapping[int, str] | None = None) -> None:
-        """Write what is computed at the point, or so far from it along some axes."""
-        text, storage = self.text, {name: one.dtype for name, one in self.sources.items()}
+    def _lines(self) -> None:
+        """Write what is computed at the point."""
+        text, storage = self.text, {name: one.dtype for name, one in self.part.arrays.items()}
         storage |= {name: dtype for name, dtype, _ in self.kernel.coefficients}
         ndim = self.kernel.ndim
         arrays = {
@@ -252,21 +210,17 @@ class _Region(Function):
         nowhere = Box((0,) * ndim, (0,) * ndim)
         windows = Windows(text, storage, arrays, nowhere, reader=self.read)
         control = Control(text, windows, storage, arrays, nowhere, [], {}, 0)
-        for assign in body:
+        for assign in self.kernel.body:
             expr, name = assign.value, assign.name
             match expr:
                 case Read():
                     text.types[name] = computed(storage[expr.field]).name
-                    before, read = self.read(expr.field, expr.offset, along or {})
+                    before, read = self.read(expr.field, expr.offset, {})
                     text.lines += [*before, f"{name} = {read}"]
                 case Element():
                     self.element(text, name, expr)
-                case Reduce() | Gather() | Inside() | Loop() | Carried():
-                    text.lines += control.lines(name, expr)
-                case Tap() | Weight() | Coefficient():
-                    raise AssertionError(expr)
                 case _:
-                    text.assign(assign)
+                    text.lines += control.lines(name, expr)
         text.constants += windows.constants
 
     def _histogram(self, stage: Histogram) -> list[tuple[str, str]]:
@@ -276,7 +230,7 @@ class _Region(Function):
         steps = len(stage.lines[0]) - 2
         along = {last: "d1"} if flat else {last - steps + k: f"d{k}" for k in range(steps + 1)}
         before, place = self.read(read.field, read.offset, along)
-        machine = computed(self.sources[read.field].dtype).name
+        machine = computed(self.part.arrays[read.field].dtype).name
         element, item = text.new("element"), text.known[stage.element.name]
 
         def loops(lines: Sequence[str]) -> list[str]:
@@ -291,62 +245,3 @@ class _Region(Function):
             found = [f"{SHORT[machine]}(nan) if {strange} else {one}" for one in found]
         text.lines += lines
         return [(machine, text.kept(one, machine)) for one in found]
-
-    def _running(self, stage: RunningSum) -> list[tuple[str, str]]:
-        """The sum of some rows, each point for itself."""
-        text, outside = self.text, self.text.lines
-        machine = machine_type(stage.value.dtype, text.known[stage.name], text.least)
-        total = text.new("total")
-        text.lines = []
-        self._lines(stage.body, {self.kernel.ndim - 2: "r0"})
-        added = f"{total} = {SHORT[machine]}({total} + {text.atom(stage.value, machine)})"
-        inner, text.lines = [*text.lines, added], outside
-        text.lines += [
-            f"{total} = {SHORT[machine]}(0)",
-            f"for r0 in range({stage.rows}):",
-            *("    " + line for line in inner),
-        ]
-        return [(machine, text.kept(total, machine))]
-
-    # The function around it.
-
-    def _around(self, body: Sequence[str]) -> list[str]:
-        for target in self._targets:
-            self.use(target)
-        ndim, tile = self.kernel.ndim, self._tile
-        lines = [f"const npt_index n{axis} = npt_index(g.length[{axis}]);" for axis in range(ndim)]
-        lines.append("unsigned block = blockIdx.x;")
-        threads = {ndim - 1: "threadIdx.x", ndim - 2: "threadIdx.y"}
-        beyond: list[str] = []
-        for axis in reversed(range(ndim)):
-            more = self.high[axis] - self.low[axis] + tile[axis] - 1
-            at = f"npt_index(block % m{axis})"
-            if tile[axis] > 1:
-                at = f"{at} * {tile[axis]} + npt_index({threads[axis]})"
-                beyond.append(f"i{axis} >= {plus(f'n{axis}', self.high[axis])}")
-            count = plus(f"n{axis}", more)
-            count = f"({count}) / {tile[axis]}" if tile[axis] > 1 else count
-            lines += [
-                f"const unsigned m{axis} = unsigned({count});",
-                f"const npt_index i{axis} = {plus(at, self.low[axis])};",
-                f"block /= m{axis};",
-            ]
-        lines.append(f"if ({' || '.join(beyond)}) return;")
-        lines += self.frames("block")
-        lines += [text for _, text in sorted(self._mapped.items())]
-        return self.lines([*lines, *body], 256)
-
-    def _written(self, array: Array) -> bool:
-        return array in self._targets
-
-    @property
-    def _tile(self) -> tuple[int, ...]:
-        return (1,) * (self.kernel.ndim - 2) + _TILE[min(self.kernel.ndim, 2)]
-
-    @property
-    def launch(self) -> Launch:
-        """How the function is started."""
-        tile = self._tile
-        threads = (tile[-1], tile[-2] if len(tile) > 1 else 1, 1)
-        names = tuple(array.name for array in self.arrays)
-        return Launch(self.name, names, threads, tile, self.low, self.high)

@@ -249,12 +249,9 @@ class Printer:
             case "select", (test, then, other):
                 parts = (self._within(one, _CHOICE + 1) for one in (test, then, other))
                 return "{} ? {} : {}".format(*parts), _CHOICE
-            case "not", (arg,):
-                return f"!{self._within(arg, _SIGN + 1)}", _SIGN
-            case "~", (arg,):
-                return f"~{self._within(arg, _SIGN + 1)}", _SIGN
-            case "-", (arg,):
-                return f"-{self._within(arg, _SIGN + 1)}", _SIGN
+            case "not" | "~" | "-", (arg,):
+                sign = "!" if value.op == "not" else value.op
+                return f"{sign}{self._within(arg, _SIGN + 1)}", _SIGN
             case "complex", _:
                 both = ", ".join(map(self._text, args))
                 return f"{C_TYPES[machine]}{{{both}}}", _CLOSED

@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias, TypeGuard
+from functools import reduce
+from operator import add
+from typing import TypeGuard
 
-from ...language.ir import Assign, Atom, Kernel, Read, Ref, State, Values, atoms
-from ...lowering.chain import Absent, Edge, Edges
+from ...analysis.ranges import Interval, of_storage
+from ...language.dtypes import value_type
+from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, State, Values, needed
+from ...lowering.chain import Edge, Edges
 from ...lowering.kept import full
-
-# The rules before and after an array along each core axis.
-Rules: TypeAlias = tuple[tuple[str, str], ...]
-
-# Rules under which nobody asks what lies beyond.
-NOTHING = ("fill", "keep", "valid")
+from ...lowering.machine import machine_type
+from .bodies import Body
+from .borders import ABSENT, Rules, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +45,14 @@ class Loaded:
 class Made:
     """A stage, or the result: what is made of one row in a turn.
 
-    `rounded` are the types of a state, which is kept as an array of these would be; `edges` are
-    those of its arrays where the border's rules must be put there.
+    `edges` are those of its arrays where the border's rules must be put there: of a `state`.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
-    edges: tuple[Edge | None, ...] = ()
-    state: bool = False
+    edges: tuple[Edge | None, ...]
+    state: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +62,10 @@ class Ring:
     In the turn of row i the newest of `count` rows is row i + `newest`, and the first that is
     needed of all is as far as `low` before the first row of the result, or after.  From row
     i + `newest` + `fetched` on back, columns beside the lane's own are there, `before` and
-    `after` them.
+    `after` them.  Its elements are of the type `machine`.
     """
 
+    machine: str
     newest: int
     low: int
     count: int
@@ -94,14 +95,63 @@ class Rolling:
 
 
 def rolling(
-    kernel: Kernel, edges: Edges, borders: Sequence[Rules], *, closed: bool
+    kernel: Kernel,
+    edges: Edges,
+    borders: Sequence[Rules],
+    known: Mapping[str, Interval],
+    *,
+    closed: bool,
 ) -> Rolling | None:
     """What rolls down for a kernel; None where its stages do not roll so.
 
     `closed` asks for what the rules need between steps; else the array goes on everywhere.
     """
     levels = _levels(kernel, edges, closed=closed)
-    return _Measured(kernel, *levels, borders).rolling() if levels is not None else None
+    if levels is None:
+        return None
+    loaded, made, result = levels
+    rules = {
+        name: borders[edge.beyond[0]]
+        for level in made
+        for name, edge in zip(level.names, level.edges, strict=True)
+        if edge is not None and edge.beyond is not None
+    }
+    extents: dict[str, _Extent] = {}
+
+    def visit(level: Made, at: _Extent) -> None:
+        """Note where a level that is needed there reads."""
+        for read in _reads(level.body):
+            own = _moved(at, full(read.offset), rules.get(read.field))
+            extents[read.field] = extents.get(read.field, own) | own
+
+    nothing = (0, 0)
+    visit(result, _Extent(nothing, nothing, nothing, nothing))
+    for level in reversed(made):
+        found = [extents[name] for name in level.names if name in extents]
+        if found:
+            joined = reduce(_Extent.__or__, found)
+            extents |= dict.fromkeys(level.names, joined)
+            inside = replace(joined, least=nothing, most=nothing)
+            visit(level, inside if level.state else joined)
+    made = [level for level in made if level.names[0] in extents]
+    loaded = [one for one in loaded if one.name in extents]
+    storage = dict(kernel.fields)
+    types: dict[str, str] = {}
+    for one in loaded:
+        dtype = storage[one.field]
+        types[one.name] = machine_type(value_type(dtype), of_storage(dtype), Body.least)
+    for level in made:
+        for name, value in zip(level.names, level.values, strict=True):
+            types[name] = machine_type(value.dtype, known[name], Body.least)
+    rows = [(extents[level.names[0]].high[0], level) for level in made] + [(0, result)]
+    return Rolling(
+        tuple(loaded),
+        tuple(made),
+        result,
+        {name: _ring(name, types[name], one, rows) for name, one in extents.items()},
+        max([0, *(-one.low[1] for one in extents.values())]),
+        max([0, *(one.high[1] for one in extents.values())]),
+    )
 
 
 def ruled(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> bool | None:
@@ -113,15 +163,15 @@ def ruled(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> bool | None
     kept = [edges.arrays[name] for stage in kernel.stages if _kept(stage) for name in stage.names]
     copies = [edges.arrays[n] for stage in kernel.stages if _copied(stage) for n in stage.names]
     asked = False
-    for axis in range(kernel.ndim):
+    for axis in range(2):
         rules = [pair for edge in kept if (pair := _pair(edge, borders, axis)) is not None]
         others = [pair for edge in copies if (pair := _pair(edge, borders, axis)) is not None]
         absent = [edge.absent for edge in kept if edge.absent is not None]
-        left_out = any(_zone(one, borders, axis) != (0, 0) for one in absent)
+        leaves = any(any(left_out(borders[one.border], one.reach)[axis]) for one in absent)
         if any("wrap" in pair for pair in rules):
-            if left_out or any("wrap" not in pair for pair in (*rules, *others)):
+            if leaves or any("wrap" not in pair for pair in (*rules, *others)):
                 return None
-        elif left_out or any(set(pair) - set(NOTHING) for pair in rules):
+        elif leaves or any(set(pair) - set(ABSENT) for pair in rules):
             asked = True
     return asked
 
@@ -129,13 +179,6 @@ def ruled(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> bool | None
 def _pair(edge: Edge, borders: Sequence[Rules], axis: int) -> tuple[str, str] | None:
     """The rules for what lies beyond the ends of an axis, if anybody looks there."""
     return borders[edge.beyond[0]][axis] if edge.beyond is not None else None
-
-
-def _zone(absent: Absent, borders: Sequence[Rules], axis: int) -> tuple[int, int]:
-    """How many points at both ends of an axis are left out."""
-    before, after = borders[absent.border][axis]
-    low, high = absent.reach.lo[axis], absent.reach.hi[axis]
-    return max(0, -low) * (before in NOTHING), max(0, high) * (after in NOTHING)
 
 
 def _copied(stage: object) -> TypeGuard[State]:
@@ -176,7 +219,7 @@ def _levels(
     ) -> Made:
         if not closed:
             # What "keep" asks for is read near the ends only.
-            body = _live(body, values)
+            body = needed(body, values)
         lines = tuple(
             replace(one, value=replace(one.value, field=read(one.value.field)))
             if isinstance(one.value, Read)
@@ -192,32 +235,17 @@ def _levels(
         if _copied(stage) and isinstance(stage.body[0].value, Read):
             (name,), source = stage.names, stage.body[0].value.field
             if source in fields:
-                beyond = edges.arrays[name].beyond
                 # Where the array goes on all copies are one.
-                alias[name] = name if closed else source
-                if closed:
-                    loaded[name] = Loaded(name, source, beyond)
-                elif source not in loaded:
-                    loaded[source] = Loaded(source, source, beyond)
+                alias[name] = own = name if closed else source
+                loaded.setdefault(own, Loaded(own, source, edges.arrays[name].beyond))
                 continue
         state = isinstance(stage, State)
-        ends = [edges.arrays[name] for name in stage.names] if state and closed else []
+        ends = [edges.arrays[name] if state and closed else None for name in stage.names]
         made.append(level(stage.names, stage.body, stage.values, ends, state))
     outs = tuple(f"out{k}" for k in range(len(kernel.outputs)))
     results = [Edge(None, one) for one in edges.results]
     result = level(outs, kernel.body, kernel.outputs, results, True)
     return list(loaded.values()), made, result
-
-
-def _live(body: tuple[Assign, ...], values: tuple[Atom, ...]) -> tuple[Assign, ...]:
-    """The operations that something depends on."""
-    used = {value.name for value in values if isinstance(value, Ref)}
-    kept: list[Assign] = []
-    for assign in reversed(body):
-        if assign.name in used:
-            kept.append(assign)
-            used |= {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
-    return tuple(reversed(kept))
 
 
 def _renamed(edge: Edge | None, alias: Mapping[str, str]) -> Edge | None:
@@ -227,7 +255,7 @@ def _renamed(edge: Edge | None, alias: Mapping[str, str]) -> Edge | None:
     return replace(edge, absent=replace(edge.absent, before=before))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Extent:
     """Where an array is needed, along rows and along columns.
 
@@ -236,131 +264,67 @@ class _Extent:
     for the rule at the end.
     """
 
-    low: list[int]
-    high: list[int]
-    least: list[int]
-    most: list[int]
+    low: Offset
+    high: Offset
+    least: Offset
+    most: Offset
     kept: int = 1
 
     def __or__(self, other: _Extent) -> _Extent:
         """Where either is needed."""
         return _Extent(
-            list(map(min, self.low, other.low)),
-            list(map(max, self.high, other.high)),
-            list(map(min, self.least, other.least)),
-            list(map(max, self.most, other.most)),
+            tuple(map(min, self.low, other.low)),
+            tuple(map(max, self.high, other.high)),
+            tuple(map(min, self.least, other.least)),
+            tuple(map(max, self.most, other.most)),
             max(self.kept, other.kept),
         )
 
 
-class _Measured:
-    """How far all that reads an array looks, one level after the other, from the last."""
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        loaded: list[Loaded],
-        made: list[Made],
-        result: Made,
-        borders: Sequence[Rules],
-    ) -> None:
-        self.loaded, self.made, self.result = loaded, made, result
-        self.borders = borders
-        self.extents: dict[str, _Extent] = {}
-        self.ends = {
-            name: edge.beyond
-            for one in made
-            for name, edge in zip(one.names, one.edges, strict=bool(one.edges))
-            if edge is not None and edge.beyond is not None
-        }
-
-    def rolling(self) -> Rolling:
-        self._visit(self.result, _Extent([0, 0], [0, 0], [0, 0], [0, 0]))
-        for level in reversed(self.made):
-            found = [self.extents[name] for name in level.names if name in self.extents]
-            if not found:
-                continue
-            joined = found[0]
-            for other in found[1:]:
-                joined = joined | other
-            self.extents |= dict.fromkeys(level.names, joined)
-            inside = replace(joined, least=[0, 0], most=[0, 0]) if level.state else joined
-            self._visit(level, inside)
-        made = tuple(level for level in self.made if level.names[0] in self.extents)
-        loaded = tuple(one for one in self.loaded if one.name in self.extents)
-        rings = {name: self._ring(name, made) for name in self.extents}
-        columns = self.extents.values()
-        return Rolling(
-            loaded,
-            made,
-            self.result,
-            rings,
-            max([0, *(-one.low[1] for one in columns)]),
-            max([0, *(one.high[1] for one in columns)]),
-        )
-
-    def _visit(self, level: Made, at: _Extent) -> None:
-        """Note where a level that is needed there reads."""
-        for read in _reads(level.body):
-            own = self.extents.setdefault(
-                read.field,
-                _Extent([2**30] * 2, [-(2**30)] * 2, [2**30] * 2, [-(2**30)] * 2),
-            )
-            for axis, step in enumerate(full(read.offset)):
-                least, most = at.least[axis] + step, at.most[axis] + step
-                own.low[axis] = min(own.low[axis], at.low[axis] + step)
-                own.high[axis] = max(own.high[axis], at.high[axis] + step)
-                own.least[axis] = min(own.least[axis], least)
-                own.most[axis] = max(own.most[axis], most)
-                if read.field in self.ends:
-                    self._repeat(own, self.ends[read.field], axis, at, least, most)
-
-    def _repeat(
-        self,
-        own: _Extent,
-        beyond: tuple[int, int],
-        axis: int,
-        at: _Extent,
-        least: int,
-        most: int,
-    ) -> None:
-        """Note what the rules at the ends repeat, for reads from `least` to `most`."""
-        rules = self.borders[beyond[0]]
-        rule = rules[axis - 2 + len(rules)] if axis - 2 + len(rules) >= 0 else ("fill", "fill")
-        if least < 0 and (source := _repeated(rule[0], -least)) is not None:
+def _moved(at: _Extent, step: Offset, rules: Rules | None) -> _Extent:
+    """Where an array is needed that is read so far from there, and what the rules repeat of it."""
+    low, high, least, most = (
+        list(map(add, one, step)) for one in (at.low, at.high, at.least, at.most)
+    )
+    kept = 1
+    for axis, (before, after) in enumerate(rules or ()):
+        source = _repeated(before, -least[axis])
+        if source is not None:
             # Of rows: the row that is repeated must be there when the reader's own is made.
             far = at.high[0] + source - at.least[0] if axis == 0 else source
-            own.high[axis] = max(own.high[axis], far)
-        if most > 0 and (source := _repeated(rule[1], most)) is not None:
-            own.low[axis] = min(own.low[axis], -source)
+            high[axis] = max(high[axis], far)
+        source = _repeated(after, most[axis])
+        if source is not None:
+            low[axis] = min(low[axis], -source)
             if axis == 0:
-                own.kept = max(own.kept, 2 if rule[1] == "nearest" else source + most + 1)
-
-    def _ring(self, name: str, made: Sequence[Made]) -> Ring:
-        extent = self.extents[name]
-        newest = extent.high[0]
-        lowest, beside, before, after = newest, -(2**30), 0, 0
-        for level in (*made, self.result):
-            row = 0 if level is self.result else self.extents[level.names[0]].high[0]
-            for read in _reads(level.body):
-                if read.field != name:
-                    continue
-                step, column = full(read.offset)
-                lowest = min(lowest, row + step)
-                if column:
-                    beside = max(beside, row + step)
-                before, after = max(before, -column), max(after, column)
-        count = max(newest - lowest + 1, extent.kept)
-        fetched = max(beside, lowest) - newest
-        return Ring(newest, extent.low[0], count, fetched, before, after)
+                kept = 2 if after == "nearest" else source + most[axis] + 1
+    return _Extent(tuple(low), tuple(high), tuple(least), tuple(most), kept)
 
 
 def _repeated(rule: str, far: int) -> int | None:
     """How far inside the point is that stands so `far` before the first; None for none."""
+    if far <= 0:
+        return None
     return {"nearest": 0, "reflect": far - 1, "mirror": far}.get(rule)
 
 
+def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Made]]) -> Ring:
+    """The ring of an array, of levels that make these rows in a turn."""
+    newest = extent.high[0]
+    lowest, beside, before, after = newest, -(2**30), 0, 0
+    for row, level in rows:
+        for read in _reads(level.body):
+            if read.field != name:
+                continue
+            step, column = full(read.offset)
+            lowest = min(lowest, row + step)
+            if column:
+                beside = max(beside, row + step)
+            before, after = max(before, -column), max(after, column)
+    count = max(newest - lowest + 1, extent.kept)
+    fetched = max(beside, lowest) - newest
+    return Ring(machine, newest, extent.low[0], count, fetched, before, after)
+
+
 def _reads(body: tuple[Assign, ...]) -> Iterator[Read]:
-    for assign in body:
-        if isinstance(assign.value, Read):
-            yield assign.value
+    return (assign.value for assign in body if isinstance(assign.value, Read))

@@ -9,7 +9,7 @@ Of all that fit the registers it is that of the least work for each point.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,9 +30,10 @@ from ...language.ir import (
     atoms,
 )
 from ...lowering.abreast import abreast
+from ...lowering.chain import Constant
 from ...lowering.cost import operation
-from .borders import Border
-from .elements import Array
+from .bodies import Array
+from .borders import Rules
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -78,7 +79,8 @@ class Part:
     targets: tuple[Array, ...]
     arrays: Mapping[str, Array]
     regions: Mapping[str, tuple[Offset, Offset]]
-    border: Border
+    rules: Rules
+    constants: tuple[Constant, ...]
     reaches: tuple[Box, ...] = ()
 
     @property
@@ -131,7 +133,7 @@ def shape_of(part: Part) -> Shape | None:
     least = 0.0
     for limit, gain in ((_REGISTERS, GAIN), (_MANY, _MUCH)):
         for shape in _shapes(part, limit):
-            work = work_of(shape, part)
+            work = _work(shape, part)
             if best is None or work < least * gain:
                 best, least = shape, work
         if least <= _SHORT and best is not None:
@@ -151,9 +153,7 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
             several = abreast(replace(kernel, rows=rows), "r", columns)
             if len(several.body) > LONGEST:
                 break
-            shape = Shape(
-                columns, rows, several, chunks_of(_places(several), part.arrays, columns)
-            )
+            shape = Shape(columns, rows, several, _chunks(several, part.arrays, columns))
             shape = replace(shape, live=_live(shape, part))
             if shape.live > limit:
                 break
@@ -163,14 +163,8 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
         columns //= 2
 
 
-def _places(kernel: Kernel) -> list[tuple[str, Offset]]:
-    """The fields and the offsets that are read."""
-    found = (assign.value for assign in kernel.body if isinstance(assign.value, Read))
-    return [(read.field, read.offset) for read in found]
-
-
-def chunks_of(
-    places: Iterable[tuple[str, Offset]], arrays: Mapping[str, Array], columns: int
+def _chunks(
+    kernel: Kernel, arrays: Mapping[str, Array], columns: int
 ) -> dict[Row, tuple[Chunk, ...]]:
     """Which columns of each row are loaded together: those of a block that are needed.
 
@@ -178,8 +172,10 @@ def chunks_of(
     columns are needed the smallest half, quarter, ... that has them is loaded.
     """
     needed: dict[Row, set[int]] = defaultdict(set)
-    for name, offset in places:
-        needed[name, offset[:-1]].add(offset[-1])
+    for assign in kernel.body:
+        if isinstance(assign.value, Read):
+            name, offset = assign.value.field, assign.value.offset
+            needed[name, offset[:-1]].add(offset[-1])
     found: dict[Row, tuple[Chunk, ...]] = {}
     number = 0
     order = {name: k for k, name in enumerate(arrays)}
@@ -187,14 +183,14 @@ def chunks_of(
         chunks: list[Chunk] = []
         for block in sorted({column // columns for column in needed[row]}):
             inside = [c - block * columns for c in needed[row] if c // columns == block]
-            first, count = smallest(min(inside), max(inside))
+            first, count = _smallest(min(inside), max(inside))
             chunks.append(Chunk(f"x{number}", block * columns + first, count))
             number += 1
         found[row] = tuple(chunks)
     return found
 
 
-def smallest(low: int, high: int) -> tuple[int, int]:
+def _smallest(low: int, high: int) -> tuple[int, int]:
     """The least power of two of columns, at a multiple of it, that holds these: start, length."""
     count = 1
     while low // count != high // count:
@@ -202,7 +198,7 @@ def smallest(low: int, high: int) -> tuple[int, int]:
     return low // count * count, count
 
 
-def work_of(shape: Shape, part: Part) -> float:
+def _work(shape: Shape, part: Part) -> float:
     """Operations for each point."""
     total: float = THREAD + STORE * shape.rows * len(part.targets)
     total += LOAD * sum(map(len, shape.chunks.values()))
@@ -217,41 +213,33 @@ def work_of(shape: Shape, part: Part) -> float:
 def _live(shape: Shape, part: Part) -> int:
     """How many registers the values take where they are most."""
     kernel = shape.kernel
+    sizes = {
+        chunk.name: part.arrays[name].dtype.itemsize * chunk.count
+        for (name, _), chunks in shape.chunks.items()
+        for chunk in chunks
+    }
+    live = most = sum(map(_words, sizes.values()))
     last: dict[str, int] = {}
-    sizes: dict[str, int] = {}
     for place, assign in enumerate(kernel.body):
+        value = assign.value
         for name in _used(assign, shape):
             last[name] = place
-        sizes[assign.name] = assign.value.dtype.numpy.itemsize
-        if assign.value.dtype.is_integer:
-            sizes[assign.name] = 4
-    for output in kernel.outputs:
-        if isinstance(output, Ref):
-            last[output.name] = len(kernel.body)
-    for (field, _), chunks in shape.chunks.items():
-        for chunk in chunks:
-            sizes[chunk.name] = part.arrays[field].dtype.itemsize * chunk.count
-    live = sum(words(sizes[c.name]) for chunks in shape.chunks.values() for c in chunks)
-    ends: dict[int, int] = defaultdict(int)
-    for name, place in last.items():
-        ends[place] += words(sizes.get(name, 4))
-    most = live
-    for place, assign in enumerate(kernel.body):
-        if not isinstance(assign.value, Read) or _narrow(assign.value, part):
-            live += words(sizes[assign.name])
-        elif assign.name in last:
+        sizes[assign.name] = 4 if value.dtype.is_integer else value.dtype.numpy.itemsize
+        if isinstance(value, Read) and part.arrays[value.field].dtype.itemsize >= 4:
             # It is what was loaded, and not a value of its own.
-            ends[last[assign.name]] -= words(sizes[assign.name])
+            sizes[assign.name] = 0
+    last |= {output.name: len(kernel.body) for output in kernel.outputs if isinstance(output, Ref)}
+    freed: dict[int, int] = defaultdict(int)
+    for name, place in last.items():
+        freed[place] += _words(sizes.get(name, 4))
+    for place, assign in enumerate(kernel.body):
+        live += _words(sizes[assign.name])
         most = max(most, live)
-        live -= ends[place] if assign.name in last else words(sizes[assign.name])
+        live -= freed[place]
     return most
 
 
-def _narrow(read: Read, part: Part) -> bool:
-    return part.arrays[read.field].dtype.itemsize < 4
-
-
-def words(size: int) -> int:
+def _words(size: int) -> int:
     """How many registers so many bytes take."""
     return -(-size // 4)
 

@@ -9,34 +9,30 @@ template <int axes, int arrays> NPT unsigned npt_frames(const npt_geometry<axes,
   return unsigned(g.stack[0] * g.stack[1] * g.stack[2]);
 }
 
-// V elements as they lie in memory, in vectors of 16 bytes at most.
-template <class T, int V> struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) npt_vector {
-  T at[V];
+// The lengths m of rows and n of columns, the first column and the rows from i0 to below i1 of the
+// result that a warp does, and of which frame; or whether there are none for it.
+struct npt_strip {
+  npt_index m, n, first, i0, i1;
+  unsigned frame;
+  bool none;
 };
-template <class T, int V> NPT void npt_load(T (&to)[V], const T *from) {
-  const npt_vector<T, V> all = *reinterpret_cast<const npt_vector<T, V> *>(from);
-  NPT_EACH(e, V) to[e] = all.at[e];
-}
-template <class T, int V> NPT void npt_store(T *to, const T (&from)[V]) {
-  npt_vector<T, V> all;
-  NPT_EACH(e, V) all.at[e] = from[e];
-  *reinterpret_cast<npt_vector<T, V> *>(to) = all;
-}
-// The same where elements are `step` apart.
-template <class T, int V> NPT void npt_load(T (&to)[V], const T *from, npt_index step) {
-  NPT_EACH(e, V) to[e] = from[e * step];
-}
-template <class T, int V> NPT void npt_store(T *to, const T (&from)[V], npt_index step) {
-  NPT_EACH(e, V) to[e * step] = from[e];
-}
-// Columns from j on of a row of m, by the rule of a border where they lie beyond it.
-template <class ENDS, class T, int V>
-NPT void npt_load_ends(T (&to)[V], const T *row, npt_index j, npt_index m, npt_index step,
-                       T constant = T()) {
-  NPT_EACH(e, V) {
-    const npt_index from = ENDS::from(j + e, m);
-    to[e] = from < 0 ? constant : row[from * step];
+template <int WARPS, int WIDTH, int N, int arrays>
+NPT npt_strip npt_roll(const npt_geometry<N, arrays> &g) {
+  npt_strip s = {npt_index(g.length[N - 1]), N > 1 ? npt_index(g.length[0]) : 1, 0, 0, 1, 0, false};
+  const unsigned across = unsigned((s.m + WARPS * WIDTH - 1) / (WARPS * WIDTH));
+  unsigned block = blockIdx.x;
+  s.first = (npt_index(block % across) * WARPS + npt_index(threadIdx.y)) * WIDTH;
+  block /= across;
+  if (N > 1) {
+    const unsigned parts = gridDim.x / across / npt_frames(g);
+    const npt_index rows = (s.n + npt_index(parts) - 1) / npt_index(parts);
+    s.i0 = npt_index(block % parts) * rows;
+    s.i1 = s.i0 + rows < s.n ? s.i0 + rows : s.n;
+    block /= parts;
   }
+  s.frame = block;
+  s.none = s.first >= s.m || s.i0 >= s.i1;
+  return s;
 }
 
 // Values of the lanes before and after.
@@ -72,7 +68,7 @@ template <int V, int BEFORE, class T, int N> NPT void npt_copy(T (&to)[N], const
 
 // Put beyond the ends of a row of m columns what a border's rule has there; `held` is memory of the
 // warp, for 32 * V elements, and `start` the column of its first.
-template <class ENDS, int V, int BEFORE, class T, int N>
+template <npt_find before, npt_find after, int V, int BEFORE, class T, int N>
 NPT void npt_columns(T (&row)[N], T *held, npt_index start, npt_index m, T constant = T()) {
   __syncwarp();
   NPT_EACH(e, V) held[threadIdx.x * V + e] = row[BEFORE + e];
@@ -80,21 +76,21 @@ NPT void npt_columns(T (&row)[N], T *held, npt_index start, npt_index m, T const
   NPT_EACH(e, V) {
     const npt_index column = start + npt_index(threadIdx.x * V + e);
     if (column < 0 || column >= m) {
-      const npt_index from = ENDS::from(column, m), at = from - start;
+      const npt_index from = npt_at<before, after>(column, m), at = from - start;
       if (from < 0) row[BEFORE + e] = constant;
       else if (at >= 0 && at < 32 * V) row[BEFORE + e] = held[at];
     }
   }
 }
 // The same for whole rows: the newest of a ring is row `at` of n.
-template <class ENDS, int V, int BEFORE, int AFTER, int FETCHED, class T, int COUNT, int N>
+template <npt_find before, npt_find after, int V, int BEFORE, int AFTER, int FETCHED, class T, int COUNT, int N>
 NPT void npt_rows(T (&ring)[COUNT][N], npt_index at, npt_index n, T constant = T()) {
   if (at < 0 || at >= n) {
-    const npt_index from = ENDS::from(at, n);
+    const npt_index from = npt_at<before, after>(at, n);
     if (from < 0) {
       NPT_EACH(e, V) ring[COUNT - 1][BEFORE + e] = constant;
     } else if (at >= n) {
-      const npt_index back = ENDS::NEAR ? 1 : at - from;
+      const npt_index back = after == npt_nearest ? 1 : at - from;
       NPT_EACH(c, COUNT - 1) {
         if (back == COUNT - 1 - c) npt_copy<V, BEFORE>(ring[COUNT - 1], ring[c]);
       }
@@ -102,7 +98,7 @@ NPT void npt_rows(T (&ring)[COUNT][N], npt_index at, npt_index n, T constant = T
   } else if (at < COUNT - 1) {
     NPT_EACH(c, COUNT - 1) {
       const npt_index row = at - (COUNT - 1 - c);
-      if (row < 0 && ENDS::from(row, n) == at) {
+      if (row < 0 && npt_at<before, after>(row, n) == at) {
         npt_copy<V, BEFORE>(ring[c], ring[COUNT - 1]);
         if (c <= FETCHED) npt_fetch<V, BEFORE, AFTER>(ring[c]);
       }

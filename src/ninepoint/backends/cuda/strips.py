@@ -19,18 +19,20 @@ Along the first axis the number of blocks may be any: each does as many rows as 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import ranges
+from ...language.box import Box
 from ...language.ir import Kernel
-from ...lowering.chain import Edges
+from ...lowering.chain import Absent, Edges
 from ...lowering.cost import operation
-from .ends import map_lines
-from .rings import Rolling, Rules, rolling, ruled
-from .source import Launch, Source
-from .strip import LANES, Strip, ring_type
-from .turns import WARPS, StripFunction
+from ...lowering.kept import full
+from .borders import Rules
+from .rings import rolling, ruled
+from .source import LANES, Launch, Source
+from .turns import WARPS, Mode, Strip, StripFunction
 
 # Rows that a warp does of a strip: a tenth more are made before them in a chain of eight steps.
 ROWS = 128
@@ -64,27 +66,26 @@ def strips(
     borders: Sequence[Rules],
     name: str,
     outs: Sequence[np.dtype],
-    columns: int = 0,
 ) -> Source | None:
-    """The text of a kernel, with the rules of its borders; None where it does not roll in strips.
-
-    `columns` are those of a lane; 0 for what suits the kernel.
-    """
+    """The text of a kernel with the rules of its borders; None where it does not roll so."""
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
+    # One row is the only row of its plane, beyond whose ends nobody looks.
+    borders = [(("valid", "valid"),) * (2 - kernel.ndim) + rules for rules in borders]
+    edges = _in_rows(edges)
     between = ruled(kernel, edges, borders)
     if between is None:
         return None
-    closed = rolling(kernel, edges, borders, closed=True)
-    inside = rolling(kernel, edges, borders, closed=False)
+    known = ranges(kernel)
+    closed = rolling(kernel, edges, borders, known, closed=True)
+    inside = rolling(kernel, edges, borders, known, closed=False)
     if closed is None or inside is None or not inside.loaded:
         return None
-    known = ranges(kernel)
     tried = [
         Strip(kernel, edges, tuple(borders), tuple(outs), known, closed, inside, one)
-        for one in ((columns,) if columns else COLUMNS)
+        for one in COLUMNS
     ]
-    fit = [one for one in tried if one.width > 0 and (columns or _fits(one))]
+    fit = [one for one in tried if one.width > 0 and _fits(one)]
     if not fit:
         return None
     best = min(fit, key=_cost)
@@ -92,20 +93,16 @@ def strips(
     return _source(best, name, between or _needed(best) > EASY)
 
 
-def registers(kernel: Kernel, known: dict[str, Interval], found: Rolling, columns: int) -> int:
-    """About how many registers a lane needs; the assembler has the last word."""
-    storage = dict(kernel.fields)
-    total, most = 24.0, 0
-    for name, ring in found.rings.items():
-        words = max(1, np.dtype(ring_type(kernel, found, known, name)).itemsize // 4)
-        # The newest row is made from the others, and what is beside is fetched in its turn.
-        total += words * (ring.count - 1) * columns
-        most = max(most, words * (columns + ring.before + ring.after))
-    for one in found.loaded:
-        total += max(1, columns * storage[one.field].itemsize / 4)
-    widest = max(len(level.body) for level in (*found.made, found.result))
-    # Operations of several columns are under way at once.
-    return int(total + most + min(16, widest) + 2 * columns)
+def _in_rows(edges: Edges) -> Edges:
+    """The same ends, for arrays of two axes: one row is the only row of its plane."""
+
+    def two(absent: Absent | None) -> Absent | None:
+        if absent is None:
+            return None
+        return replace(absent, reach=Box(full(absent.reach.lo), full(absent.reach.hi)))
+
+    arrays = {n: replace(edge, absent=two(edge.absent)) for n, edge in edges.arrays.items()}
+    return replace(edges, arrays=arrays, results=tuple(map(two, edges.results)))
 
 
 def _fits(strip: Strip) -> bool:
@@ -117,7 +114,19 @@ def _fits(strip: Strip) -> bool:
 
 
 def _needed(strip: Strip) -> int:
-    return registers(strip.kernel, strip.known, strip.inside, strip.columns)
+    """About how many registers a lane needs; the assembler has the last word."""
+    found, columns, storage = strip.inside, strip.columns, dict(strip.kernel.fields)
+    total, most = 24.0, 0
+    for ring in found.rings.values():
+        words = max(1, np.dtype(ring.machine).itemsize // 4)
+        # The newest row is made from the others, and what is beside is fetched in its turn.
+        total += words * (ring.count - 1) * columns
+        most = max(most, words * (columns + ring.before + ring.after))
+    for one in found.loaded:
+        total += max(1, columns * storage[one.field].itemsize / 4)
+    widest = max(len(level.body) for level in (*found.made, found.result))
+    # Operations of several columns are under way at once.
+    return int(total + most + min(16, widest) + 2 * columns)
 
 
 def _cost(strip: Strip) -> float:
@@ -133,38 +142,27 @@ def _cost(strip: Strip) -> float:
 
 def _source(strip: Strip, name: str, apart: bool) -> Source:
     """The text, and its launches; strips near an end may be done `apart`."""
-    if apart:
-        parts = [
-            StripFunction(strip, f"{name}_plain", "inside", wide=False),
-            StripFunction(strip, name, "inside", wide=True),
-            StripFunction(strip, f"{name}_ends", "ends", wide=False),
-        ]
-    else:
-        parts = [
-            StripFunction(strip, f"{name}_plain", "all", wide=False),
-            StripFunction(strip, name, "all", wide=True),
-        ]
+    mode: Mode = "inside" if apart else "all"
+    plain = StripFunction.of(strip, f"{name}_plain", mode, wide=False)
+    function = StripFunction.of(strip, name, mode, wide=True)
     blocks = BLOCKS if _needed(strip) > EASY else 0
-    # Strips near an end are few, and need more.
-    lines = [line for part in parts for line in part.lines(0 if part.mode == "ends" else blocks)]
-    launches = [_launch(strip, parts[1], parts[0].name)]
-    launches += [_launch(strip, part, "") for part in parts[2:]]
-    text = "\n".join([*map_lines(strip), *lines, ""])
-    return Source(text, tuple(launches), (), tuple(strip.constants))
-
-
-def _launch(strip: Strip, function: StripFunction, plain: str) -> Launch:
-    ndim = strip.kernel.ndim
-    across = WARPS * strip.width
+    lines = [*plain.text(blocks), *function.text(blocks)]
     wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
-    return Launch(
-        function.name,
-        tuple(array.name for array in function.arrays),
-        (LANES, WARPS, 1),
-        (across,) if ndim == 1 else (ROWS, across),
-        (0,) * ndim,
-        (0,) * ndim,
-        tuple(wide) if plain else (),
-        plain,
-        least=max(LEAST, WARM * strip.inside.warm) if ndim > 1 else 0,
-    )
+    launches = [_launch(function, tuple(wide), plain.name)]
+    if apart:
+        # Strips near an end are few, and need more.
+        ends = StripFunction.of(strip, f"{name}_ends", "ends", wide=False)
+        lines += ends.text()
+        launches.append(_launch(ends))
+    return Source("\n".join([*lines, ""]), tuple(launches), (), strip.constants)
+
+
+def _launch(
+    function: StripFunction, wide: tuple[tuple[str, int], ...] = (), plain: str = ""
+) -> Launch:
+    strip, nothing = function.strip, (0,) * function.kernel.ndim
+    names = tuple(array.name for array in function.arrays)
+    tile = (ROWS, WARPS * strip.width)[-len(nothing) :]
+    least = max(LEAST, WARM * strip.inside.warm) if len(nothing) > 1 else 0
+    threads = (LANES, WARPS, 1)
+    return Launch(function.name, names, threads, tile, nothing, nothing, wide, plain, least)

@@ -47,6 +47,25 @@ NPT unsigned npt_word(unsigned a, unsigned b, unsigned c, unsigned d) {
   return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
+// Fill a chunk with values that its elements hold.
+template <class T> NPT unsigned npt_lowest(T x) { return unsigned(x); }
+template <int N> NPT unsigned npt_lowest(npt_short<N> x) { return x.bits; }
+template <class T, int N, class... Values>
+NPT void npt_fill(npt_chunk<T, N, false> &to, Values... values) {
+  const T all[N] = {T(values)...};
+#pragma unroll
+  for (int k = 0; k < N; k++) to.e[k] = all[k];
+}
+template <class T, int N, class... Values>
+NPT void npt_fill(npt_chunk<T, N, true> &to, Values... values) {
+  const unsigned bits[N] = {npt_lowest(values)...};
+#pragma unroll
+  for (int w = 0; w < N * int(sizeof(T)) / 4; w++) {
+    if constexpr (sizeof(T) == 2) to.w[w] = npt_word(bits[2 * w], bits[2 * w + 1]);
+    else to.w[w] = npt_word(bits[4 * w], bits[4 * w + 1], bits[4 * w + 2], bits[4 * w + 3]);
+  }
+}
+
 // N elements from an address that is a multiple of their size, and one after the other.
 template <int N, class T> NPT npt_chunk<T, N> npt_together(const T *p) {
   return *reinterpret_cast<const npt_chunk<T, N> *>(p);
@@ -71,6 +90,28 @@ template <int N, class T> NPT npt_chunk<T, N> npt_strided(const T *p, npt_index 
 #pragma unroll
   for (int k = 0; k < N; k++) x.put(k, p[k * step]);
   return x;
+}
+
+template <int N, class T> NPT void npt_strided(T *p, npt_index step, const npt_chunk<T, N> &x) {
+#pragma unroll
+  for (int k = 0; k < N; k++) p[k * step] = x.get(k);
+}
+
+// N columns from `first` on of a row that goes from `low` to below `high`, and by the rules of a
+// border beyond; all are the constant where there is no such row.
+template <npt_find before, npt_find after, bool together, class T, int N>
+NPT void npt_row(npt_chunk<T, N> &to, const T *row, bool there, npt_index first, npt_index low,
+                 npt_index high, npt_index step, T constant = T()) {
+  if (N > 1 && there && first >= low && first + N <= high) {
+    if (together) to = npt_together<N>(row + first);
+    else to = npt_strided<N>(row + first * step, step);
+  } else {
+#pragma unroll 4
+    for (int k = 0; k < N; k++) {
+      const npt_index place = npt_at<before, after>(first + k - low, high - low) + low;
+      to.push(there && place >= low ? row[place * step] : constant);
+    }
+  }
 }
 
 #endif

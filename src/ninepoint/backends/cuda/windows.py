@@ -19,8 +19,8 @@ import numpy as np
 
 from ...analysis.ranges import Interval, of_storage
 from ...language.ir import Reduce
+from ...loops.nodes import SHORT
 from ...lowering.ranks import quantile_position
-from ..numba.expressions import SHORT
 from ..numba.window_loops import WindowLoops, of_valid, over, place_of_valid, quantile
 from .bodies import Body
 

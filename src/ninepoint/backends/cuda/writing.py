@@ -1,6 +1,10 @@
-"""The one door to a GPU's text: of a kernel that was lowered, for one border.
+"""The one door to a GPU's text: of a kernel that was lowered, or of several done at once.
 
-Forms  ->  the kernel as a GPU does it  ->  the scheme that suits it  ->  Source
+    Forms, rules of a border                ->   Source: in strips where these are better
+    links of a group of calls               ->   Source, or None: one call after the other
+    links of a step, and how many steps     ->   Source, or None: fewer steps
+
+What is done in one pass over memory here gives the bits that the calls give one by one.
 """
 
 from __future__ import annotations
@@ -10,16 +14,26 @@ from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ...analysis.control import loops
+from ...language.box import Box
+from ...language.dtypes import short
 from ...language.functions import FLOAT_FUNCTIONS
-from ...language.ir import Kernel
+from ...language.ir import Kernel, Reduce, Values
 from ...lowering.algorithms import is_ordered
+from ...lowering.chain import Link, chained, piped
+from ...lowering.cost import operation
 from ...lowering.exchanges import exchanged
-from ...lowering.flattening import flattened
-from ...lowering.merging import merged
+from ...lowering.fusion import Part, unfit
+from ...lowering.inlining import flattened
 from ...lowering.passes import IN_PLACE, ROWS, checked, passed
-from .choose import in_strips
+from ...lowering.schedule import Schedule
+from ...lowering.sharing import merged
+from .borders import Rules, left_out
 from .points import points
 from .source import Source
+from .strips import strips
 
 if TYPE_CHECKING:
     from ..pipeline import Forms
@@ -28,25 +42,33 @@ if TYPE_CHECKING:
 # well.  A guess: a stage costs a launch, and is written and read.
 LONGEST = 320
 
+# How many times as many operations a kernel without stages must have as one with stages, before
+# it is done with them: these cost shuffles, and registers.
+WORTH = 1.5
 
-def written(
-    forms: Forms,
-    rules: Sequence[tuple[str, str]],
-    *,
-    longest: int = LONGEST,
-    patches: bool = True,
-) -> Source:
+
+def written(forms: Forms, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
-    It is done in one piece up to `longest` operations, and else in stages; by threads that make
-    `patches` of several points each where they can.
+    It is done in one piece up to `LONGEST` operations.  Else what neighbours share is kept in
+    stages; sums of integers, which are exact, do not run down the rows.  Each float is added in
+    the order in which the CPU adds it.
     """
-    kernel, compiled = targeted(forms, longest), forms.compiled
+    compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
+    request, reach = replace(forms.request, schedule=schedule), compiled.reach
     name = title(compiled.name)
-    source = in_strips(forms, kernel, name, tuple(rules)) or points(
-        kernel, name, compiled.reaches, compiled.out_dtypes, rules, patches=patches
-    )
-    return replace(source, text=support() + source.text)
+    rows = passed(ROWS, forms.windowed, request, reach)
+    ordered = is_ordered(forms.windowed)
+    in_place = rows if ordered else passed(IN_PLACE, forms.windowed, request, reach)
+    plain = flattened(exchanged(in_place["wholesome"]), LONGEST)
+    if plain is None:
+        plain = exchanged(merged(rows["shared"]))
+    plain = checked(plain, reach)
+    source = _in_strips(forms, rows["shared"], plain, name, rules)
+    if source is None:
+        source = points(plain, name, compiled.reaches, compiled.out_dtypes, rules)
+        source = replace(source, text=_support() + source.text)
+    return source
 
 
 def title(name: str) -> str:
@@ -54,24 +76,89 @@ def title(name: str) -> str:
     return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
 
 
-def targeted(forms: Forms, longest: int = LONGEST) -> Kernel:
-    """The kernel as a GPU does it; each float is added in the order in which the CPU adds it.
+def _in_strips(
+    forms: Forms, kernel: Kernel, plain: Kernel, name: str, rules: Rules
+) -> Source | None:
+    """A kernel in strips, if it is better done so than as it is in `plain`."""
+    if unfit(kernel) or loops(kernel) or not kernel.stages:
+        return None
+    looped = any(isinstance(assign.value, Reduce) for assign in plain.body)
+    if not plain.stages and not looped and _work(plain) < WORTH * _work(kernel):
+        return None
+    compiled, fields = forms.compiled, [name for name, _ in kernel.fields]
+    made = tuple(f"result{k}" for k in range(len(compiled.out_dtypes)))
+    part = Part(kernel, {name: name for name in fields}, made, {})
+    return at_once(
+        name,
+        [link(part, compiled.out_dtypes, compiled.reaches, 0, rules)],
+        kernel.fields,
+        made,
+        [rules],
+        forms.request.schedule,
+    )
 
-    In one piece, unless that is longer than so many operations.  Then what neighbours share is
-    kept in stages; sums of integers, which are exact, do not run down the rows.
+
+def link(
+    part: Part,
+    types: Sequence[np.dtype],
+    reaches: Sequence[Box],
+    border: int,
+    rules: Rules,
+    *,
+    zero: bool = True,
+) -> Link:
+    """One call of a group or a step, by the border of this number, whose constant is `zero`."""
+    sides = {side for pair in rules for side in pair}
+    leaves = any(any(map(any, left_out(rules, reach))) for reach in reaches)
+    asked = not sides.isdisjoint(("fill", "constant"))
+    return Link(
+        part,
+        tuple(types),
+        tuple(reaches),
+        border,
+        "keep" in sides,
+        leaves,
+        "keep" in sides or (asked and not zero),
+    )
+
+
+def at_once(
+    name: str,
+    links: Sequence[Link],
+    fields: Sequence[tuple[str, np.dtype]],
+    outputs: Sequence[str],
+    borders: Sequence[Rules],
+    schedule: Schedule,
+    steps: int = 0,
+) -> Source | None:
+    """Several calls in one pass, which gives the `outputs`; None where that cannot be.
+
+    They are so many `steps`, if any, whose states are the outputs, or one call after the other.
     """
-    request = replace(forms.request, schedule=replace(forms.request.schedule, running=False))
-    reach = forms.compiled.reach
-    passes = ROWS if is_ordered(forms.windowed) else IN_PLACE
-    kernel = exchanged(passed(passes, forms.windowed, request, reach)["wholesome"])
-    flat = flattened(kernel, longest)
-    if flat is not None:
-        return checked(flat, reach)
-    kernel = exchanged(merged(passed(ROWS, forms.windowed, request, reach)["shared"]))
-    return checked(kernel, reach)
+    if any(unfit(one.part.kernel) for one in links):
+        return None
+    types = {n: d for one in links for n, d in zip(one.part.made, one.types, strict=True)}
+    # A float of 16 bits is rounded where it is stored.
+    stored = set() if steps else set(links[-1].part.made)
+    if any(short(dtype) for made, dtype in types.items() if made not in stored):
+        return None
+    if steps:
+        kernel, edges = chained(links, fields, outputs, steps, schedule)
+        outs = links[-1].types
+    else:
+        kernel, edges = piped(links, fields, outputs, schedule)
+        outs = tuple(types[made] for made in outputs)
+    source = strips(checked(merged(checked(kernel))), edges, borders, name, outs)
+    return None if source is None else replace(source, text=_support() + source.text)
 
 
-def support() -> str:
+def _work(kernel: Kernel) -> float:
+    """Operations at each point."""
+    bodies = [kernel.body, *(s.body for s in kernel.stages if isinstance(s, Values))]
+    return sum(operation(assign.value) for body in bodies for assign in body)
+
+
+def _support() -> str:
     """What every text begins with: ninepoint's arithmetic, and what the warps of strips do."""
     folder = resources.files(__package__)
     files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -37,6 +37,12 @@ class Loop:
         """End the loop here."""
         self.builder.branch(self.end)
 
+    def leave_if(self, test: Any) -> None:
+        """End the loop here, or go on with what follows."""
+        on = self.builder.append_basic_block()
+        self.builder.cbranch(test, self.end, on)
+        self.builder.position_at_end(on)
+
 
 @contextmanager
 def loop(builder: Any, stop: Any, start: Any = None, step: int = 1) -> Iterator[Loop]:
@@ -60,6 +66,18 @@ def loop(builder: Any, stop: Any, start: Any = None, step: int = 1) -> Iterator[
     builder.position_at_end(end)
 
 
+@contextmanager
+def forever(builder: Any) -> Iterator[Loop]:
+    """Write a loop that ends where it is left."""
+    body, end = builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(body)
+    builder.position_at_end(body)
+    yield Loop(builder, None, body, end)
+    if not builder.block.is_terminated:
+        builder.branch(body)
+    builder.position_at_end(end)
+
+
 def variable(builder: Any, kind: Any, value: Any = None, count: int | None = None) -> Any:
     """Memory of this call, from its begin on; where it is written first, it holds `value`."""
     with builder.goto_entry_block():
@@ -79,19 +97,59 @@ def function(
     return ir.Function(module, ir.FunctionType(result, kinds, var_arg=more), name)
 
 
+def begun(
+    module: ir.Module, name: str, result: Any, kinds: list[Any], internal: bool = False
+) -> tuple[Any, Any]:
+    """A function of the module, and what writes its body."""
+    made = ir.Function(module, ir.FunctionType(result, kinds), name)
+    if internal:
+        made.linkage = "internal"
+    return made, ir.IRBuilder(made.append_basic_block())
+
+
+def called(builder: Any, name: str, result: Any, *values: Any) -> Any:
+    """Call a function of C."""
+    kinds = [value.type for value in values]
+    return builder.call(function(builder.module, name, result, kinds), values)
+
+
+def pointer(builder: Any, address: Any, kind: Any = WORD) -> Any:
+    """An address, as that of something of a kind."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def words_on(builder: Any, address: Any, words: Any) -> Any:
+    """The address so many words on."""
+    words = WORD(words) if isinstance(words, int) else words
+    return builder.add(address, builder.mul(words, WORD(8)))
+
+
+def word(builder: Any, address: Any, words: Any = 0) -> Any:
+    """The word that stands so many words on."""
+    return builder.load(pointer(builder, words_on(builder, address, words)))
+
+
+def put_word(builder: Any, address: Any, words: Any, value: Any) -> None:
+    """Write the word that stands so many words on."""
+    builder.store(value, pointer(builder, words_on(builder, address, words)))
+
+
+def written_words(builder: Any, words: Sequence[Any]) -> Any:
+    """The address of words that are written one after the other, as long as this call lasts."""
+    place = variable(builder, WORD, count=len(words))
+    for k, one in enumerate(words):
+        builder.store(one, builder.gep(place, [INT(k)]))
+    return builder.ptrtoint(place, WORD)
+
+
 def copy(builder: Any, target: Any, source: Any, size: Any) -> None:
     """Copy so many bytes from pointer to pointer."""
-    name = "llvm.memcpy.p0i8.p0i8.i64"
-    called = function(builder.module, name, ir.VoidType(), [POINTER, POINTER, WORD, BIT])
-    builder.call(called, [target, source, size, BIT(0)])
+    called(builder, "llvm.memcpy.p0i8.p0i8.i64", ir.VoidType(), target, source, size, BIT(0))
 
 
 def clear(builder: Any, target: Any, size: Any) -> None:
     """Set so many bytes to 0."""
-    called = function(
-        builder.module, "llvm.memset.p0i8.i64", ir.VoidType(), [POINTER, BYTE, WORD, BIT]
-    )
-    builder.call(called, [target, BYTE(0), size, BIT(0)])
+    called(builder, "llvm.memset.p0i8.i64", ir.VoidType(), target, BYTE(0), size, BIT(0))
 
 
 def element(builder: Any, struct: Any, k: int) -> Any:
@@ -134,8 +192,8 @@ def object_code(module: ir.Module, plain: bool = False) -> tuple[bytes, tuple[st
     else:
         passes = builder.getModulePassManager()
     passes.run(parsed, builder)
-    called = [
+    declared = [
         one.name for one in (*parsed.functions, *parsed.global_variables) if one.is_declaration
     ]
-    names = tuple(sorted(name for name in called if not name.startswith("llvm.")))
+    names = tuple(sorted(name for name in declared if not name.startswith("llvm.")))
     return target.emit_object(parsed), names

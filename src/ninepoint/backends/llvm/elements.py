@@ -19,10 +19,8 @@ from typing import Any
 from llvmlite import ir
 
 from . import native
-from .building import element, function, loop, variable
+from .building import INT, WORD, begun, called, loop, pointer, variable, word, written_words
 from .values import flat, load, stored
-
-_BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 # So many elements are computed together where they are copied: some kilobytes stay in the cache.
 # Column times matrix, 2048x2048 float32: 2.1 ms, where copies of 2 MB took 2.7 ms (Zen 5).
@@ -32,49 +30,45 @@ _BLOCK = 1024
 _EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
 
 
-def elements(kernel: Any, block: Any, values_type: Any) -> None:
+def elements(kernel: Any, block: Any) -> None:
     """Write the loop for a kernel of one axis (see `entries`), which also takes numbers.
 
-    `block` computes a block from views and from numbers, which `values_type` holds.
+    `block` computes a block from views and from numbers.
     """
     kinds = kernel.kinds
     count = len(kinds) - kernel.arrays
     fields = sum(not kind.mutable for kind in kinds[: kernel.arrays])
-    made = ir.Function(kernel.module, ir.FunctionType(ir.VoidType(), [_WORD] * 4), native.ELEMENTS)
-    builder = ir.IRBuilder(made.append_basic_block())
+    made, builder = begun(kernel.module, native.ELEMENTS, ir.VoidType(), [WORD] * 4)
     arguments, sizes, steps, data = made.args
-    length = _word(builder, sizes, 0)
+    length = word(builder, sizes, 0)
     operands = []
     for k, kind in enumerate(kinds[: kernel.arrays]):
         # NumPy has results behind all else.
         place = k if k < fields else k + count
-        at, step = _word(builder, arguments, place), _word(builder, steps, place)
+        at, step = word(builder, arguments, place), word(builder, steps, place)
         operands.append(_Operand(builder, kind, at, step, k >= fields))
-    held = variable(builder, values_type)
     values: list[Any] = []
     for k, kind in enumerate(kinds[kernel.arrays :]):
-        address = _word(builder, arguments, fields + k)
-        place = builder.inttoptr(address, stored(kind.machine).as_pointer())
+        address = word(builder, arguments, fields + k)
+        place = pointer(builder, address, stored(kind.machine))
         values += flat(load(builder, kind.machine, place))
-    for k, value in enumerate(values):
-        builder.store(value, element(builder, held, k))
-    others = builder.ptrtoint(held, _WORD)
+    others = kernel.held(builder, values)
     for one in operands[fields:]:
         for field in operands[:fields]:
             one.keep_off(field, length)
     apart: Any = ir.IntType(1)(0)
     for one in operands:
         apart = builder.or_(apart, one.apart)
-    views = variable(builder, _WORD, count=5 * len(operands))
-    failed = variable(builder, _WORD, _WORD(0))
+    failed = variable(builder, WORD, WORD(0))
 
     def compute(places: list[Any], some: Any) -> None:
-        for k, (operand, at) in enumerate(zip(operands, places, strict=True)):
-            # The stack has one image.
-            words = at, _WORD(1), some, _WORD(0), _WORD(operand.size)
-            for j, word in enumerate(words):
-                builder.store(word, builder.gep(views, [_INT(5 * k + j)]))
-        status = builder.call(block, [builder.ptrtoint(views, _WORD), others])
+        # The stack has one image.
+        views = [
+            one
+            for operand, at in zip(operands, places, strict=True)
+            for one in (at, WORD(1), some, WORD(0), WORD(operand.size))
+        ]
+        status = builder.call(block, [written_words(builder, views), others])
         builder.store(builder.or_(builder.load(failed), status), failed)
 
     with builder.if_else(apart, likely=False) as (copied, direct):
@@ -82,16 +76,16 @@ def elements(kernel: Any, block: Any, values_type: Any) -> None:
             compute([one.at for one in operands], length)
         with copied:
             _in_blocks(builder, operands, length, compute)
-    with builder.if_then(builder.icmp_signed("!=", builder.load(failed), _WORD(0)), likely=False):
-        builder.store(_WORD(1), builder.inttoptr(data, _WORD.as_pointer()))
-    _forget_exceptions(kernel.module, builder)
+    with builder.if_then(builder.icmp_signed("!=", builder.load(failed), WORD(0)), likely=False):
+        builder.store(WORD(1), pointer(builder, data))
+    _forget_exceptions(builder)
     builder.ret_void()
 
 
 def _in_blocks(builder: Any, operands: list[_Operand], length: Any, compute: Any) -> None:
     """Compute block by block, those that do not lie as they should through room of their own."""
-    one = _WORD(_BLOCK)
-    blocks = builder.sdiv(builder.add(length, _WORD(_BLOCK - 1)), one)
+    one = WORD(_BLOCK)
+    blocks = builder.sdiv(builder.add(length, WORD(_BLOCK - 1)), one)
     with loop(builder, blocks) as inside:
         first = builder.mul(inside.index, one)
         left = builder.sub(length, first)
@@ -112,8 +106,8 @@ class _Operand:
         self.element = ir.IntType(8 * self.size)
         room = variable(builder, self.element, count=_BLOCK)
         room.align = 64
-        self.room = builder.ptrtoint(room, _WORD)
-        self.apart = builder.icmp_signed("!=", step, _WORD(self.size))
+        self.room = builder.ptrtoint(room, WORD)
+        self.apart = builder.icmp_signed("!=", step, WORD(self.size))
 
     def keep_off(self, field: _Operand, length: Any) -> None:
         """Go through room where a result may lie where a field does."""
@@ -128,15 +122,15 @@ class _Operand:
     def _end(self, length: Any, after: bool) -> Any:
         """Where the first byte lies, or what is behind the last."""
         builder = self.builder
-        way = builder.mul(self.step, builder.sub(length, _WORD(1)))
-        forward = builder.icmp_signed(">", way, _WORD(0))
+        way = builder.mul(self.step, builder.sub(length, WORD(1)))
+        forward = builder.icmp_signed(">", way, WORD(0))
         moved = (
-            builder.select(forward, way, _WORD(0))
+            builder.select(forward, way, WORD(0))
             if after
-            else builder.select(forward, _WORD(0), way)
+            else builder.select(forward, WORD(0), way)
         )
         end = builder.add(self.at, moved)
-        return builder.add(end, _WORD(self.size)) if after else end
+        return builder.add(end, WORD(self.size)) if after else end
 
     def _here(self, first: Any) -> Any:
         return self.builder.add(self.at, self.builder.mul(first, self.step))
@@ -150,8 +144,8 @@ class _Operand:
         if self.out:
             return
         builder = self.builder
-        still = builder.icmp_signed("==", self.step, _WORD(0))
-        begins = builder.icmp_signed("==", first, _WORD(0))
+        still = builder.icmp_signed("==", self.step, WORD(0))
+        begins = builder.icmp_signed("==", first, WORD(0))
         with builder.if_then(self.apart), builder.if_else(still) as (constant, moves):
             with constant, builder.if_then(begins):
                 value = self._load(self.at)
@@ -175,33 +169,23 @@ class _Operand:
                 self._store(self._load(self._room(inside.index)), at)
 
     def _room(self, index: Any) -> Any:
-        return self.builder.add(self.room, self.builder.mul(index, _WORD(self.size)))
+        return self.builder.add(self.room, self.builder.mul(index, WORD(self.size)))
 
     def _load(self, address: Any) -> Any:
-        place = self.builder.inttoptr(address, self.element.as_pointer())
-        return self.builder.load(place, align=1)
+        return self.builder.load(pointer(self.builder, address, self.element), align=1)
 
     def _store(self, value: Any, address: Any) -> None:
-        place = self.builder.inttoptr(address, self.element.as_pointer())
-        self.builder.store(value, place, align=1)
+        self.builder.store(value, pointer(self.builder, address, self.element), align=1)
 
 
-def _word(builder: Any, address: Any, place: int) -> Any:
-    at = builder.add(address, _WORD(8 * place))
-    return builder.load(builder.inttoptr(at, _WORD.as_pointer()))
-
-
-def _forget_exceptions(module: Any, builder: Any) -> None:
+def _forget_exceptions(builder: Any) -> None:
     """Forget that a float was none, or too large: floats give no warnings."""
     known = _EXCEPTIONS.get(platform.machine())
     if known is None:
         return
-    test, clear = (
-        function(module, name, _INT, [_INT]) for name in ("fetestexcept", "feclearexcept")
-    )
-    found = builder.call(test, [_INT(known)])
-    with builder.if_then(builder.icmp_signed("!=", found, _INT(0)), likely=False):
-        builder.call(clear, [_INT(known)])
+    found = called(builder, "fetestexcept", INT, INT(known))
+    with builder.if_then(builder.icmp_signed("!=", found, INT(0)), likely=False):
+        called(builder, "feclearexcept", INT, INT(known))
 
 
 def takes_elements(kernel: Any) -> bool:

@@ -6,14 +6,16 @@ Operands and results have one machine type, but those of comparisons and of ques
 from __future__ import annotations
 
 import math
+import platform
+from functools import cache
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ...language.functions import FLOAT_FUNCTIONS
 from ...loops.nodes import COMPARISONS, PARTS
-from . import halves
-from .building import WORD, function
+from .building import INT, WORD, function
 from .values import FLOATS, Held, chosen, compared, constant, convert, held, signed
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor", "<<": "shl"}
@@ -21,11 +23,6 @@ _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 
 _ENDS = {"float32": "f32", "float64": "f64"}
 _SUFFIX = {"float32": "f", "float64": ""}
-
-QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
-
-# All functions of floats that have a name.
-NAMED = QUESTIONS | FLOAT_FUNCTIONS.keys()
 
 
 def applied(
@@ -44,8 +41,6 @@ def applied(
 def _of_integers(b: Any, op: str, machine: str, args: list[Held], exact: bool) -> Held:
     if len(args) == 1:
         match op:
-            case "-":
-                return b.neg(args[0])
             case "~" | "not":
                 return b.not_(args[0])
             case "popcount":
@@ -83,8 +78,6 @@ def _of_floats(b: Any, op: str, machine: str, args: list[Held], flags: tuple[str
     match op:
         case "-":
             return b.fneg(args[0])
-        case "abs":
-            return _called(b, f"llvm.fabs.{_ENDS[machine]}", args)
         case "**":
             return _called(b, f"llvm.pow.{_ENDS[machine]}", args)
         case "fmod":
@@ -135,8 +128,6 @@ def _of_parts(b: Any, op: str, machine: str, args: list[Held]) -> Held:
             return b.fneg(re), b.fneg(im)
         case "conj":
             return re, b.fsub(ir.Constant(im.type, -0.0), im)
-        case "abs":
-            return _called(b, "hypot" + _SUFFIX[part], [re, im])
         case "isnan" | "isinf" | "isfinite":
             both = [_of_floats(b, op, part, [one], ()) for one in (re, im)]
             return (b.and_ if op == "isfinite" else b.or_)(*both)
@@ -184,10 +175,73 @@ def of_bits(b: Any, op: str, source: str, target: str, value: Held) -> Held:
     """What looks at the bits of a number of one type, and gives one of another."""
     match op:
         case "half":
-            return halves.narrowed(b, convert(b, value, source, "float32"))
+            return _narrowed(b, convert(b, value, source, "float32"))
         case "unhalf":
-            return halves.widened(b, value)
+            return _widened(b, value)
         case "bits":
             return b.bitcast(value, held(target))
         case _:
             raise AssertionError(op)
+
+
+# Half floats: their bits are 16-bit integers in generated loops, computed with as float32.
+# Most processors convert several of them at once (F16C of x86, all of ARMv8); where none is known
+# to, it is done by their bits: the exponent is moved as a factor of 2^112 moves it.
+
+_HALF, _FLOAT = ir.HalfType(), FLOATS["float32"]
+
+# By how much the exponents of both types differ.
+_UP = 2.0**112
+
+
+def _widened(b: Any, bits: Held) -> Held:
+    """The half float of these bits, as a float32."""
+    if _has_halves():
+        return b.fpext(b.bitcast(bits, _HALF), _FLOAT)
+    return _widened_by_bits(b, b.zext(bits, INT))
+
+
+def _narrowed(b: Any, value: Held) -> Held:
+    """The bits of the half float that is nearest to a float32, of two the even one."""
+    if _has_halves():
+        return b.bitcast(b.fptrunc(value, _HALF), ir.IntType(16))
+    return b.trunc(_narrowed_by_bits(b, b.bitcast(value, INT)), ir.IntType(16))
+
+
+@cache
+def _has_halves() -> bool:
+    """Whether this machine converts half floats."""
+    if platform.machine().lower() in ("aarch64", "arm64"):
+        return True
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:
+        return False
+    return bool(features.get("avx") and features.get("f16c"))
+
+
+def _widened_by_bits(b: Any, bits: Any) -> Any:
+    sign = b.shl(b.and_(bits, INT(0x8000)), INT(16))
+    size = b.shl(b.and_(bits, INT(0x7FFF)), INT(13))
+    whole = b.fmul(b.bitcast(size, _FLOAT), ir.Constant(_FLOAT, _UP))
+    # What is no number stays none: its exponent has no bit that is 0.
+    special = b.icmp_unsigned(">=", size, INT(0x7C00 << 13))
+    more = b.select(special, INT(0x7F800000), INT(0))
+    return b.bitcast(b.or_(b.or_(b.bitcast(whole, INT), more), sign), _FLOAT)
+
+
+def _narrowed_by_bits(b: Any, bits: Any) -> Any:
+    sign = b.and_(b.lshr(bits, INT(16)), INT(0x8000))
+    size = b.and_(bits, INT(0x7FFFFFFF))
+    # 13 bits go: half of the last that stays is added, but for the even of two.
+    odd = b.and_(b.lshr(size, INT(13)), INT(1))
+    rounded = b.add(b.add(size, odd), INT(0xFFF))
+    normal = b.sub(b.lshr(rounded, INT(13)), INT(112 << 10))
+    # Below 2^-14 the last bit is 2^-24: that of a float32 of about a half.
+    moved = b.bitcast(b.fadd(b.bitcast(size, _FLOAT), ir.Constant(_FLOAT, 0.5)), INT)
+    small = b.sub(moved, INT(0x3F000000))
+    near = b.select(b.icmp_unsigned("<", size, INT(113 << 23)), small, normal)
+    infinite = b.icmp_unsigned(">=", size, INT(0x477FF000))
+    near = b.select(infinite, INT(0x7C00), near)
+    none = b.icmp_unsigned(">", size, INT(0x7F800000))
+    return b.or_(sign, b.select(none, INT(0x7E00), near))

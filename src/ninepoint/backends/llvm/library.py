@@ -79,7 +79,7 @@ def integer_divide(a, b):
 
 def integer_modulo(a, b):
     """a % b of 64-bit integers; 0 where b is 0."""
-    if b in (0, -1):
+    if b == 0 or b == -1:
         return a - a
     return a % b
 
@@ -160,11 +160,6 @@ def remainder(a, b):
     if rest == 0.0:
         return math.copysign(0.0, b)
     return rest + b if (b < 0.0) != (rest < 0.0) else rest
-
-
-def remainder_float32(a, b):
-    """a % b of float32: the sum of two of them, rounded twice, is that which is rounded once."""
-    return f32(remainder(a, b))
 
 
 def saturate(value, low, high):

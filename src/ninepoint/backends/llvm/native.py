@@ -28,6 +28,13 @@ TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
 KIND, ORDER, ITEMSIZE = 24, 26, 40
 ALIGNED, WRITEABLE = 0x100, 0x400
 
+# What becomes of an array's memory (see `..allocator`).
+USED, FREE, OWN, PLAIN = range(4)
+
+# Before an array's memory: what becomes of it, where its mapping begins, how long that is, and
+# how many bytes the array may have.  64 bytes keep arrays aligned for every vector.
+HEAD = 64
+
 ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
 
 # What computes a block, where no entry can be called.
@@ -72,10 +79,6 @@ _FASTCALL = 0x80
 # Machine code is never freed, not when the interpreter ends either: a thread may be running it.
 _kept: list[Any] = []
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
-
-# For what runs one part, what runs several, and where its loop over elements begins.
-_together: dict[Callable[..., None], Callable[..., None]] = {}
-_elements: dict[Callable[..., None], int] = {}
 
 
 @cache
@@ -136,40 +139,28 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def loaded(
-    code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]
-) -> Callable[..., None] | None:
-    """The function whose object code this is; nothing if something it calls is not found.
+def entries(engine: Any) -> tuple[Callable[..., None], Callable[..., None], int]:
+    """What runs a block or a list of commands, what shares such lists, and the loop over elements.
 
-    The `numbers` are those of its tables.
+    Of the last where it begins; 0 if there is none.
     """
     _keep_freed_memory()
-    engine = _engine(code, needs, numbers)
-    if engine is None:
-        return None
-    band = _function(engine.get_function_address(ENTRY))
-    _together[band] = _function(engine.get_function_address(TOGETHER))
-    _elements[band] = int(engine.get_function_address(ELEMENTS))
-    return band
+    entry, together = (_function(engine.get_function_address(name)) for name in (ENTRY, TOGETHER))
+    return entry, together, int(engine.get_function_address(ELEMENTS))
 
 
-def loaded_block(
-    code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray], kinds: Sequence[Kind]
-) -> Callable[..., None] | None:
-    """The same for a Python whose objects are not known here: called through `ctypes`."""
-    engine = _engine(code, needs, numbers)
-    if engine is None:
-        return None
-    block = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
-        engine.get_function_address(BLOCK)
-    )
+def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
+    """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
+    _keep_freed_memory()
+    words = ctypes.c_int64
+    block = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
     arrays = len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
 
     def band(*arguments: Any) -> None:
-        words = [word for array in arguments[:arrays] for word in _view(array)]
-        views = (ctypes.c_int64 * len(words))(*words)
+        described = [word for array in arguments[:arrays] for word in _view(array)]
+        views = (words * len(described))(*described)
         others = _others(kinds[arrays:], arguments[arrays:])
-        if block(ctypes.addressof(views), ctypes.addressof(others)):
+        if block(ctypes.addressof(views), others.ctypes.data):
             raise MemoryError
 
     return band
@@ -180,36 +171,16 @@ def _view(array: np.ndarray) -> tuple[int, ...]:
     return array.ctypes.data, *array.shape, *array.strides
 
 
-def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> ctypes.Structure:
+def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> np.ndarray:
     """Coefficients and numbers, as machine code takes them: one after the other."""
-    fields: list[Any] = []
+    fields: list[np.dtype] = []
     held: list[Any] = []
     for kind, value in zip(kinds, values, strict=True):
-        if kind.ndim:
-            words = _view(value)
-            fields += [ctypes.c_int64] * len(words)
-            held += words
-        elif kind.dtype.kind == "c":
-            part = ctypes.c_float if kind.dtype.itemsize == 8 else ctypes.c_double
-            fields += [part] * 2
-            held += [value.real, value.imag]
-        else:
-            fields.append(np.ctypeslib.as_ctypes_type(kind.dtype))
-            held.append(kind.dtype.type(value).item())
+        words = _view(value) if kind.ndim else (value,)
+        fields += [np.dtype("int64") if kind.ndim else kind.dtype] * len(words)
+        held += words
     named = [(f"f{k}", one) for k, one in enumerate(fields)]
-    structure: Any = type("_Others", (ctypes.Structure,), {"_fields_": named})
-    made: ctypes.Structure = structure(*held)
-    return made
-
-
-def together(band: Callable[..., None]) -> Callable[..., None] | None:
-    """What shares lists of commands among a crew; nothing where the function takes none."""
-    return _together.get(band)
-
-
-def elements(band: Callable[..., None]) -> int:
-    """Where the loop over elements begins; 0 where there is none."""
-    return _elements.get(band, 0)
+    return np.array(tuple(held), np.dtype(named, align=True))
 
 
 def _function(address: int) -> Callable[..., None]:
@@ -228,21 +199,28 @@ def share(code: bytes, needs: Sequence[str]) -> bool:
     """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
     import llvmlite.binding as llvm
 
-    engine = _engine(code, needs, {})
-    if engine is not None:
-        llvm.add_symbol(COMMANDS, engine.get_function_address(COMMANDS))
-    return engine is not None
+    shared = engine(code, needs, {})
+    if shared is not None:
+        llvm.add_symbol(COMMANDS, shared.get_function_address(COMMANDS))
+    return shared is not None
 
 
-def _engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
-    """What holds object code and its numbers; nothing if something it calls is not found."""
+def compiler(text: str) -> Any:
+    """What compiles a text for LLVM, and holds its machine code."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # An engine for each: names that two hold never meet.
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
+
+
+def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
+    """What holds object code and its numbers; nothing if something it calls is not found."""
+    import llvmlite.binding as llvm
+
+    # One for each: names that two hold never meet.
+    made = compiler("")
     # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
@@ -251,9 +229,9 @@ def _engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]
         _ = cpu_target.target_context
         if not all(map(llvm.address_of_symbol, needs)):
             return None
-    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-    engine.finalize_object()
+    made.add_object_file(llvm.ObjectFileRef.from_data(code))
+    made.finalize_object()
     for name, values in numbers.items():
-        ctypes.memmove(engine.get_global_value_address(name), values.ctypes.data, values.nbytes)
-    _kept.append(engine)
-    return engine
+        ctypes.memmove(made.get_global_value_address(name), values.ctypes.data, values.nbytes)
+    _kept.append(made)
+    return made

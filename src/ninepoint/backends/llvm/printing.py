@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, assert_never
 
 from llvmlite import ir
@@ -39,13 +40,12 @@ from ...loops.nodes import (
     Size,
     Statement,
     Store,
-    Stride,
     Value,
     Variable,
     View,
     While,
 )
-from .building import BIT, POINTER, WORD, clear, function, loop, variable
+from .building import BIT, INT, POINTER, WORD, begun, called, clear, loop, variable
 from .functions import applied, of_bits
 from .values import (
     FLOATS,
@@ -116,9 +116,8 @@ class _Module:
                 types += [POINTER, *([WORD] * (2 * parameter.ndim))]
             else:
                 types += _types(parameter)
-        made = ir.Function(self.module, ir.FunctionType(WORD, types), f"ninepoint.{name}")
-        made.linkage = "internal"
-        writer = _Writer(self, source, made)
+        made, builder = begun(self.module, f"ninepoint.{name}", WORD, types, internal=True)
+        writer = _Writer(self, source, builder)
         writer.take(made.args)
         writer.block(source.body)
         writer.finish()
@@ -130,10 +129,9 @@ class _Module:
             source = self.loops.function(name)
             types = [one for parameter in source.parameters for one in _types(parameter)]
             result = held(source.result) if source.result else ir.VoidType()
-            made = ir.Function(self.module, ir.FunctionType(result, types), f"{name}.loops")
-            made.linkage = "internal"
+            made, builder = begun(self.module, f"{name}.loops", result, types, internal=True)
             self._printed[name] = made
-            writer = _Writer(self, source, made)
+            writer = _Writer(self, source, builder)
             if source.promises is None:
                 made.attributes.add("alwaysinline")
                 writer.take(made.args)
@@ -195,9 +193,8 @@ def _types(parameter: Name | Array) -> list[Any]:
 class _Writer:
     """Writes the body of one of LLVM's functions."""
 
-    def __init__(self, module: _Module, source: Function, made: ir.Function) -> None:
-        self.module, self.source = module, source
-        self.b = ir.IRBuilder(made.append_basic_block("entry"))
+    def __init__(self, module: _Module, source: Function, builder: Any) -> None:
+        self.module, self.source, self.b = module, source, builder
         self.values: dict[str, Held | _Variable] = {}
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers: list[Any] = []
@@ -212,20 +209,17 @@ class _Writer:
 
     def take(self, args: Sequence[Any]) -> None:
         """Give the parameters their names."""
-        given = list(args)
+        given = iter(args)
         for parameter in self.source.parameters:
+            first = next(given)
             if isinstance(parameter, Name):
-                count = 2 if parameter.type in PARTS else 1
-                values, given = given[:count], given[count:]
-                self.values[parameter.name] = tuple(values) if count == 2 else values[0]
+                is_pair = parameter.type in PARTS
+                self.values[parameter.name] = (first, next(given)) if is_pair else first
                 continue
-            data, given = given[0], given[1:]
-            shape, given = given[: parameter.ndim], given[parameter.ndim :]
-            strides = None
-            if not parameter.dense:
-                strides, given = tuple(given[: parameter.ndim]), given[parameter.ndim :]
-            pointer = self.b.bitcast(data, stored(parameter.element).as_pointer())
-            self.arrays[parameter.name] = Memory(parameter.element, pointer, tuple(shape), strides)
+            shape = tuple(islice(given, parameter.ndim))
+            strides = None if parameter.dense else tuple(islice(given, parameter.ndim))
+            pointer = self.b.bitcast(first, stored(parameter.element).as_pointer())
+            self.arrays[parameter.name] = Memory(parameter.element, pointer, shape, strides)
 
     def row(self, args: Sequence[Any]) -> None:
         """Write a function of a row, with what it promises."""
@@ -291,9 +285,8 @@ class _Writer:
             status.add_incoming(WORD(0), before)
             for block in self._failures:
                 status.add_incoming(WORD(1), block)
-            free = function(self.module.module, "free", ir.VoidType(), [POINTER])
             for place in self._buffers:
-                b.call(free, [b.load(place)])
+                called(b, "free", ir.VoidType(), b.load(place))
         b.ret(status)
 
     # Statements.
@@ -347,18 +340,13 @@ class _Writer:
     def _fetch(self, node: Fetch) -> None:
         """Ask for a row line by line of the cache; nothing is wrong with one outside."""
         b, row = self.b, self.arrays[node.row.name]
-        name, kinds = "llvm.prefetch.p0i8", [POINTER, *([ir.IntType(32)] * 3)]
-        ask = function(self.module.module, name, ir.VoidType(), kinds)
         size = b.mul(self.value(node.count), WORD(node.row.itemsize))
         begin = b.bitcast(row.data, POINTER)
         with loop(b, size, step=_LINE) as line:
             place = b.gep(begin, [line.index])
-            b.call(ask, [place, *(ir.IntType(32)(k) for k in (0, 3, 1))])
+            called(b, "llvm.prefetch.p0i8", ir.VoidType(), place, *map(INT, (0, 3, 1)))
 
-    def _return(self, value: Value | None) -> None:
-        if value is None:
-            self.b.ret_void()
-            return
+    def _return(self, value: Value) -> None:
         found = self.value(value)
         if isinstance(found, tuple):
             made = ir.Constant(held(self.source.result), ir.Undefined)
@@ -427,12 +415,11 @@ class _Writer:
         size: Any = WORD(node.array.itemsize)
         for length in shape:
             size = b.mul(size, length, flags=("nsw",))
-        malloc = function(self.module.module, "malloc", POINTER, [WORD])
         free = variable(b, POINTER)
         with b.goto_entry_block():
             b.store(POINTER(None), free)
         self._buffers.append(free)
-        memory = b.call(malloc, [b.add(size, WORD(_LINE))])
+        memory = called(b, "malloc", POINTER, b.add(size, WORD(_LINE)))
         b.store(memory, free)
         if self._failed is None:
             self._failed = b.append_basic_block("finish")
@@ -464,8 +451,6 @@ class _Writer:
                 return load(self.b, array.element, self._place(array, index))
             case Size(array, axis):
                 return self.arrays[array.name].shape[axis]
-            case Stride(array, axis):
-                return strides_of(self.b, self.arrays[array.name])[axis]
             case Call():
                 return self._call(node)
             case _:

@@ -1,141 +1,266 @@
-"""The CPU as a back end: loops as text, compiled by Numba, as a function of a block."""
+"""Machine code of generated texts: compiled, or loaded from the disk, and called.
+
+What can only run out of memory is kept as object code and loaded without Numba (`native`); what
+may raise a kernel's own errors, and all machine code where the former cannot be, as what Numba
+makes of it (`kept`).
+
+With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
+
+    t0 = x[j] if t1 else 0.0          np.float64(0.0), as if it had been read from an array
+    t2 = t0 / t0                ->    nan, as in machine code, where Python would raise
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...language.box import Box
-from ...language.dtypes import computed, short
-from ...lowering.schedule import Schedule
-from ...undisturbed import Later
-from ..backend import Lowered, Module
+from ... import undisturbed
+from ...language.dtypes import DType, computed, short
+from .. import cache
+from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.native import Kind
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-from . import cache
-from .interpreted import interpreted, silent
 
 if TYPE_CHECKING:
-    from ...language.ir import Kernel
-    from ...lowering import abreast
-    from ...lowering.chain import Edges
-    from . import loops, steps
-else:
-    # What was compiled before is not written again.
-    abreast = Later("...lowering.abreast", __package__)
-    loops = Later(".loops", __package__)
-    steps = Later(".steps", __package__)
+    from ..compiled import Compiled
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
 LONG, LOOKS = 4096, 2048
 
+# Object code, and the names of what it calls.
+_Code: TypeAlias = tuple[bytes, Sequence[str]]
+
 
 @dataclass(frozen=True, slots=True)
-class Numba:
-    """The back end of Numba."""
+class Loaded:
+    """The function of a text, which computes a block, and whether its machine code was on disk.
 
-    def schedule(self, kernel: Kernel, schedule: Schedule) -> Kernel:
-        """Make several rows in each turn, where stages roll down the rows and gain by it."""
-        return abreast.rolled(kernel, schedule)
+    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
+    `together` shares such lists among threads.  `elements` is where the loop over elements
+    begins, 0 if there is none.
+    """
 
-    def text(
-        self,
-        kernel: Kernel,
-        title: str,
-        reach: Box,
-        edges: Edges | None = None,
-        *,
-        together: Kernel | None = None,
-        fastmath: bool,
-        dtypes: Sequence[np.dtype] = (),
-    ) -> Module:
-        """Write the loops of a kernel, or of a chain with what is written at the ends."""
-        if edges is None:
-            return loops.module(kernel, title, reach, together, fastmath=fastmath, dtypes=dtypes)
-        return steps.module(kernel, edges, title, reach, fastmath=fastmath)
+    entry: Callable[..., None]
+    from_disk: bool = False
+    together: Callable[..., None] | None = None
+    elements: int = 0
 
-    def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
-        """Compile a text, or load what was compiled of it before."""
-        with announced(lowered.name, lowered.field_dtypes):
-            band: Callable[..., None] = cache.load(
-                module.text,
-                lowered.name,
-                _types(lowered),
-                functools.partial(_signature, lowered),
-                lowered.fastmath,
-                None if module.opaque else _kinds(lowered, module),
-                lowered.alone,
-            )
-        if interpreted():
-            band = functools.partial(silent, lowered.scalar_types, band)
-        if module.checked:
-            band = functools.partial(_checked, lowered, module.places, band)
-        if not _has_shorts(lowered):
-            return band
+
+_loaded: dict[Hashable, Loaded] = {}
+_modules: dict[Path, ModuleType] = {}
+
+
+def clear() -> None:
+    """Forget what is loaded, and remove what is on disk."""
+    with undisturbed.lock:
+        _loaded.clear()
+        _modules.clear()
+        cache.clear()
+
+
+def load(compiled: Compiled) -> Loaded:
+    """Compile the text of a kernel, or load what was compiled of it before."""
+    module = compiled.module
+    with announced(compiled.name, compiled.field_dtypes):
+        found = loaded(compiled)
+    entry = found.entry
+    if interpreted():
+        entry = functools.partial(_silent, compiled.scalar_types, entry)
+    if module.checked:
+        entry = functools.partial(_checked, compiled, entry)
+    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
-            return functools.partial(_widened, len(lowered.field_dtypes), band)
-        return band if self.takes_commands(lowered, module) else functools.partial(_viewed, band)
-
-    def from_disk(self, lowered: Lowered, module: Module) -> bool:
-        """Tell whether a text that was loaded had been compiled before."""
-        types = _types(lowered)
-        return cache.from_disk(module.text, lowered.name, types, lowered.fastmath)
-
-    def takes_commands(self, lowered: Lowered, module: Module) -> bool:
-        """Tell whether a text that was loaded takes whole arrays, with a list of commands."""
-        if _has_shorts(lowered) and not module.shorts:
-            return False
-        if module.checked:
-            return False
-        types = _types(lowered)
-        return cache.takes_commands(module.text, lowered.name, types, lowered.fastmath)
-
-    def elements(self, entry: Callable[..., None]) -> int:
-        """Find the loop over elements of a loaded function; 0 if it has none."""
-        return native.elements(entry)
-
-    def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
-        """Find what shares lists of commands among threads, in machine code itself."""
-        return native.together(entry)
+            entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
+        elif found.together is None:
+            entry = functools.partial(_viewed, entry)
+    return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
-NUMBA = Numba()
-
-
-def _types(lowered: Lowered) -> tuple[Any, ...]:
-    """The types of the arguments of a text's function."""
-    return (
-        lowered.field_dtypes,
-        lowered.out_dtypes,
-        lowered.coefficient_types,
-        lowered.scalar_types,
+def loaded(compiled: Compiled) -> Loaded:
+    """The function of a kernel's text as it is; compiled once in a process."""
+    text, name, fastmath = compiled.module.text, compiled.name, compiled.fastmath
+    # One text may serve several types.
+    types = (
+        compiled.field_dtypes,
+        compiled.out_dtypes,
+        compiled.coefficient_types,
+        compiled.scalar_types,
     )
+    key = (text, name, types, fastmath)
+
+    def make() -> Loaded:
+        if key not in _loaded:
+            use = f"{types}\n{fastmath}\n{cache.machine()}"
+            path = cache.written(text, f"{name}_{cache.key(text, use)}")
+            if compiled.module.opaque:
+                found = _by_numba(path, _signature(compiled), fastmath)
+            elif interpreted():
+                found = Loaded(_module(path).band)
+            else:
+                code, numbers = separated(text)
+                place = path.with_stem(f"{name}_{cache.key(code, use)}")
+                found = _native(place, compiled, numbers)
+            _loaded[key] = found
+        return _loaded[key]
+
+    return _loaded.get(key) or undisturbed.undisturbed(make)
 
 
-def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
+def module(text: str, name: str) -> ModuleType:
+    """The generated module itself, with nothing of it compiled yet."""
+    place = f"{name}_{cache.key(text, '')}"
+    return undisturbed.undisturbed(lambda: _module(cache.written(text, place)))
+
+
+def _module(path: Path) -> ModuleType:
+    # The functions of a module know what was compiled of them: it is made once.
+    if path not in _modules:
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        # Numba finds the module of a cached function by its name.
+        sys.modules[path.stem] = module
+        # Not by the loader, which would take bytecode from a file beside it.
+        code = compile(path.read_bytes(), path, "exec")
+        exec(in_numpy(code) if interpreted() else code, vars(module))
+        _modules[path] = module
+    return _modules[path]
+
+
+# Plain Python.
+
+
+@functools.cache
+def interpreted() -> bool:
+    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
+    asked = "NUMBA_DISABLE_JIT" in os.environ or cache.SETTINGS.exists()
+    if not asked and "numba" not in sys.modules:
+        return False
+    return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
+
+
+def in_numpy(code: CodeType) -> CodeType:
+    """The code with NumPy's floats in the place of Python's, which raise when divided by zero."""
+    constants = [
+        in_numpy(one)
+        if isinstance(one, CodeType)
+        else np.float64(one)
+        if type(one) is float
+        else one
+        for one in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
+
+
+# Machine code.
+
+
+def _by_numba(path: Path, signature: Any, fastmath: bool) -> Loaded:
+    """What Numba compiles of a module, or made of it before.
+
+    `parallel` is never used: Numba's default threading layer aborts the process when two
+    threads enter it at once.
+    """
+    # Imported here, not above: a program that only builds graphs never needs Numba.
+    from numba import njit
+
+    function = _module(path).band
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    if interpreted():
+        return Loaded(dispatcher)
+    from .kept import kept
+
+    dispatcher._cache = kept(function)
+    dispatcher.compile(signature)
+    dispatcher.disable_compile()
+    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
+
+
+def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
+    """The object code of a text at a path, made if it is not there, with the text's numbers."""
+    whole = native.possible() and _commands_are_shared(path.parent)
+    text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
+
+    def make() -> _Code:
+        from ..llvm import entries
+        from ..llvm.building import object_code
+
+        if not whole:
+            return object_code(entries.block_alone(text, kinds, fastmath=fastmath))
+        made = entries.entries(text, kinds, fastmath=fastmath, with_elements=compiled.alone)
+        return object_code(made)
+
+    def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
+        engine = native.engine(code, needs, numbers)
+        if engine is None:
+            return None
+        if not whole:
+            return Loaded(native.block(engine, kinds))
+        entry, together, loop = native.entries(engine)
+        return Loaded(entry, together=together, elements=loop)
+
+    found, from_disk = cache.remembered(
+        path.with_suffix(".o" if whole else ".block.o"), load, make
+    )
+    if found is None:
+        raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")
+    return replace(found, from_disk=from_disk)
+
+
+# Whether what carries out commands could be loaded, once that was tried.
+_shared: list[bool] = []
+
+
+def _commands_are_shared(folder: Path) -> bool:
+    """Load what carries out commands, which the entries of all kernels call; once in a process.
+
+    It is kept in this folder.
+    """
+    if not _shared:
+
+        def make() -> _Code:
+            from ..llvm.building import object_code
+            from ..llvm.commands import commands_module
+
+            return object_code(commands_module(), plain=True)
+
+        text = Path(native.__file__).with_name("commands.py").read_text()
+        file = folder / f"commands_{cache.key(text, cache.machine())}.o"
+        shared, _ = cache.remembered(file, native.share, make)
+        _shared.append(bool(shared))
+    return _shared[0]
+
+
+def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
     """The types of the arguments of the text's function, as machine code takes them."""
 
     def stored(dtype: np.dtype) -> np.dtype:
-        return np.dtype("uint16") if module.shorts and short(dtype) else computed(dtype)
+        return np.dtype("uint16") if compiled.module.shorts and short(dtype) else computed(dtype)
 
-    axes = lowered.ndim + 1
+    axes = compiled.ndim + 1
     return (
-        *(Kind(stored(dtype), axes) for dtype in lowered.field_dtypes),
-        *(Kind(stored(dtype), axes, mutable=True) for dtype in lowered.out_dtypes),
-        *(Kind(computed(dtype), n) for dtype, n in lowered.coefficient_types),
-        *(Kind(dtype.numpy) for dtype in lowered.scalar_types),
-        *[Kind(np.dtype("int64"), 1)] * module.checked,
+        *(Kind(stored(dtype), axes) for dtype in compiled.field_dtypes),
+        *(Kind(stored(dtype), axes, mutable=True) for dtype in compiled.out_dtypes),
+        *(Kind(computed(dtype), n) for dtype, n in compiled.coefficient_types),
+        *(Kind(dtype.numpy) for dtype in compiled.scalar_types),
+        *[Kind(np.dtype("int64"), 1)] * compiled.module.checked,
     )
 
 
-def _signature(lowered: Lowered) -> Any:
+def _signature(compiled: Compiled) -> Any:
     """The Numba signature of a text of the general path, which also notes what it read."""
     # Imported here, not above: `import ninepoint` must not import Numba.
     from numba import from_dtype, types
@@ -144,28 +269,35 @@ def _signature(lowered: Lowered) -> Any:
         return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
 
     return types.void(
-        *(array(d, lowered.ndim + 1, True) for d in lowered.field_dtypes),
-        *(array(d, lowered.ndim + 1, False) for d in lowered.out_dtypes),
-        *(array(d, n, True) for d, n in lowered.coefficient_types),
-        *(from_dtype(d.numpy) for d in lowered.scalar_types),
+        *(array(d, compiled.ndim + 1, True) for d in compiled.field_dtypes),
+        *(array(d, compiled.ndim + 1, False) for d in compiled.out_dtypes),
+        *(array(d, n, True) for d, n in compiled.coefficient_types),
+        *(from_dtype(d.numpy) for d in compiled.scalar_types),
         array(np.dtype("int64"), 1, False),
     )
 
 
-def _viewed(band: Callable[..., None], *arguments: Any) -> None:
+# How texts are called that take other arguments than kernels do.
+
+
+def _silent(scalars: Sequence[DType], entry: Callable[..., None], *arguments: Any) -> None:
+    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
+    arrays = len(arguments) - len(scalars)
+    values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
+    with np.errstate(all="ignore"):
+        entry(*arguments[:arrays], *values)
+
+
+def _viewed(entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that takes floats of 16 bits as integers."""
-    band(*(one.view("uint16") if _is_short(one) else one for one in arguments))
+    entry(*(one.view("uint16") if _is_short(one) else one for one in arguments))
 
 
 def _is_short(argument: Any) -> bool:
     return isinstance(argument, np.ndarray) and short(argument.dtype) is not None
 
 
-def _has_shorts(lowered: Lowered) -> bool:
-    return any(map(short, (*lowered.field_dtypes, *lowered.out_dtypes)))
-
-
-def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
+def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that takes floats of 16 bits as float32; the first arguments are fields."""
     wide = list(arguments)
     narrowed: list[tuple[np.ndarray, np.ndarray]] = []
@@ -176,44 +308,42 @@ def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
             else:
                 wide[k] = np.empty(value.shape, "float32")
                 narrowed.append((value, wide[k]))
-    band(*wide)
+    entry(*wide)
     for out, result in narrowed:
         with np.errstate(over="ignore"):
             out[...] = result
 
 
-def _checked(
-    lowered: Lowered, places: tuple[str, ...], band: Callable[..., None], *arguments: Any
-) -> None:
+def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
     notes = np.zeros(3, dtype=np.int64)
-    fields = len(lowered.field_dtypes)
+    fields = len(compiled.field_dtypes)
     try:
         if arguments[fields].size <= LONG:
             # A short run hears of no interrupt; if it turns out to be long it begins again.
             notes[LEFT] = LOOKS
-            if not _ended(band, arguments, notes):
+            if not _ended(entry, arguments, notes):
                 notes[:] = 0
-                interruptible(functools.partial(band, *arguments, notes), notes)
+                interruptible(functools.partial(entry, *arguments, notes), notes)
         else:
-            interruptible(functools.partial(band, *arguments, notes), notes)
+            interruptible(functools.partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
         if not notes[0]:
-            raise type(error)(f"the kernel '{lowered.name}': {error}") from None
+            raise type(error)(f"the kernel '{compiled.name}': {error}") from None
     except RuntimeError:
         if notes[STOP]:
-            raise Stopped(f"the kernel '{lowered.name}' was stopped by an interrupt.") from None
+            raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.") from None
         raise
     if notes[STOP] and not notes[0]:
-        raise Stopped(f"the kernel '{lowered.name}' was stopped by an interrupt.")
+        raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
     if notes[0]:
-        raise IndexError(_outside(lowered, places, int(notes[0])))
+        raise IndexError(_outside(compiled, int(notes[0])))
 
 
-def _ended(band: Callable[..., None], arguments: Sequence[Any], notes: np.ndarray) -> bool:
+def _ended(entry: Callable[..., None], arguments: Sequence[Any], notes: np.ndarray) -> bool:
     """Run a text that may look only so often whether to go on, and tell whether it has ended."""
     try:
-        band(*arguments, notes)
+        entry(*arguments, notes)
     except RuntimeError:
         if notes[LEFT]:
             raise
@@ -221,19 +351,19 @@ def _ended(band: Callable[..., None], arguments: Sequence[Any], notes: np.ndarra
     return bool(notes[LEFT] or notes[0])
 
 
-def _outside(lowered: Lowered, places: tuple[str, ...], entry: int) -> str:
+def _outside(compiled: Compiled, noted: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
     from .general.reads import REACH, SITE
 
-    site, offset = divmod(entry + REACH, SITE)
+    site, offset = divmod(noted + REACH, SITE)
     offset -= REACH
-    axis, file, line = places[site - 1].split("|")
+    axis, file, line = compiled.module.places[site - 1].split("|")
     where = f"(file '{file}', line {line})"
     if not axis.isdecimal():
-        return f"the kernel '{lowered.name}' has no element {offset} of {axis} {where}."
-    low, high = lowered.reach.lo[int(axis)], lowered.reach.hi[int(axis)]
+        return f"the kernel '{compiled.name}' has no element {offset} of {axis} {where}."
+    low, high = compiled.reach.lo[int(axis)], compiled.reach.hi[int(axis)]
     return (
-        f"the kernel '{lowered.name}' read outside its neighborhood: offset {offset} "
+        f"the kernel '{compiled.name}' read outside its neighborhood: offset {offset} "
         f"on axis {axis} is not in {low}..{high} {where}; "
         "widen 'neighborhood'."
     )

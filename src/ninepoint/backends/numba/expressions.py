@@ -5,18 +5,30 @@
 Every integer is cast to the type it is computed in: Numba widens to 64 bits after each
 operation, and the cast tells LLVM that it need not.  Which types these are is decided in
 `lowering.typed`; here it is only printed.
+
+Names that the user gave and those of the compiler are kept apart:
+
+    stage band  ->  band_, its row function band__row        field x1  ->  x1_
+
+What the compiler names by number ends in a digit: t0, v0_3, out1, and so do the copies that it
+makes of what a user has named: u_0, r__2.  What it names after something ends in one of a few
+words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word of the text.
 """
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Mapping
 from typing import assert_never
 
 import numpy as np
 
 from ...analysis.ranges import Interval
+from ...language.dtypes import SHORT_FLOATS
 from ...language.functions import FLOAT_FUNCTIONS
-from ...language.ir import Atom, Const, Expr
+from ...language.ir import Atom, Expr, Kernel
+from ...loops.nodes import SHORT
+from ...lowering.names import by_number
 from ...lowering.typed import (
     Apply,
     Choose,
@@ -29,23 +41,7 @@ from ...lowering.typed import (
     Typed,
     Whole,
 )
-from .tables import Tables, varies
-
-SHORT = {
-    "bool": "b1",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint8": "u8",
-    "uint16": "u16",
-    "uint32": "u32",
-    "uint64": "u64",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "c64",
-    "complex128": "c128",
-}
+from ..generated import Tables, varies
 
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(
@@ -134,11 +130,6 @@ class Expressions(Typed):
         return text if own >= binding else f"({text})"
 
 
-def literal(atom: Const, machine: str) -> str:
-    """A constant of a machine type."""
-    return number(machine, atom.value)
-
-
 def number(machine: str, value: bool | int | float | complex) -> str:
     """A number of a machine type."""
     if machine == "bool":
@@ -163,3 +154,59 @@ def _float(value: float) -> str:
     if value in (float("inf"), float("-inf")):
         return "inf" if value > 0 else "-inf"
     return repr(value)
+
+
+# Names.
+
+LIBRARY = (
+    "row", "row_from", "row_function", "fetch", "padded", "aligned",
+    "integer_divide", "integer_modulo", "integer_power", "nearest_multiple",
+    "round_to_half", "shift_left", "shift_right",
+    "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
+    "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
+    "absent_ends", "beyond_ends", "absent_row", "beyond_rows", "beyond_row", "beyond_plane",
+    "go_on", "note", "nan", "inf", "LONG_ROW", *SHORT.values(),
+    *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
+)  # fmt: skip
+
+# Modules, built-in functions, and what the loops call their own values.
+_WORDS = (
+    "np math band range min max int float bool complex abs len round pow divmod "
+    "b d i j k n far many rest value whole notes turns"
+)
+
+RESERVED = frozenset(
+    {
+        *LIBRARY,
+        *_WORDS.split(),
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        "__debug__",
+    }
+)
+
+# How the names end of functions and values that belong to a stage or to an operation.
+_DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
+
+
+def kernel_names(kernel: Kernel) -> dict[str, str]:
+    """The names in generated text of all that a kernel is given, and of its stages."""
+    stages = [name for stage in kernel.stages for name in stage.names]
+    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
+    given += [name for name, _, _ in kernel.coefficients]
+    safe: dict[str, str] = {}
+    for name in (*given, *stages):
+        new = name
+        # A stage of the compiler's own has a name that nothing else has.
+        own = name in stages and by_number(name)
+        while not own and (
+            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in safe.values()
+        ):
+            new += "_"
+        safe[name] = new
+    return safe
+
+
+def as_tuple(items: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

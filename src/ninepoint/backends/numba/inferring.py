@@ -24,14 +24,18 @@ from ...language.values import Coefficients, Field, Value
 from ...lowering.request import Request
 from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
+from .. import cache
 from ..compiled import Compiled
 from ..patience import announced
 from ..pipeline import check_outputs
-from . import cache
-from .cpu import NUMBA
+from . import cpu
 from .general import General, translate
-from .interpreted import interpreted
-from .reasons import plain, reason
+
+# What Numba says of which nobody learns anything, and how it says the rest.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
+_SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
+           "Not Enough Information", ">>>")  # fmt: skip
 
 
 def compile_general(
@@ -51,7 +55,7 @@ def compile_general(
     general = translate(function, arguments, request)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
     tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
-    scalars = {n: a.atom.dtype for n, a in arguments.items() if isinstance(a, Value)}
+    scalars = {n: a.dtype for n, a in arguments.items() if isinstance(a, Value)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
     check_outputs(function.name, len(given), request)
     natural = [common(d, f.storage) for d, f in zip(given, fields, strict=False)]
@@ -71,7 +75,6 @@ def compile_general(
         scalar_types=(*scalars.values(), *[DType.INT] * len(general.lengths)),
         fastmath=request.fastmath,
         module=general.module(len(given), several, request.overflow),
-        backend=NUMBA,
         factor=general.factor,
         positions=positions,
     )
@@ -97,7 +100,7 @@ def _inferred(
 
     from . import relative
 
-    if interpreted():
+    if cpu.interpreted():
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written (it takes the general "
             "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
@@ -115,12 +118,12 @@ def _inferred(
         elif isinstance(argument, Coefficients):
             kinds.append(types.Array(element(argument.storage), len(argument.shape), "C"))
         else:
-            kinds.append(from_dtype(argument.atom.dtype.numpy))
+            kinds.append(from_dtype(argument.dtype.numpy))
     if general.pointwise:
         kinds.append(types.Array(types.int64, 1, "A"))
     text = general.module(1, False).text
     spans = general.spans(text)
-    point = cache.module(text, cache.identifier(function.name)).point
+    point = cpu.module(text, cache.identifier(function.name)).point
     dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
     try:
         with announced(cache.identifier(function.name), dtypes):
@@ -209,3 +212,18 @@ def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) ->
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
     return errors.not_compiled(span, reason(text))
+
+
+def plain(error: Exception) -> str:
+    """All that it says."""
+    return _COLOURS.sub("", str(error))
+
+
+def reason(text: str) -> str:
+    """The first line that says something."""
+    lines = [line.strip(" -") for line in text.splitlines()]
+    useful = [line for line in lines if line and not line.startswith(_SILENT)]
+    found = useful[0] if useful else "Numba gives no reason"
+    found = _FUNCTION.sub(r"'\1'", found)
+    found = found.replace("found for signature", "for these arguments")
+    return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", found).rstrip(".:")

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, serialize
 
-_MAGIC = b"ninepoint overload 1\n"
+from .. import cache
+from ..llvm import native
 
 # What unpickling raises where what is in a whole file means something else by now: there is no
 # one way to fail.
@@ -23,24 +23,17 @@ _UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeE
              ImportError, LookupError, AssertionError)  # fmt: skip
 
 
+def kept(function: Any) -> Kept:
+    """What Numba compiles of a generated function, on disk beside its text."""
+    path = Path(function.__code__.co_filename)
+    return Kept(path.with_suffix(f".{function.__name__}"))
+
+
 class Kept:
-    """The overloads of one function on disk, in place of Numba's cache of a dispatcher.
+    """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
 
-    `read` gives the content of a file or nothing, `write` keeps it, and `damaged` is told of
-    one that is not what was written.
-    """
-
-    def __init__(
-        self,
-        place: Path,
-        read: Callable[[Path], bytes | None],
-        write: Callable[[Path, bytes], None],
-        damaged: Callable[[Path], None],
-    ) -> None:
+    def __init__(self, place: Path) -> None:
         self._place = place
-        self._read = read
-        self._write = write
-        self._damaged = damaged
 
     @property
     def cache_path(self) -> str:
@@ -57,19 +50,19 @@ class Kept:
         """What was compiled for a signature, if it is there and whole."""
         target_context.refresh()
         file = self._file(sig, target_context.codegen())
-        content = self._read(file)
+        content = cache.content(file)
         if content is None:
-            return None
-        digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
-        if not content.startswith(_MAGIC) or _digest(file, body) != digest:
-            self._damaged(file)
             return None
         rebuild: Any = compiler.CompileResult._rebuild
         try:
-            return rebuild(target_context, *pickle.loads(body))
+            body, names = native.unpacked(content)
+            # Another's content is as wrong as a damaged one.
+            if names == [file.name]:
+                return rebuild(target_context, *pickle.loads(body))
         except _UNUSABLE:
-            self._damaged(file)
-            return None
+            pass
+        cache.warn_damaged(file)
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""
@@ -79,7 +72,7 @@ class Kept:
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
-        self._write(file, _MAGIC + _digest(file, body) + b"\n" + body)
+        cache.keep(file, native.packed(body, [file.name]))
 
     def enable(self) -> None:
         """Nothing: it is made to be used."""
@@ -89,8 +82,3 @@ class Kept:
 
     def flush(self) -> None:
         """Nothing: a text that changes has another name."""
-
-
-def _digest(file: Path, body: bytes) -> bytes:
-    """That of a file under its name: another's content is as wrong as a damaged one."""
-    return hashlib.sha256(file.name.encode() + b"\n" + body).hexdigest().encode()

@@ -28,15 +28,15 @@ indices of their own:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import assert_never
 
 import numpy as np
 
 from ...analysis.control import watched
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import ranges
 from ...language.box import Box
 from ...language.dtypes import computed, short
 from ...language.ir import (
@@ -54,45 +54,15 @@ from ...language.ir import (
     renamed,
 )
 from ...lowering.abreast import abreast, worthwhile
-from ...lowering.columns import columns_of, parts
-from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
+from ...lowering.kept import Kept, columns_of, full, height, parts
 from ...lowering.machine import machine_type
-from ..backend import Module
-from .control import NOTES
-from .histograms import histogram_function, in_bins
-from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
+from ..generated import Module
+from .bands import Band
+from .expressions import as_tuple
+from .ranks import histogram_function, in_bins, selecting_function
 from .rows import RowFunction, Source, row_function
-from .selecting import selecting_function
-from .tables import is_table
 from .turns import AHEAD, NEAR, one_by_one
-from .window_loops import plus
-
-# A name that is not an attribute.
-_NAME = re.compile(r"(?<![\w.])\w+")
-
-
-def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[str]:
-    """The first lines of a generated module: imports of what `text` uses.
-
-    `names` are those that it may use of each module.
-    """
-    used = set(_NAME.findall(text))
-    lines = [f'"""{title}"""', ""]
-    if "math" in used:
-        lines += ["import math", ""]
-    if "np" in used:
-        lines += ["import numpy as np", ""]
-    for module, known in names.items():
-        if listed := ",\n    ".join(name for name in known if name in used):
-            lines.append(f"from ninepoint.backends.{module} import (\n    {listed},\n)")
-    return [*lines, ""]
-
-
-def whole_text(title: str, lines: Sequence[str]) -> str:
-    """The text of a module, of which `lines` come after the imports."""
-    text = "\n".join(lines[1:]) + "\n"
-    title += ": written by ninepoint; changes made here are lost."
-    return "\n".join([*heading(title, text, {"llvm.library": LIBRARY}), text])
+from .window_loops import indented, plus
 
 
 def module(
@@ -112,32 +82,19 @@ def module(
     return _Writer(kernel, reach, together, dtypes).module(title, fastmath)
 
 
-class _Writer:
+class _Writer(Band):
     def __init__(
         self, kernel: Kernel, reach: Box, together: Kernel | None, dtypes: Sequence[np.dtype]
     ) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, reach)
         # What slides along rows knows elements as they are computed with.
         self.converts = not any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.dtypes = dtypes
         shorts = [short(dtype) for dtype in dtypes] if self.converts else []
         self.stores = tuple(one.store if one else "" for one in shorts)
         self.together = together
-        self.reach = reach
-        self.known: dict[str, Interval] = ranges(kernel)
-        self.names = {**kernel_names(kernel), NOTES: "notes"}
-        self.watched = watched(kernel)
         # Where reads stand that may be outside of their neighborhood.
         self.places: list[str] = []
-        self.expressions = kernel_expressions(kernel, self.known, self.names)
-        # Of a turn that makes several rows each stage keeps as many more.
-        more = kernel.rows - 1
-        self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))
-        self.axis = rolling_axis(kernel)
-        # The names of the indices along all axes but the last.
-        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
-        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = constant_in_rows(kernel)
         self.every = kernel.every or (1,) * kernel.ndim
         # The columns that are made of stages of which not all are.
         self.parts = parts(kernel)
@@ -147,42 +104,19 @@ class _Writer:
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
-        outs = [f"out{k}" for k in range(len(kernel.outputs))]
         every = self.every[-1]
         final = self._function("band_row", kernel.body, kernel.outputs, 0, every=every, last=True)
         many = self._several()
-        written: dict[tuple[str, ...], RowFunction] = {}
-        functions = [
-            tuple(once(function, written) for function in self._stage_functions(kept))
-            for kept in self.kept
-        ]
-        final = once(final, written)
-        several = [None if one is None else once(one, written) for one in many]
-        fields = tuple(n for n, _ in kernel.fields)
-        coefficients = tuple(n for n, *_ in kernel.coefficients)
-        scalars = tuple(n for n, _ in kernel.scalars)
-        arguments = [
-            *(self.names[n] for n in fields),
-            *outs,
-            *(self.names[n] for n in (*coefficients, *scalars)),
-            *["notes"] * self.watched,
-        ]
-        lines = function_lines(written.values(), fastmath=fastmath)
-        if tables := self.expressions.tables.lines():
-            lines += ["", "", *tables]
-        lines += ["", "", f"def band({', '.join(arguments)}):"]
-        lines += ["    " + line for line in self._band(functions, final, several, outs)]
-        text = whole_text(title, lines)
-        rows = sum(
-            kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
-        )
+        # Those that make a row of each stage, and of the result; and those that make several.
+        self.functions = [tuple(map(self.once, self._stage_functions(one))) for one in self.kept]
+        self.final = self.once(final)
+        self.several = [None if one is None else self.once(one) for one in many]
+        band = self._band()
+        looks = watched(kernel)
+        text = self.text(title, fastmath, band, notes=looks)
         return Module(
-            text, self.warm, rows, self.watched, tuple(self.places), shorts=self.converts
+            text, self.warm, self.bytes_kept, looks, tuple(self.places), shorts=self.converts
         )
-
-    @property
-    def warm(self) -> int:
-        return max((kept.warm for kept in self.kept), default=0)
 
     # Functions of one row.
 
@@ -229,7 +163,7 @@ class _Writer:
         name, body, value = stage.name, stage.body, stage.value
         every = self._step(kept)
         text = self.names[name]
-        self.expressions.types[name] = self._stage_type(name)
+        self.expressions.types[name] = self.stage_type(name)
         before = Ref(value.dtype, name)
         added = Assign(f"{name}_in", Binary(value.dtype, "+", before, value))
         self.known[added.name] = self.known[name]
@@ -316,112 +250,76 @@ class _Writer:
             for n, d in self.kernel.fields
         }
         sources |= {
-            n: Source(self.names[n], self._stage_type(n), kept.low[-1], self.parts.get(n, ()))
+            n: Source(self.names[n], self.stage_type(n), kept.low[-1], self.parts.get(n, ()))
             for n, kept in self.by_name.items()
         }
+        # The results of several rows: those of the first row first.
+        stores = self.stores * (len(values) // len(self.kernel.outputs)) if last else ()
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held, every, tail, self._stores(len(values)) if last else (), self.places,
+            self.reach, held, every, tail, stores, self.places,
         )  # fmt: skip
 
-    def _stores(self, count: int) -> tuple[str, ...]:
-        """How the results of so many rows are stored: those of the first row first."""
-        return self.stores * (count // len(self.kernel.outputs))
-
-    def _stage_type(self, name: str) -> str:
+    def stage_type(self, name: str) -> str:
         stage = self.by_name[name].stage
         value = stage.values[stage.names.index(name)]
         return machine_type(value.dtype, self.known[name])
 
     # The loops over rows, or over planes and their rows.
 
-    def _band(
-        self,
-        functions: list[tuple[RowFunction, ...]],
-        final: RowFunction,
-        several: list[RowFunction | None],
-        outs: list[str],
-    ) -> list[str]:
+    def _band(self) -> list[str]:
         lines = ["n = out0.shape[out0.ndim - 1]"]
         if self.every[-1] > 1 and any(one.stage.names[0] not in self.parts for one in self.kept):
             lines.append(f"whole = {self._points('n', -1)}")
         for kept in self.kept:
             for name in kept.stage.names:
                 columns = self._columns(kept, int(self._longer(kept) > 0))
-                width = f"padded({columns}, {self._item_size(name)})"
+                width = f"padded({columns}, {self.item_size(name)})"
                 apart = [str(n)] if (n := self._count(name)) > 1 else []
                 shape = [str(kept.count), *self._lengths(kept), *apart, width]
-                machine = self._stage_type(name)
+                machine = self.stage_type(name)
                 lines.append(
                     f"{self.names[name]} = np.empty(({', '.join(shape)}), dtype=np.{machine})"
                 )
-        for function in (*(one for group in functions for one in group), final):
+        for function in (*(one for group in self.functions for one in group), self.final):
             for buffer, count, machine in function.buffers:
                 new = "zeros" if buffer in function.cleared else "empty"
                 lines.append(f"{buffer} = np.{new}({count}, dtype=np.{machine})")
         lines.append("for b in range(out0.shape[0]):")
-        depth = 1
-        # A kernel of one axis has no rows that could roll.
-        outer = self.indices[: len(self.indices) + self.axis + 2]
-        if several:
-            outer = outer[:-1]
+        outer = self.outer[:-1] if self.several else self.outer
         for axis, index in enumerate(outer):
-            rolls = self.warm and index == outer[-1] and not several
+            rolls = self.warm and index == outer[-1] and not self.several
             start = f"{-self.warm}, " if rolls else ""
-            length = f"out0.shape[{axis + 1}]"
-            made = [f"for {index} in range({start}{length}):"]
-            if self._rolls(axis):
-                made = [f"for {index} in range({start}{self._points(length, axis)}):"]
-            elif self.every[axis] > 1:
-                made = self._loop(axis, length)
-            lines += ["    " * depth + line for line in made]
-            depth += 1
-        if several:
-            made = self._rows_together(functions, final, several, outs)
-            return lines + ["    " * depth + line for line in made]
-        made = self._turn(functions, final, outs)
-        return lines + ["    " * depth + line for line in made]
+            lines += indented(self._loop(axis, f"out0.shape[{axis + 1}]", start), axis + 1)
+        made = self._rows_together() if self.several else self._turn()
+        return lines + indented(made, len(outer) + 1)
 
-    def _rows_together(
-        self,
-        functions: list[tuple[RowFunction, ...]],
-        final: RowFunction,
-        several: list[RowFunction | None],
-        outs: list[str],
-    ) -> list[str]:
+    def _rows_together(self) -> list[str]:
         """Several rows in each turn, and what remains one by one."""
-        count, (*outer, _) = (self.together or self.kernel).rows, self.indices
-        height = f"out0.shape[{len(outer) + 1}]"
+        count, height = (self.together or self.kernel).rows, self.length(-2)
         lines: list[str] = []
         if self.warm:
             lines.append(f"for i in range({-self.warm}, 0):")
-            lines += ["    " + line for line in self._turn(functions, None, outs)]
+            lines += indented(self._turn(result=False))
         together = f"{height} // {count} * {count}"
         fetched: list[str] = []
         if alone := one_by_one(self.kernel, self.together, self.dtypes):
             lines.append(f"far = out0.nbytes >= {NEAR}")
             together = f"0 if {alone} else {together}"
-        elif several[-1] is not None:
-            fetched = self._fetched(several[-1], count)
+        elif self.several[-1] is not None:
+            fetched = self._fetched(self.several[-1], count)
         lines.append(f"many = {together}")
         lines.append(f"for i in range(0, many, {count}):")
-        lines += ["    " + line for line in fetched]
+        lines += indented(fetched)
         # Rows that are made together in another way take nothing from stages.
-        stages = () if self.together else zip(self.kept, functions, several[:-1], strict=True)
+        stages = (
+            () if self.together else zip(self.kept, self.functions, self.several, strict=False)
+        )
         for kept, (single,), many in stages:
-            made = [self._down(self._made(kept), row) for row in range(count)]
-            results = [
-                [f"row({self.names[n]}, {self._place(kept, one)})" for n in kept.stage.names]
-                for one in made
-            ]
-            calls = self._each(single, many, made, self._columns(kept), results)
-            lines += ["    " + call for call in calls]
-        made = [self._down((0,) * len(self.indices), row) for row in range(count)]
-        places = [as_tuple(["b", *outer, plus("i", row)]) for row in range(count)]
-        results = [[f"row({out}, {place})" for out in outs] for place in places]
-        lines += ["    " + call for call in self._each(final, several[-1], made, "n", results)]
+            lines += indented(self._each(single, many, count, kept))
+        lines += indented(self._each(self.final, self.several[-1], count, None))
         lines.append(f"for i in range(many, {height}):")
-        return lines + ["    " + line for line in self._turn(functions, final, outs, warm=True)]
+        return lines + indented(self._turn(warm=True))
 
     def _fetched(self, function: RowFunction, count: int) -> list[str]:
         """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
@@ -440,19 +338,25 @@ class _Writer:
         return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
     def _each(
-        self,
-        single: RowFunction,
-        many: RowFunction | None,
-        made: list[Offset],
-        columns: str,
-        results: list[list[str]],
+        self, single: RowFunction, many: RowFunction | None, count: int, kept: Kept | None
     ) -> list[str]:
-        """Calls that make these rows: one for all, or one for each."""
+        """Calls that make so many rows of a stage or of the result: one for all, or for each."""
+        columns = self._columns(kept) if kept else "n"
+        made = self._made(kept) if kept else (0,) * len(self.indices)
+        places = [self._down(made, row) for row in range(count)]
+        targets = [self._targets(kept, place) for place in places]
         if many is not None:
-            return [self._call(many, made[0], columns, [one for row in results for one in row])]
-        return [
-            self._call(single, one, columns, row) for one, row in zip(made, results, strict=True)
-        ]
+            return [self._call(many, made, columns, [one for row in targets for one in row])]
+        pairs = zip(places, targets, strict=True)
+        return [self._call(single, place, columns, row) for place, row in pairs]
+
+    def _targets(self, kept: Kept | None, place: Offset, part: int = 0) -> list[str]:
+        """Where a row of a stage, or of the result, goes that is `place` from the result's."""
+        if kept is None:
+            index = [plus(*one) for one in zip(self._result(), place, strict=False)]
+            return [f"row({out}, {as_tuple(['b', *index])})" for out in self.outs]
+        at = self._place(kept, place, part)
+        return [f"row({self.names[name]}, {at})" for name in kept.stage.names]
 
     @staticmethod
     def _down(place: Offset, rows: int) -> Offset:
@@ -460,10 +364,9 @@ class _Writer:
 
     def _lengths(self, kept: Kept | None = None) -> list[str]:
         """How long a stage is, or the result, along the axes after that which it rolls down."""
-        ndim = self.kernel.ndim
         lengths = []
         for axis in range(self.axis + 1, -1):
-            length = f"out0.shape[{ndim + axis + 1}]"
+            length = self.length(axis)
             if kept is not None:
                 length = self._points(length, axis)
             lengths.append(plus(length, kept.high[axis] - kept.low[axis] if kept else 0))
@@ -473,8 +376,7 @@ class _Writer:
         """Up to which row a stage is made, counted as those of the result."""
         if self.kernel.ndim == 1:
             return "1"
-        length = f"out0.shape[{self.kernel.ndim - 1}]"
-        return plus(self._points(length, -2), kept.high[-2])
+        return plus(self._points(self.length(-2), -2), kept.high[-2])
 
     # Points of which some results are not made.
 
@@ -507,10 +409,15 @@ class _Writer:
         """Whether results are made at some of the planes of an axis that all have a turn."""
         return self.rolls and self.every[axis] > 1 and axis - self.kernel.ndim == self.axis
 
-    def _loop(self, axis: int, length: str) -> list[str]:
-        """A loop over the results along an axis, which tells at which point each is made."""
-        index = self.indices[axis]
-        return [f"for q{axis} in range({length}):", f"    {index} = {self.every[axis]} * q{axis}"]
+    def _loop(self, axis: int, length: str, start: str = "") -> list[str]:
+        """A loop over the results along an axis, which tells at which point each is made.
+
+        Where planes roll it goes over all points.
+        """
+        index, step = self.indices[axis], self.every[axis]
+        if step > 1 and not self._rolls(axis):
+            return [f"for q{axis} in range({length}):", f"    {index} = {step} * q{axis}"]
+        return [f"for {index} in range({start}{self._points(length, axis)}):"]
 
     def _result(self) -> list[str]:
         """The indices of the row of the result that is made at this point."""
@@ -523,55 +430,46 @@ class _Writer:
             found.append(index)
         return found
 
-    def _turn(
-        self,
-        functions: list[tuple[RowFunction, ...]],
-        final: RowFunction | None,
-        outs: list[str],
-        warm: bool = False,
-    ) -> list[str]:
+    def _turn(self, result: bool = True, warm: bool = False) -> list[str]:
         """What is done for one plane of the result: one of every stage, then its own.
 
-        Without `final` there is no result yet; when `warm`, all planes before are there.
+        There may be no `result` yet; when `warm`, all planes before are there.
         """
-        lines: list[str] = []
-        guarded: int | None = None
-        for kept, group in zip(self.kept, functions, strict=True):
+        steps: list[tuple[str, list[str]]] = []
+        for kept, group in zip(self.kept, self.functions, strict=True):
             made = self._made(kept)
-            results = [
-                f"row({self.names[n]}, {self._place(kept, made, part)})"
-                for part in range(self._count(kept.stage.names[0]))
-                for n in kept.stage.names
-            ]
+            count = self._count(kept.stage.names[0])
+            rows = [row for part in range(count) for row in self._targets(kept, made, part)]
             made = (*made[:-1], made[-1] + height(kept.stage) - 1)
-            calls = [self._call(one, made, self._columns(kept), results) for one in group]
-            if isinstance(kept.stage, RunningSum):
-                lines += self._run(kept.stage, calls)
-                guarded = None
-                continue
+            calls = [self._call(one, made, self._columns(kept), rows) for one in group]
             first = -self.warm if warm else kept.low[self.axis] - kept.high[self.axis]
-            if final is None and first >= 0:
-                continue
-            some = self._some(kept)
-            if some:
-                lines += self._where(self._rows(calls[0], kept), first, some)
-                guarded = None
-                continue
-            guarded = self._add(lines, self._rows(calls[0], kept), first, guarded)
-        if final is None:
-            return lines
-        place = as_tuple(["b", *self._result()])
-        results = [f"row({out}, {place})" for out in outs]
-        nothing = (0,) * max(1, len(self.indices))
-        first = -self.warm if warm else 0
-        made_rows = self._rows(self._call(final, nothing, "n", results))
-        axis = self.kernel.ndim + self.axis
-        if self.rolls and self._rolls(axis):
-            return lines + self._where(
-                made_rows, 0, f"{self.indices[axis]} % {self.every[axis]} == 0"
-            )
-        self._add(lines, made_rows, first, guarded)
+            if isinstance(kept.stage, RunningSum):
+                steps.append(("", self._run(kept.stage, calls)))
+            elif result or first < 0:
+                steps.append((self._from(first, self._some(kept)), self._rows(calls[0], kept)))
+        if result:
+            here = (0,) * max(1, len(self.indices))
+            axis = self.kernel.ndim + self.axis
+            some = ""
+            if self.rolls and self._rolls(axis):
+                some = f"{self.indices[axis]} % {self.every[axis]} == 0"
+            made_rows = self._rows(self._call(self.final, here, "n", self._targets(None, here)))
+            steps.append((self._from(-self.warm if warm else 0, some), made_rows))
+        lines: list[str] = []
+        for condition, several in groupby(steps, key=lambda step: step[0]):
+            done = [line for _, part in several for line in part]
+            lines += [f"if {condition}:", *indented(done)] if condition else done
         return lines
+
+    def _from(self, first: int, some: str) -> str:
+        """For which planes something is done, where not for all: some of those from the first on.
+
+        No condition is needed where the loop begins at that plane.
+        """
+        if first == -self.warm:
+            return some
+        index = self.indices[self.axis + 1 if self.axis < -1 else -1]
+        return f"{index} >= {first} and ({some})" if some else f"{index} >= {first}"
 
     def _some(self, kept: Kept) -> str:
         """Which planes of a stage are read, where not all are: a condition."""
@@ -585,13 +483,6 @@ class _Writer:
         plane = f"({plane}) % {step}" if " " in plane else f"{plane} % {step}"
         return " or ".join(f"{plane} == {one}" for one in sorted(turns))
 
-    def _where(self, made: list[str], first: int, some: str) -> list[str]:
-        """Lines for some planes, from the first on."""
-        if first > -self.warm:
-            index = self.indices[self.axis + 1 if self.axis < -1 else -1]
-            some = f"{index} >= {first} and ({some})"
-        return [f"if {some}:", *("    " + line for line in made)]
-
     def _made(self, kept: Kept) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
         before = len(kept.low) + self.axis
@@ -601,15 +492,12 @@ class _Writer:
         """A call for every row of a plane; where rows roll, for the one row."""
         inner = self.indices[len(self.indices) + self.axis + 2 :] if self.axis < -2 else []
         lines: list[str] = []
-        depth = 0
-        for index, length in zip(inner, self._lengths(kept), strict=True):
-            axis = self.indices.index(index)
+        for depth, (index, length) in enumerate(zip(inner, self._lengths(kept), strict=True)):
             made = [f"for {index} in range({length}):"]
-            if kept is None and self.every[axis] > 1:
-                made = self._loop(axis, length)
-            lines += ["    " * depth + line for line in made]
-            depth += 1
-        return [*lines, "    " * depth + call]
+            if kept is None:
+                made = self._loop(self.indices.index(index), length)
+            lines += indented(made, depth)
+        return [*lines, *indented([call], len(inner))]
 
     def _run(self, stage: RunningSum, calls: list[str]) -> list[str]:
         """Add rows until the sum is whole; from then on one comes and one goes."""
@@ -623,34 +511,16 @@ class _Writer:
             f"    {calls[1]}",
         ]
 
-    def _add(
-        self, lines: list[str], made: list[str], first: int, guarded: int | None
-    ) -> int | None:
-        """Add lines from plane `first` on; `guarded` is that of the guard they may stand under.
-
-        No guard is needed where the loop begins at that plane.
-        """
-        if first == -self.warm:
-            lines += made
-            return None
-        if first != guarded:
-            lines.append(f"if {self.indices[self.axis + 1]} >= {first}:")
-        lines += ["    " + line for line in made]
-        return first
-
-    def _item_size(self, name: str) -> int:
-        return np.dtype(self._stage_type(name)).itemsize
-
     def _place(self, kept: Kept, row: Offset, part: int = 0) -> str:
         """Where a stage keeps the row that is `row` from the result's."""
-        ring = "0"
-        if kept.count > 1:
-            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
-            ring = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         inner = range(self.axis + 1, -1)
         apart = [str(part)] if self._count(kept.stage.names[0]) > 1 else []
         return as_tuple(
-            [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner), *apart]
+            [
+                self.ring(kept, row),
+                *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner),
+                *apart,
+            ]
         )
 
     def _index(self, row: Offset) -> list[str]:
@@ -660,58 +530,15 @@ class _Writer:
 
     def _call(self, function: RowFunction, row: Offset, columns: str, results: list[str]) -> str:
         """Call a row function for the row of what it makes that is `row` from the result's."""
-        arguments: list[str] = []
+        rows: list[str] = []
         for source, offset, part in function.rows:
             at = tuple(a + b for a, b in zip(row, offset or (0,), strict=True))
             kept = self.by_name.get(source)
+            place = as_tuple(["b", *self._index(at)])
             if kept is not None:
-                arguments.append(f"row({self.names[source]}, {self._place(kept, at, part)})")
-                continue
-            arguments.append(f"row({self.names[source]}, {as_tuple(['b', *self._index(at)])})")
-        if function.loops:
-            arguments += [self.names[n] for n, _ in self.kernel.fields]
-            arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]
-            arguments += [buffer for buffer, _, _ in function.buffers]
-        arguments += [*results, columns, *function.given]
-        arguments += [self.names[n] for n in function.others]
-        return f"{function.name}({', '.join(arguments)})"
-
-
-def function_lines(functions: Iterable[RowFunction], *, fastmath: bool) -> list[str]:
-    """The text of row functions, after a blank line."""
-    lines: list[str] = []
-    for function in functions:
-        options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
-        if function.apart:
-            options.append("apart=" + as_tuple([f'"{name}"' for name in function.apart]))
-        if function.overlap:
-            options.append(f"overlap={function.overlap}")
-        constants = ["", "", *function.constants] if function.constants else []
-        decorator = f"@row_function({', '.join(options)})"
-        lines += [*constants, "", "", decorator, *function.lines]
-    return lines
-
-
-def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
-    """The function, under the name of one that does the same if there is one already.
-
-    The same but for names: the steps of an iteration differ in nothing else.
-    """
-    if function.constants or function.buffers:
-        written[function.lines] = function
-        return function
-    known: dict[str, str] = {}
-
-    def anonymous(word: re.Match[str]) -> str:
-        name = word.group()
-        own = name in RESERVED or is_table(name)
-        if name[0].isdigit() or (own and name != function.name):
-            return name
-        return known.setdefault(name, f"_{len(known)}")
-
-    key = tuple(_NAME.sub(anonymous, line) for line in function.lines)
-    first = written.setdefault(key, function)
-    return function if first is function else replace(function, name=first.name)
+                place = self._place(kept, at, part)
+            rows.append(f"row({self.names[source]}, {place})")
+        return self.call(function, rows, row, results, columns)
 
 
 def _planes(kernel: Kernel, kept: Sequence[Kept], every: Offset) -> dict[str, frozenset[int]]:
@@ -738,13 +565,6 @@ def _planes(kernel: Kernel, kept: Sequence[Kept], every: Offset) -> dict[str, fr
             found[name] = planes
         visit(one.stage.body, planes)
     return {name: frozenset(planes) for name, planes in found.items()}
-
-
-def constant_in_rows(kernel: Kernel) -> frozenset[str]:
-    """The fields that are constant along a row: positions along another axis."""
-    labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    pairs = zip(labels, kernel.positions, strict=True)
-    return frozenset(name for (name, _), one in pairs if one.axis < kernel.ndim - 1)
 
 
 def _moved(offset: Offset, rows: int) -> Offset:

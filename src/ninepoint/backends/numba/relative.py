@@ -17,8 +17,8 @@ from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
 from ..threads import LEFT, STOP
-from . import cache as disk
 from .general.reads import REACH, SITE
+from .kept import kept
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
 
@@ -29,7 +29,7 @@ def njit(*, cache=False, **options):
     def decorated(function):
         dispatcher = numba.njit(**options)(function)
         if cache:
-            dispatcher._cache = disk.kept(function)
+            dispatcher._cache = kept(function)
         return dispatcher
 
     return decorated

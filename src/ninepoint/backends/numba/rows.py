@@ -51,8 +51,7 @@ from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, Roll, pieces, rolled
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
-from .expressions import Expressions
-from .names import as_tuple
+from .expressions import Expressions, as_tuple
 from .window_loops import WindowLoops, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,

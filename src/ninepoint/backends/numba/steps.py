@@ -25,21 +25,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
-
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
 from ...lowering.abreast import abreast, worthwhile
 from ...lowering.chain import Absent, Edges, mirrored
-from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ...lowering.kept import Kept, full, needed
 from ...lowering.machine import machine_type
-from ..backend import Module
-from .loops import constant_in_rows, function_lines, once, whole_text
-from .names import as_tuple, kernel_expressions, kernel_names
+from ..generated import Module
+from .bands import Band
+from .expressions import as_tuple
 from .rows import RowFunction, Source, row_function
-from .window_loops import plus
+from .window_loops import indented, plus
 
 # A function that makes several rows, and its body.
 Several: TypeAlias = tuple[RowFunction, tuple[Assign, ...]]
@@ -61,68 +59,35 @@ def module(
     return _Writer(kernel, edges, reach).module(title, fastmath)
 
 
-class _Writer:
+class _Writer(Band):
     def __init__(self, kernel: Kernel, edges: Edges, reach: Box) -> None:
         # What is needed of a stage where the array goes on, and where it ends.
         self.needs, self.ends = needed(kernel), needed(kernel, stored=True)
-        self.kernel = kernel = mirrored(kernel, edges)
+        super().__init__(mirrored(kernel, edges), reach)
         self.edges = edges
-        self.reach = reach
-        self.known: dict[str, Interval] = ranges(kernel)
-        self.names = kernel_names(kernel)
-        self.expressions = kernel_expressions(kernel, self.known, self.names)
-        # Of a turn that makes several rows each stage keeps as many more.
-        more = kernel.rows - 1
-        self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))
-        self.axis = rolling_axis(kernel)
-        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
-        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = constant_in_rows(kernel)
         self.axes = edges.axes
         nothing = full((0,) * kernel.ndim)
         boxes = [(nothing, nothing), *self.ends.values()]
         boxes += [(kept.low, kept.high) for kept in self.kept]
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
         self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
-        sizes = [np.dtype(self._type(name)).itemsize for name in self.by_name]
-        least = min(sizes, default=LINE)
+        least = min(map(self.item_size, self.by_name), default=LINE)
         # The element at which column 0 is kept.
         self.first = -(self.low[-1] * least // LINE) * LINE // least
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
-        outs = [f"out{k}" for k in range(len(kernel.outputs))]
-        written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
-            once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage), written)
+            self.once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage))
             for kept in self.kept
         ]
-        last = Values(tuple(outs), kernel.body, kernel.outputs)
-        final = once(self._function("band_row", last), written)
+        last = Values(tuple(self.outs), kernel.body, kernel.outputs)
+        final = self.once(self._function("band_row", last))
         several = [self._several(kept.stage) for kept in self.kept] + [self._several(last)]
-        several = [one and (once(one[0], written), one[1]) for one in several]
-        fields, scalars = (tuple(n for n, _ in p) for p in (kernel.fields, kernel.scalars))
-        coefficients = tuple(n for n, *_ in kernel.coefficients)
-        arguments = [
-            *(self.names[n] for n in fields),
-            *outs,
-            *(self.names[n] for n in coefficients),
-            *(name for name, _ in self.edges.tables),
-            *(self.names[n] for n in scalars),
-        ]
-        lines = function_lines(written.values(), fastmath=fastmath)
-        if tables := self.expressions.tables.lines():
-            lines += ["", "", *tables]
-        lines += ["", "", f"def band({', '.join(arguments)}):"]
-        lines += ["    " + line for line in self._band(functions, final, last, several)]
-        text = whole_text(title, lines)
-        sizes = {name: np.dtype(self._type(name)).itemsize for name in self.by_name}
-        kept = sum(self.by_name[name].count * size for name, size in sizes.items())
-        return Module(text, self.warm, kept)
-
-    @property
-    def warm(self) -> int:
-        return max((kept.warm for kept in self.kept), default=0)
+        several = [one and (self.once(one[0]), one[1]) for one in several]
+        tables = [name for name, _ in self.edges.tables]
+        text = self.text(title, fastmath, self._band(functions, final, last, several), tables)
+        return Module(text, self.warm, self.bytes_kept)
 
     def _function(self, name: str, stage: Stage) -> RowFunction:
         low = _lowest_columns(stage.body)
@@ -130,7 +95,9 @@ class _Writer:
             n: Source(self.names[n], computed(d).name, low.get(n, 0), constant=n in self.constant)
             for n, d in self.kernel.fields
         }
-        sources |= {n: Source(self.names[n], self._type(n), low.get(n, 0)) for n in self.by_name}
+        sources |= {
+            n: Source(self.names[n], self.stage_type(n), low.get(n, 0)) for n in self.by_name
+        }
         return row_function(
             name, stage.body, stage.values, 0, sources, self.kernel, self.names,
             self.expressions, self.reach,
@@ -147,7 +114,7 @@ class _Writer:
         values = Values(stage.names, written.body, written.outputs)
         return self._function(f"{name}_rows", values), written.body
 
-    def _type(self, name: str) -> str:
+    def stage_type(self, name: str) -> str:
         stage = self.by_name[name].stage
         k = stage.names.index(name)
         if isinstance(stage, State):
@@ -177,8 +144,7 @@ class _Writer:
         last: Values,
         several: Sequence[Several | None],
     ) -> list[str]:
-        ndim = self.kernel.ndim
-        lines = [f"n{-axis} = out0.shape[{ndim + axis + 1}]" for axis in self.axes]
+        lines = [f"n{-axis} = {self.length(axis)}" for axis in self.axes]
         for axis in self.axes:
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}"
@@ -188,24 +154,24 @@ class _Writer:
         for kept in self.kept:
             for name in kept.stage.names:
                 shape = self._shape(kept, name)
-                lines.append(f"{self.names[name]} = aligned({shape}, np.{self._type(name)})")
+                lines.append(f"{self.names[name]} = aligned({shape}, np.{self.stage_type(name)})")
         lines.append("for b in range(out0.shape[0]):")
-        outer = self.indices[: len(self.indices) + self.axis + 2]
+        outer = self.outer
         for depth, index in enumerate(outer[:-1], 1):
-            lines.append("    " * depth + f"for {index} in range(out0.shape[{depth}]):")
+            lines += indented([f"for {index} in range(out0.shape[{depth}]):"], depth)
         turn = self._turn([*zip(self.kept, functions, strict=True)], final, last)
         if not outer:
-            return lines + _indented(turn, 1)
+            return lines + indented(turn, 1)
         rolling = self._rolling(outer[-1], turn)
         if self.kernel.rows > 1:
             together = self._together(functions, final, last, several)
             rolling = self._in_turns(outer[-1], turn, together)
-        return lines + _indented(rolling, len(outer))
+        return lines + indented(rolling, len(outer))
 
     def _rolling(self, index: str, turn: list[str]) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         first = f"{-self.warm}, " if self.warm else ""
-        return [f"for {index} in range({first}n{-self.axis}):", *_indented(turn)]
+        return [f"for {index} in range({first}n{-self.axis}):", *indented(turn)]
 
     def _in_turns(self, index: str, turn: list[str], together: list[str]) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
@@ -220,23 +186,20 @@ class _Writer:
         )
         many = _text({"n2": 1, "": -ended, "after2": ended - goes_on})
         return [
-            *([f"for {index} in range({-self.warm}, 0):", *_indented(turn)] if self.warm else []),
+            *([f"for {index} in range({-self.warm}, 0):", *indented(turn)] if self.warm else []),
             f"many = max(0, {many}) // {count} * {count}",
             f"for {index} in range(0, many, {count}):",
-            *_indented(together),
+            *indented(together),
             f"for {index} in range(many, n2):",
-            *_indented(turn),
+            *indented(turn),
         ]
 
     def _shape(self, kept: Kept, name: str) -> str:
         """How much is kept of a stage: planes, rows and columns of the same size for all."""
-        size = np.dtype(self._type(name)).itemsize
-        ndim = self.kernel.ndim
+        size = self.item_size(name)
         lengths = [str(kept.count)]
         for axis in range(self.axis + 1, -1):
-            lengths.append(
-                plus(f"out0.shape[{ndim + axis + 1}]", self.high[axis] - self.low[axis])
-            )
+            lengths.append(plus(self.length(axis), self.high[axis] - self.low[axis]))
         if self.axis < -2:
             # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
             lengths[-1] += " | 1"
@@ -254,7 +217,7 @@ class _Writer:
         made = self._volumes(self._rows(self._result(final, last.body, last)))
         if not self.warm:
             return turn + made
-        return [*turn, f"if {self.indices[self.axis + 1]} >= 0:", *_indented(made)]
+        return [*turn, f"if {self.indices[self.axis + 1]} >= 0:", *indented(made)]
 
     def _together(
         self,
@@ -287,7 +250,7 @@ class _Writer:
             return made
         at = plus(self.indices[self.axis + 1], kept.high[self.axis])
         first, stop = (_text(ends(kept, self.axis)) for ends in (self._start, self._stop))
-        return [f"if {first} <= {at} < {stop}:", *_indented(made), *self._turned(kept, at)]
+        return [f"if {first} <= {at} < {stop}:", *indented(made), *self._turned(kept, at)]
 
     def _turned(self, kept: Kept, at: str) -> list[str]:
         """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
@@ -370,20 +333,20 @@ class _Writer:
             return lines
         first = _text(self._start(kept, -2)) if kept else "0"
         stop = _text(self._stop(kept, -2)) if kept else "n2"
-        return [f"for i in range({first}, {stop}):", *_indented(lines)]
+        return [f"for i in range({first}, {stop}):", *indented(lines)]
 
     def _volumes(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a plane, done for all that lie between it and the axis that rolls."""
         for axis in reversed(range(self.axis + 1, -2)):
             low, high = (kept.low[axis], kept.high[axis]) if kept else (0, 0)
-            length = plus(f"out0.shape[{self.kernel.ndim + axis + 1}]", high)
-            lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *_indented(lines)]
+            length = plus(self.length(axis), high)
+            lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *indented(lines)]
         return lines
 
     # What the border's rule asks for.
 
     def _guarded(self, axis: int, calls: list[str]) -> list[str]:
-        return [f"if ended{axis}:", *_indented(calls)] if calls else []
+        return [f"if ended{axis}:", *indented(calls)] if calls else []
 
     def _absent(
         self, rows: list[str], at: int, absent: Sequence[Absent | None], place: Offset, first: int
@@ -444,10 +407,7 @@ class _Writer:
         return as_tuple(index)
 
     def _plane(self, kept: Kept, row: Offset) -> str:
-        index = ["0"]
-        if kept.count > 1:
-            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
-            index = [f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"]
+        index = [self.ring(kept, row)]
         for axis in range(self.axis + 1, -2):
             index.append(plus(self.indices[axis + 1], row[axis + 1] - self.low[axis]))
         return ", ".join(index)
@@ -463,23 +423,22 @@ class _Writer:
     ) -> str:
         """Call a row function for the columns from `start` on."""
         low = _lowest_columns(body)
-        arguments: list[str] = []
+        rows: list[str] = []
         for source, offset, _ in function.rows:
             at = tuple(a + b for a, b in zip(row, offset, strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
                 first = _text(start, {"": self.first + low[source]})
                 place = self._place(kept, at)
-                arguments.append(f"row_from({self.names[source]}, {place}, {first})")
+                rows.append(f"row_from({self.names[source]}, {place}, {first})")
                 continue
             first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
             index = as_tuple(["b", *self._at(at)])
             if source in self.constant:
-                arguments.append(f"row({self.names[source]}, {index})")
+                rows.append(f"row({self.names[source]}, {index})")
                 continue
-            arguments.append(f"row_from({self.names[source]}, {index}, {first})")
-        arguments += [*results, count, *(self.names[n] for n in function.others)]
-        return f"{function.name}({', '.join(arguments)})"
+            rows.append(f"row_from({self.names[source]}, {index}, {first})")
+        return self.call(function, rows, row, results, count)
 
     def _at(self, at: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""
@@ -518,7 +477,3 @@ def _text(*sums: Sum) -> str:
         term = term if name else str(abs(times))
         text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
     return text or "0"
-
-
-def _indented(lines: list[str], depth: int = 1) -> list[str]:
-    return ["    " * depth + line for line in lines]

@@ -29,10 +29,11 @@ from ...language.ir import (
     Tap,
     Weight,
 )
-from ...lowering.looping import PIECE, bounds_inside, live, total_type
+from ...loops.nodes import SHORT
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
-from .expressions import SHORT, Expressions, literal
+from ...lowering.windows import PIECE, bounds_inside, live, total_type
+from .expressions import Expressions, number
 
 
 @dataclass
@@ -62,13 +63,8 @@ class WindowLoops:
         own = self.expressions.declare(name, reduce)
         sparse = self._live(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
-        items = window_ranges(
-            reduce,
-            self.known,
-            {n: self.known_storage(n) for n in self.storage},
-        )
-        joined = items[0]
-        for item in items[1:]:
+        joined, *items = window_ranges(reduce, self.known, self.stored)
+        for item in items:
             joined = joined | item
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
@@ -116,6 +112,11 @@ class WindowLoops:
             *of_valid(name, reduce, SHORT[own], found, at),
         ]
 
+    @property
+    def stored(self) -> dict[str, Interval]:
+        """What the elements of arrays can be."""
+        return {name: self.known_storage(name) for name in self.storage}
+
     def known_storage(self, array: str) -> Interval:
         return of_storage(self.storage[array])
 
@@ -140,8 +141,7 @@ class WindowLoops:
         types = self.expressions.types
         own = {a.name: a.value for a in reduce.body}
         if inner not in self.known:
-            arrays = {n: self.known_storage(n) for n in self.storage}
-            self.known.update(bounds_inside(reduce, self.known, arrays))
+            self.known.update(bounds_inside(reduce, self.known, self.stored))
         match expr:
             case Tap():
                 places = self._places(f"{inner}_{name}", expr, dims)
@@ -163,7 +163,7 @@ class WindowLoops:
                     table = self.expressions.tables.listed(types[inner], numbers)
                     return [f"{inner} = {table}[{_flat(dims, reduce.shape)}]"]
                 table = f"{inner}_{name}"
-                constants = [literal(Const(expr.dtype, t), types[inner]) for t in expr.texts]
+                constants = [number(types[inner], Const(expr.dtype, t).value) for t in expr.texts]
                 self._table(table, constants, reduce.shape, types[inner])
                 return [f"{inner} = {table}[{', '.join(dims)}]"]
             case Coefficient():
@@ -176,7 +176,7 @@ class WindowLoops:
                 if product and any(
                     zero_product(expr, own, p) for p in range(math.prod(reduce.shape))
                 ):
-                    zero = literal(Const(expr.dtype, "0"), types[inner])
+                    zero = number(types[inner], 0)
                     text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
                 return [f"{inner} = {text}"]
 
@@ -208,29 +208,21 @@ class WindowLoops:
         short, kind = SHORT[own], reduce.kind
         item_type = self.expressions.machine(reduce.result)
         match kind:
-            case "sum":
+            case "sum" | "prod" | "mean":
+                total, op = short, "*" if kind == "prod" else "+"
+                finish = []
+                if kind == "mean":
+                    total = SHORT[total_type(reduce, item, self.expressions.least)]
+                    count = math.prod(reduce.shape)
+                    finish = [f"{name} = {short}({name}) / {short}({count})"]
                 return (
-                    [f"{name} = {short}(0)"],
-                    [f"{name} = {short}({name} + {short}({result}))"],
-                    [],
-                )
-            case "prod":
-                return (
-                    [f"{name} = {short}(1)"],
-                    [f"{name} = {short}({name} * {short}({result}))"],
-                    [],
+                    [f"{name} = {total}({int(kind == 'prod')})"],
+                    [f"{name} = {total}({name} {op} {total}({result}))"],
+                    finish,
                 )
             case "any" | "all":
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
-            case "mean":
-                count = math.prod(reduce.shape)
-                total = total_type(reduce, item, self.expressions.least)
-                return (
-                    [f"{name} = {SHORT[total]}(0)"],
-                    [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
-                    [f"{name} = {short}({name}) / {short}({count})"],
-                )
             case "min" | "max":
                 op = "<" if kind == "min" else ">"
                 start = [f"{name} = {self._extreme(kind, item_type)}"]
@@ -368,7 +360,7 @@ def over(shape: Offset, inner: Sequence[str]) -> list[str]:
     lines = list(inner)
     for axis in reversed(range(len(shape))):
         head = f"for d{axis} in range({shape[axis]}):"
-        lines = [head, *("    " + line for line in lines)]
+        lines = [head, *indented(lines)]
     return lines
 
 
@@ -380,14 +372,12 @@ def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:
     if length > 2 * PIECE:
         end = f"p0 + {PIECE}"
         elements = f"range(p0, {end} if {end} < {length} else {length})"
-    body += [f"for d{last} in {elements}:", *("    " + line for line in inner)]
+    body += [f"for d{last} in {elements}:", *indented(inner)]
     body += [f"    line_{name} = line_{name} + {term}" for name, term in sums.items()]
     body += [f"{name} = {name} + line_{name}" for name in sums]
     if length > 2 * PIECE:
-        body = [f"for p0 in range(0, {length}, {PIECE}):", *("    " + line for line in body)]
-    for axis in reversed(range(last)):
-        body = [f"for d{axis} in range({shape[axis]}):", *("    " + line for line in body)]
-    return [*(f"{name} = 0.0" for name in sums), *body]
+        body = [f"for p0 in range(0, {length}, {PIECE}):", *indented(body)]
+    return [*(f"{name} = 0.0" for name in sums), *over(shape[:-1], body)]
 
 
 def plus(name: str, step: int) -> str:
@@ -395,3 +385,8 @@ def plus(name: str, step: int) -> str:
     if not step:
         return name
     return f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+
+
+def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
+    """Lines inside of something."""
+    return ["    " * depth + line for line in lines]

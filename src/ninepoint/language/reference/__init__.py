@@ -10,12 +10,10 @@ Where a back end disagrees, the back end is wrong, or this changes and the chang
     borders                          what lies outside an array
     probe, footprints                which neighbours an output depends on
     evaluate                         the function called at every point
-    points                           a function of numbers, called with elements
 """
 
-from .evaluate import evaluate
+from .evaluate import evaluate, points
 from .footprints import footprints
 from .number import store
-from .points import points
 
 __all__ = ["evaluate", "footprints", "points", "store"]

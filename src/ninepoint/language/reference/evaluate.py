@@ -1,4 +1,4 @@
-"""The user's function, called at every point."""
+"""The user's function, called at every point: with fields, or with one element of each array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import inspect
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -120,24 +121,34 @@ def evaluate(
     )
     factors = (1,) * (len(shape) - ndim) + kernel.factors
     fine = tuple(n * k for n, k in zip(shape, factors, strict=True))
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        points = [kernel.at(point) for point in np.ndindex(fine)]
-    count = max([len(point) for point in points if point] or [len(known or [0])])
-    undefined = (np.float64(np.nan),) * count
-    outputs = np.empty((count, *fine), object)
-    for point, values in zip(np.ndindex(fine), points, strict=True):
-        outputs[(slice(None), *point)] = values or undefined
+    outputs = _gathered(kernel.at, fine, len(known or [0]))
     kept_points: Any = (..., *(slice(None, None, step) for step in every))
     if not bounded or known is None:
         return tuple(values[kept_points] for values in outputs)
-    own = known if neighborhood is None else known * count
-    kept: Iterator[Array | None] = iter([*fields, *[None] * count])
+    own = known if neighborhood is None else known * len(outputs)
+    kept = [*fields, *[None] * len(outputs)]
     return tuple(
         _bordered(values, factors, reach, rules, cval, field)[kept_points]
         for values, reach, field in zip(outputs, own, kept, strict=False)
     )
+
+
+def _gathered(
+    at: Callable[[tuple[int, ...]], tuple[Any, ...] | None], shape: tuple[int, ...], count: int
+) -> Array:
+    """What there is at every point, a number for each output, and NaN where there is nothing.
+
+    If that is nowhere anything, there are so many outputs as `count` says.
+    """
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
+        warnings.simplefilter("ignore", RuntimeWarning)
+        points = {point: at(point) for point in np.ndindex(shape)}
+    count = max((len(values) for values in points.values() if values), default=count)
+    outputs = np.empty((count, *shape), object)
+    for point, values in points.items():
+        outputs[(slice(None), *point)] = values or (np.float64(np.nan),) * count
+    return outputs
 
 
 def _bordered(
@@ -161,29 +172,71 @@ def _every(phase: tuple[int, ...], factors: tuple[int, ...]) -> tuple[slice, ...
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
     """The array in this shape, or None where it does not fit."""
-    lacking = len(shape) - array.ndim
-    fits = lacking >= 0 and all(
-        own in (1, length) for own, length in zip(array.shape, shape[lacking:], strict=True)
-    )
-    return np.broadcast_to(array, shape) if fits else None
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        return None
 
 
-def results_if_any(
+def points(
     function: Callable[..., Any],
-    positional: Sequence[Any],
-    named: Mapping[str, Any],
-    original: Callable[..., Any] | None = None,
-) -> tuple[Any, ...] | None:
-    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is.
+    arrays: Mapping[str, Array],
+    *,
+    scalars: Mapping[str, Any] | None = None,
+) -> tuple[Array, ...]:
+    """Call a function of numbers for every point of the arrays, which broadcast.
 
-    Where it divides integers of its text by 0, it is made of the `original` once more.
+    This is all that a ufunc means: the result at a point is what the user's function gives for
+    the elements that stand there.
+
+    Parameters
+    ----------
+    function : callable
+        The user's function, undecorated.
+    arrays : mapping of arrays
+        One for each parameter that is an element.
+    scalars : mapping, optional
+        Values of other parameters, numbers or small arrays; those left out take their defaults.
+
+    Returns
+    -------
+    tuple of arrays of object
+        One for each result, as `evaluate` gives them.
     """
+    called = rebound(function)
+    whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
+    others = {name: argument(value) for name, value in (scalars or {}).items()}
+
+    def of(elements: Sequence[Any]) -> tuple[Any, ...] | None:
+        given = others | dict(zip(arrays, map(see, elements), strict=True))
+        positional, named = call_arguments(function, given)
+        return _results_if_any(called, positional, named)
+
+    shape = whole[0].shape
+    token = elsewhere.set(_nowhere)
+    try:
+        # Where there is no point only the count can be told, by elements of any value.
+        blank = [array.dtype.type(1) for array in whole]
+        count = len(_gathered(lambda _: of(blank), (), 1)) if 0 in shape else 1
+        outputs = _gathered(lambda point: of([array[point] for array in whole]), shape, count)
+    finally:
+        elsewhere.reset(token)
+    # Not `outputs` itself, of which a result without axes would be a bare number.
+    return tuple(outputs[k, ...] for k in range(len(outputs)))
+
+
+def _nowhere(value: Any, index: Any) -> Any:
+    raise IndexError("a function of numbers has no neighbours")
+
+
+def _results_if_any(
+    function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
+    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is."""
     try:
         return results(function(*positional, **named))
     except ArithmeticError:
-        if original is None:
-            return None
-        return results_if_any(rebound(original, numbers=True), positional, named)
+        return None
     except ValueError as error:
         if str(error).startswith(_DOMAIN_ERRORS):
             return None
@@ -198,31 +251,28 @@ class _Reached(Exception):
         self.value = value
 
 
+@dataclass(eq=False)
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
-    def __init__(
-        self,
-        function: Any,
-        fields: Mapping[str, Array],
-        shape: tuple[int, ...],
-        given: Mapping[str, Any],
-        rules: Rules,
-        cval: Any,
-        reach: Reach | None,
-        reaches: Sequence[Reach],
-        every: Sequence[int],
-        factors: tuple[int, ...],
-    ) -> None:
-        self._rules, self._cval, self._reach = rules, cval, reach
-        self._reaches, self._every = reaches, every
-        # How many results there are for each element; the point is that of the result.
-        self.factors = factors
-        self._shape = shape
-        views = {name: self._field(name, array) for name, array in fields.items()}
-        others = {name: argument(value) for name, value in given.items()}
-        self._original, self._function = function, rebound(function)
-        self._arguments = call_arguments(function, others | views)
+    function: Any
+    fields: Mapping[str, Array]
+    shape: tuple[int, ...]
+    given: Mapping[str, Any]
+    rules: Rules
+    cval: Any
+    # Outside of it nothing may be read.
+    reach: Reach | None
+    reaches: Sequence[Reach]
+    every: Sequence[int]
+    # How many results there are for each element; the point is that of the result.
+    factors: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        views = {name: self._field(name, array) for name, array in self.fields.items()}
+        others = {name: argument(value) for name, value in self.given.items()}
+        self._function = rebound(self.function)
+        self._arguments = call_arguments(self.function, others | views)
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -237,7 +287,7 @@ class _Kernel:
         positional, named = self._arguments
         token, beside = elsewhere.set(self._elsewhere), place.set(self._among_results)
         try:
-            return results_if_any(self._function, positional, named, self._original)
+            return _results_if_any(self._function, positional, named)
         finally:
             elsewhere.reset(token)
             place.reset(beside)
@@ -255,7 +305,7 @@ class _Kernel:
         self._known[self._point, found] = value
         if found == self._wanted:
             raise _Reached(value)
-        point, ndim = self._point, len(self._rules)
+        point, ndim = self._point, len(self.rules)
 
         def read(offset: tuple[int, ...]) -> Any:
             if len(offset) != ndim:
@@ -284,58 +334,62 @@ class _Kernel:
     def _field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
         beside = array
         for axis, k in enumerate(finer, -len(finer)):
-            if 0 < array.shape[axis] - self._shape[axis] < k:
+            if 0 < array.shape[axis] - self.shape[axis] < k:
                 # The finer result of a field whose length was rounded up.
-                beside = np.take(beside, range(self._shape[axis]), axis)
-        seen = _broadcast(beside, self._shape)
+                beside = np.take(beside, range(self.shape[axis]), axis)
+        seen = _broadcast(beside, self.shape)
         like = partial(self._field, name)
         blank = see(array.dtype.type(0))
-        core = self._shape[len(self._shape) - len(self._rules) :]
-        shape = tuple(map(argument, core))
+        shape = tuple(map(argument, self.shape[-len(self.rules) :]))
         return Field(
             name, self._reader(name, seen), blank, array, like, lambda: shape, self._place, beside
         )
 
     def _place(self) -> Any:
         """Where the point is in the whole array: a number for each axis, or for one axis that."""
-        core = self._point[len(self._point) - len(self._rules) :]
-        found = []
-        for p, k in zip(core, self.factors, strict=True):
-            fine = max(self.factors) > 1
-            found.append(Position(p // k, 1, p // k) if fine else argument(p))
-        return tuple(found) if len(found) > 1 else found[0]
+        core = zip(self._core, self.factors, strict=True)
+        return self._positions([p // k for p, k in core], [1] * len(self.factors))
 
     def _among_results(self) -> Any:
         """Where it is among the results, which may be fewer than the elements."""
-        core = self._point[len(self._point) - len(self._rules) :]
-        found = []
-        for axis, position in enumerate(core):
+        numbers = []
+        for axis, position in enumerate(self._core):
             first = {0}
-            if self._rules[axis][0] == "valid":
-                first = {max(0, -low[axis]) for low, _ in self._reaches}
+            if self.rules[axis][0] == "valid":
+                first = {max(0, -low[axis]) for low, _ in self.reaches}
             if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            step = self._every[axis] if self._every else 1
-            k, least = self.factors[axis], min(first)
-            place = position - k * least
-            fine = max(self.factors) > 1
-            found.append(Position(place, k, place // k) if fine else argument(place // step))
+            step = self.every[axis] if self.every and max(self.factors) == 1 else 1
+            numbers.append((position - self.factors[axis] * min(first)) // step)
+        return self._positions(numbers, self.factors)
+
+    @property
+    def _core(self) -> tuple[int, ...]:
+        """The point along the axes of the kernel."""
+        return self._point[-len(self.rules) :]
+
+    def _positions(self, numbers: Sequence[int], scales: Sequence[int]) -> Any:
+        """Numbers that grow so from element to element; along one axis that of this axis."""
+        fine = max(self.factors) > 1
+        found = [
+            Position(number, scale, number // scale) if fine else argument(number)
+            for number, scale in zip(numbers, scales, strict=True)
+        ]
         return tuple(found) if len(found) > 1 else found[0]
 
     def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
         def read(offset: tuple[int, ...]) -> Any:
             if array is None:
                 raise ValueError(f"{name!r} has not the shape of what is computed")
-            ndim = len(self._rules)
+            ndim = len(self.rules)
             if len(offset) != ndim:
                 raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
-            if self._reach is not None:
-                inside = zip(self._reach[0], offset, self._reach[1], strict=True)
+            if self.reach is not None:
+                inside = zip(self.reach[0], offset, self.reach[1], strict=True)
                 if not all(lo <= o <= hi for lo, o, hi in inside):
                     raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
-            stack, at = self._point[:-ndim], self._point[-ndim:]
-            at = tuple(p // k for p, k in zip(at, self.factors, strict=True))
-            place = *stack, *(p + o for p, o in zip(at, offset, strict=True))
-            return see(neighbour(array, place, self._rules, self._cval))
+            moves = zip(self._core, self.factors, offset, strict=True)
+            place = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
+            return see(neighbour(array, place, self.rules, self.cval))
 
         return read

@@ -85,21 +85,9 @@ class _Unknown(Probe):
 
     field: Any
 
-    @property
-    def shape(self) -> Any:
-        return self.field.shape
-
-    @property
-    def place(self) -> Any:
-        return self.field.place
-
-    @property
-    def ndim(self) -> Any:
-        return self.field.ndim
-
-    @property
-    def size(self) -> Any:
-        return self.field.size
+    def __getattr__(self, name: str) -> Any:
+        """What fields alone have: a shape, a place."""
+        return getattr(self.field, name)
 
     def __getitem__(self, index: Any) -> Any:
         return self.field[index]
@@ -136,21 +124,20 @@ def _probing(
     def shape() -> tuple[Probe, ...]:
         return tuple(trace.probe("length", axis) for axis in range(ndim))
 
-    def positions() -> Any:
+    def placed(found: Sequence[Any]) -> Any:
         trace.placed = True
-        found = tuple(
-            Unplaced(trace, axis, 0, 1) if factors else trace.probe("position", axis)
-            for axis in range(ndim)
-        )
-        return found if ndim > 1 else found[0]
+        return tuple(found) if ndim > 1 else found[0]
+
+    def positions() -> Any:
+        if factors:
+            return placed([Unplaced(trace, axis, 0, 1) for axis in range(ndim)])
+        return placed([trace.probe("position", axis) for axis in range(ndim)])
 
     def among_results() -> Any:
         if not factors:
             return positions()
-        trace.placed = True
         pairs = enumerate(zip(phase, factors, strict=True))
-        found = tuple(Unplaced(trace, axis, r, k) for axis, (r, k) in pairs)
-        return found if ndim > 1 else found[0]
+        return placed([Unplaced(trace, axis, r, k) for axis, (r, k) in pairs])
 
     def unknown(name: str, value: Any) -> Any:
         def read(offset: tuple[int, ...]) -> Probe:
@@ -164,7 +151,7 @@ def _probing(
             return _UnknownTable(trace, plain_probe.id, frozenset(), None)
         number = value if isinstance(value, (bool, int, float, np.number)) else None
         probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
-        probe.field = Field(name, read, trace.constant(0), shape=shape, place=positions)
+        probe.field = Field(name, read, trace.constant(0), _shape=shape, _place=positions)
         return probe
 
     given = {}

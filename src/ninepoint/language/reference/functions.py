@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,15 +63,30 @@ CONVERSIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def call_math(function: Callable[..., Any], *arguments: Any) -> Any:
+def is_known(value: Any) -> bool:
+    """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
+    module = (getattr(value, "__module__", None) or "").partition(".")[0]
+    known = isinstance(value, np.ufunc) or (callable(value) and module in ("math", "numpy"))
+    return known or any(value is conversion for conversion in CONVERSIONS)
+
+
+def called(function: Any, *arguments: Any, **options: Any) -> Any:
+    """Such a function of numbers."""
+    if function in CONVERSIONS:
+        return CONVERSIONS[function](*arguments, **options)
+    if getattr(function, "__module__", None) == "math":
+        return _call_math(function, *arguments, **options)
+    return _call_numpy(function, *arguments, **options)
+
+
+def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     """A function of `math`: weak floats; what NumPy gives where Python would raise."""
     values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     if function in (math.floor, math.ceil, math.trunc):
         value = values[0]
         if isinstance(value, int):
             return see(plain(arguments[0]) if not isinstance(value, bool) else int(value))
-        rounding = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}[function]
-        return Number(truncated(rounding(value)))
+        return Number(truncated(getattr(np, function.__name__)(value)))
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
@@ -78,7 +94,7 @@ def call_math(function: Callable[..., Any], *arguments: Any) -> Any:
         return Number(float(beyond(*(np.float64(value) for value in values))))
 
 
-def call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
+def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
     """A scalar function of NumPy."""
     if isinstance(function, type) and issubclass(function, np.generic):
         return Number(converted(arguments[0] if arguments else 0, function))
@@ -98,14 +114,17 @@ def choose(condition: Any, then: Any, other: Any) -> Number:
     return Number(common(then, other)[0 if plain(condition) else 1])
 
 
-def minimum(left: Any, right: Any) -> Number:
-    """The lesser of two, or NaN."""
-    return _extreme(np.minimum, min, left, right)
+def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
+    """The lesser or the greater of two, or NaN."""
+    values = plain(left), plain(right)
+    if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
+        return extreme(builtin is min, left, right)
+    a, b = common(left, right)
+    return Number(builtin(a, b) if _integer(a) else ufunc(a, b))
 
 
-def maximum(left: Any, right: Any) -> Number:
-    """The greater of two, or NaN."""
-    return _extreme(np.maximum, max, left, right)
+minimum = partial(_extreme, np.minimum, min)
+maximum = partial(_extreme, np.maximum, max)
 
 
 def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> Any:
@@ -119,21 +138,8 @@ def _integer(value: Any) -> bool:
     return isinstance(value, (int, np.uint64))
 
 
-def least(*arguments: Any, **options: Any) -> Any:
-    """Python's `min`."""
-    return _ordered(min, *arguments, **options)
-
-
-def greatest(*arguments: Any, **options: Any) -> Any:
-    """Python's `max`."""
-    return _ordered(max, *arguments, **options)
-
-
-ORDERED: dict[Any, Callable[..., Any]] = {min: least, max: greatest}
-
-
-def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
-    """Python's own, but that a uint64 beside other integers has one type, whichever is less."""
+def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
+    """Python's `min` or `max`; a uint64 beside other integers has one type, whichever is less."""
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
     if options or len(items) < 2:
         return builtin(*arguments, **options)
@@ -145,14 +151,6 @@ def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
         else:
             found = builtin(found, item)
     return found
-
-
-def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
-    values = plain(left), plain(right)
-    if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
-        return extreme(builtin is min, left, right)
-    a, b = common(left, right)
-    return Number(builtin(a, b) if _integer(a) else ufunc(a, b))
 
 
 def _nowhere(*values: Any) -> float:
@@ -219,30 +217,34 @@ def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
+_OPERATORS: dict[Any, str] = {
+    np.add: "+",
+    np.subtract: "-",
+    np.multiply: "*",
+    np.divide: "/",
+    np.floor_divide: "//",
+    np.remainder: "%",
+    np.power: "**",
+    np.bitwise_and: "&",
+    np.bitwise_or: "|",
+    np.bitwise_xor: "^",
+    np.left_shift: "<<",
+    np.right_shift: ">>",
+    np.less: "<",
+    np.less_equal: "<=",
+    np.greater: ">",
+    np.greater_equal: ">=",
+    np.equal: "==",
+    np.not_equal: "!=",
+}
+
 EXACT: dict[Any, Callable[..., Any]] = {
-    np.add: _operator("+"),
-    np.subtract: _operator("-"),
-    np.multiply: _operator("*"),
-    np.divide: _operator("/"),
-    np.floor_divide: _operator("//"),
-    np.remainder: _operator("%"),
+    **{function: _operator(symbol) for function, symbol in _OPERATORS.items()},
     np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
-    np.power: _operator("**"),
-    np.bitwise_and: _operator("&"),
-    np.bitwise_or: _operator("|"),
-    np.bitwise_xor: _operator("^"),
-    np.left_shift: _operator("<<"),
-    np.right_shift: _operator(">>"),
-    np.less: _operator("<"),
-    np.less_equal: _operator("<="),
-    np.greater: _operator(">"),
-    np.greater_equal: _operator(">="),
-    np.equal: _operator("=="),
-    np.not_equal: _operator("!="),
-    np.logical_and: _logical(np.logical_and),
-    np.logical_or: _logical(np.logical_or),
-    np.logical_xor: _logical(np.logical_xor),
-    np.logical_not: _logical(np.logical_not),
+    **{
+        function: _logical(function)
+        for function in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
+    },
     np.negative: lambda value: -_strong(value),
     np.positive: lambda value: +_strong(value),
     np.invert: lambda value: _inverted(see(plain(value))),

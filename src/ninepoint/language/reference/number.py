@@ -329,13 +329,7 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
 
 def truncated(value: Any) -> int:
     """A number as an integer of 64 bits: toward zero, saturating, NaN as 0."""
-    if _integer(value):
-        return int(value)
-    if math.isnan(value):
-        return 0
-    if math.isinf(value):
-        return GREATEST if value > 0 else LEAST
-    return min(max(int(value), LEAST), GREATEST)
+    return int(value) if _integer(value) else int(converted(value, np.int64))
 
 
 def converted(value: Any, kind: type[np.generic]) -> Any:

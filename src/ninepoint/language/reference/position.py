@@ -32,13 +32,6 @@ class Position(Literal):
     def change(self, symbol: str) -> Any:
         return Literal(self.value).change(symbol)
 
-    @property
-    def offset(self) -> int:
-        """How far from the point the element is that it is the index of."""
-        if self.scale != 1:
-            raise IndexError(f"an index grows by {self.scale} from one element to the next")
-        return int(self.value) - self.at
-
 
 class Unplaced(Probe):
     """The same where nobody knows which element it is: `first` is the number at element 0."""
@@ -62,12 +55,12 @@ class Unplaced(Probe):
                 return literal(self.first % value)
         return super().combine(symbol, left, right, other)
 
-    @property
-    def offset(self) -> int:
-        """How far from the point the element is that it is the index of."""
-        if self.scale != 1:
-            raise IndexError(f"an index grows by {self.scale} from one element to the next")
-        return self.first
+
+def distance(index: Position | Unplaced) -> int:
+    """How far from the point the element is that a number is the index of."""
+    if index.scale != 1:
+        raise IndexError(f"an index grows by {index.scale} from one element to the next")
+    return index.first if isinstance(index, Unplaced) else int(index.value) - index.at
 
 
 def _grows(symbol: str, scale: int, other: Any, reflected: bool) -> int:

@@ -120,14 +120,10 @@ class Probe(Operand):
         return self.trace.join("conjugate", self)
 
 
-def outcomes(trace: Trace, run: Callable[[], tuple[Any, ...]]) -> tuple[Probe, ...]:
-    """The outputs of `run`, joined over all its paths."""
-    return _explore(trace, run, ())
-
-
-def _explore(
-    trace: Trace, run: Callable[[], tuple[Any, ...]], plan: tuple[bool, ...]
+def outcomes(
+    trace: Trace, run: Callable[[], tuple[Any, ...]], plan: tuple[bool, ...] = ()
 ) -> tuple[Probe, ...]:
+    """The outputs of `run`, joined over all paths that begin with the answers of a plan."""
     trace.plan, trace.taken, trace.known = plan, [], {}
     trace.runs += 1
     result: tuple[Probe, ...] = tuple(trace.join("output", output) for output in run())
@@ -135,10 +131,7 @@ def _explore(
     for position in reversed(range(len(plan), len(taken))):
         question = taken[position][0]
         turned = (*(answer for _, answer in taken[:position]), False)
-        if trace.runs < RUNS:
-            other = _explore(trace, run, turned)
-        else:
-            other = _straight(trace, run, turned)
+        other = (outcomes if trace.runs < RUNS else _straight)(trace, run, turned)
         if len(other) != len(result):
             raise TypeError(f"the kernel returns {len(result)} or {len(other)} values")
         result = tuple(_merged(trace, question, a, b) for a, b in zip(result, other, strict=True))

@@ -16,22 +16,22 @@ import numpy as np
 from .functions import maximum, minimum
 from .number import WORD, binary, common, plain, see, wrapped
 
-REDUCTIONS = frozenset(
-    {"sum", "prod", "mean", "min", "max", "median", "any", "all", "std", "var"}
-    | {"argmin", "argmax", "ptp", "percentile", "quantile", "count_nonzero"}
-    | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
-    | {"nanmedian", "nanpercentile", "nanquantile"}
+# Those that are methods of windows, and those that are functions.
+METHODS = frozenset("sum prod mean min max median any all std var argmin argmax ptp".split())
+REDUCTIONS = METHODS | frozenset(
+    "percentile quantile count_nonzero nansum nanprod nanmean nanmin nanmax nanvar nanstd "
+    "nanmedian nanpercentile nanquantile".split()
 )
 
 # Reductions that are given a number.
-PARAMETRIC = frozenset({"percentile", "quantile", "nanpercentile", "nanquantile", "nanrank"}) | {
-    "trimmed_mean"
-}
+PARAMETRIC = frozenset(
+    "percentile quantile nanpercentile nanquantile nanrank trimmed_mean".split()
+)
 
 # Those that NumPy gives the arguments `where`, or `initial`, or both.
 MASKED = frozenset(
-    {"sum", "prod", "mean", "min", "max", "any", "all", "std", "var"}
-    | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
+    "sum prod mean min max any all std var "
+    "nansum nanprod nanmean nanmin nanmax nanvar nanstd".split()
 )
 
 _ADDING: dict[str, Any] = {"sum": sum, "prod": math.prod}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .number import ARITHMETIC, Natural, Number, Operand, binary, plain, see
-from .position import Position, Unplaced
+from .position import Position, Unplaced, distance
 from .probe import Probe
-from .reductions import MASKED, PARAMETRIC, masked, reduced
+from .reductions import MASKED, METHODS, PARAMETRIC, masked, reduced
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
@@ -66,10 +67,6 @@ class Cell:
         return self._value
 
 
-def _reduction(name: str) -> Callable[..., Any]:
-    return lambda self, *arguments, **options: self.reduce(name, *arguments, **options)
-
-
 class Window(Operand):
     """A small array of neighbours, or of what was computed from them.
 
@@ -108,7 +105,9 @@ class Window(Operand):
         self.cells = _cells(array)
 
     def __getattr__(self, name: str) -> Any:
-        """What only arrays of NumPy have."""
+        """Its reductions, and what else only arrays of NumPy have."""
+        if name in METHODS:
+            return partial(self.reduce, name)
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"a window has no attribute {name!r}")
         if not callable(getattr(np.ndarray, name)):
@@ -182,21 +181,8 @@ class Window(Operand):
             raise ValueError(f"a window of shape {self.shape} meets a mask of shape {shape}")
         return elementwise(lambda _, other: other, self, item).values()
 
-    sum = _reduction("sum")
-    prod = _reduction("prod")
-    mean = _reduction("mean")
-    min = _reduction("min")
-    max = _reduction("max")
-    median = _reduction("median")
-    any = _reduction("any")
-    all = _reduction("all")
-    std = _reduction("std")
-    var = _reduction("var")
-    argmin = _reduction("argmin")
-    argmax = _reduction("argmax")
-    ptp = _reduction("ptp")
 
-
+@dataclass(slots=True, eq=False, repr=False)
 class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
@@ -205,22 +191,14 @@ class Field:
     of the kernel, and `place` where the point is in it, where these are known.
     """
 
-    __slots__ = ("_blank", "_name", "_place", "_read", "_shape", "array", "beside", "like")
-
-    def __init__(
-        self,
-        name: str,
-        read: Callable[[tuple[int, ...]], Any],
-        blank: Any,
-        array: Any = None,
-        like: Callable[..., Field] | None = None,
-        shape: Callable[[], tuple[Any, ...]] | None = None,
-        place: Callable[[], Any] | None = None,
-        beside: Any = None,
-    ) -> None:
-        self._name, self._read, self._blank = name, read, blank
-        self.array, self.like, self._shape, self._place = array, like, shape, place
-        self.beside = beside
+    _name: str
+    _read: Callable[[tuple[int, ...]], Any]
+    _blank: Any
+    array: Any = None
+    like: Callable[..., Field] | None = None
+    _shape: Callable[[], tuple[Any, ...]] | None = None
+    _place: Callable[[], Any] | None = None
+    beside: Any = None
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -268,7 +246,12 @@ def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
     Of probes only the shape of the result is known, and that it may depend on all of them.
     """
-    leaves = _leaves([*arguments, *options.values()])
+    leaves = [
+        one
+        for item in flat([*arguments, *options.values()])
+        for one in (item.values() if isinstance(item, Window) else [item])
+        if isinstance(one, (Number, Probe))
+    ]
     probes = [item for item in leaves if isinstance(item, Probe)]
     result = function(
         *(_array(item) for item in arguments), **{k: _array(v) for k, v in options.items()}
@@ -279,29 +262,29 @@ def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     return _spread(result, probes[0].trace.join(name, *leaves))
 
 
-def _leaves(items: Any) -> list[Any]:
-    """The numbers in arguments."""
-    leaves: list[Any] = []
+def flat(items: Any) -> Iterator[Any]:
+    """Arguments one by one, those in lists too."""
     for item in items:
-        if isinstance(item, Window):
-            leaves += item.values()
-        elif isinstance(item, (list, tuple)):
-            leaves += _leaves(item)
-        elif isinstance(item, (Number, Probe)):
-            leaves.append(item)
-    return leaves
+        yield from flat(item) if isinstance(item, (list, tuple)) else [item]
+
+
+def bare(item: Any) -> Any:
+    """An argument as Python and NumPy have it, without what the kernel sees in its place."""
+    if isinstance(item, (list, tuple)):
+        return type(item)(bare(one) for one in item)
+    if isinstance(item, np.ndarray):
+        return item.view(np.ndarray)
+    # A function that the kernel names is exchanged for one that knows its numbers; see `world`.
+    return plain(getattr(item, "original", item))
 
 
 def _array(item: Any) -> Any:
-    """An argument as NumPy takes it."""
+    """The same with windows as arrays, and of the type of numbers for what is not known."""
     if isinstance(item, Window):
         return item.array().view(np.ndarray)
     if isinstance(item, (list, tuple)):
         return type(item)(_array(one) for one in item)
-    if isinstance(item, np.ndarray):
-        return item.view(np.ndarray)
-    # A type that the kernel names is exchanged for one that knows its numbers; see `world`.
-    return 1.0 if isinstance(item, Probe) else plain(getattr(item, "original", item))
+    return 1.0 if isinstance(item, Probe) else bare(item)
 
 
 def _seen(result: Any) -> Any:
@@ -364,7 +347,7 @@ def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = Non
 
 def _offset(part: Any) -> int:
     """How far away a part of an index is: a number, or a position in the array."""
-    return part.offset if isinstance(part, (Position, Unplaced)) else operator.index(part)
+    return distance(part) if isinstance(part, (Position, Unplaced)) else operator.index(part)
 
 
 def _span(part: Any) -> range:

@@ -25,17 +25,16 @@ from ..positions import index
 from ..source import ArrayFunction, frozen
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, TextInteger, literal, place, plain, see
+from .number import Literal, Number, literal, place, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
-from .views import Constant, Field, Table, Window, elementwise, whole
+from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
 
-def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any:
+def rebound(function: Any, *, quiet: bool = False) -> Any:
     """`function` with the names that it looks up exchanged; see the head of this file.
 
-    A `quiet` one neither prints nor stops at breakpoints.  With `numbers` integers in its text are
-    numbers of the kernel too, which can be divided by 0.
+    A `quiet` one neither prints nor stops at breakpoints.
     """
     memo: dict[int, Any] = {}
     # What is made here stays here: nothing else may get its identity, by which copies are known.
@@ -45,8 +44,6 @@ def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any
     def exchanged(value: Any) -> Any:
         if quiet and (value is print or value is breakpoint):
             return _silent
-        if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
-            return _Known(value, functions.CONVERSIONS[value])
         if value is len:
             return _Known(value, _length)
         if value is index:
@@ -55,7 +52,7 @@ def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any
         if is_own(value):
             return _Known(value, lambda w, *a: w.reduce(REFERENCE[value.__name__], *a))
         if value is min or value is max:
-            return _Known(value, functions.ORDERED[value])
+            return _Known(value, partial(_ordered, value))
         if isinstance(value, (bool, np.bool_)) and inverts:
             return Literal(bool(value))
         if isinstance(value, ArrayFunction):
@@ -68,21 +65,20 @@ def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any
         if isinstance(value, np.ndarray):
             return value.view(Constant)
         if isinstance(value, np.generic):
+            # Integers and truth values are literals, floats are strong.
             value = plain(value)
-            return literal(int(value)) if isinstance(value, np.uint64) else _literal(value)
+            value = int(value) if isinstance(value, np.uint64) else value
+            return literal(value) if isinstance(value, int) else Number(value)
         if type(value) in (int, float, complex):
             return literal(value)
         if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
             return type(value)(exchanged(item) for item in value)
         if hasattr(value, "py_func"):
             return exchanged(value.py_func)
-        module = (getattr(value, "__module__", None) or "").partition(".")[0]
-        if module == "math" and callable(value):
-            return _Known(value, lambda *a: _called(functions.call_math, value, a, {}))
-        if (module == "numpy" or isinstance(value, np.ufunc)) and callable(value):
-            return _Known(value, lambda *a, **o: _called(functions.call_numpy, value, a, o))
+        if functions.is_known(value):
+            return _Known(value, partial(_called, value))
         if is_shape(value):
-            return _Known(value, lambda *a, **o: _shape(value, a, o))
+            return _Known(value, partial(_shape, value))
         return clone(value) if isinstance(value, types.FunctionType) else value
 
     def clone(original: types.FunctionType) -> types.FunctionType:
@@ -90,9 +86,7 @@ def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any
             return memo[id(original)]  # type: ignore[no-any-return]
         names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
         cells = tuple(types.CellType() for _ in original.__closure__ or ())
-        code = _readable(original.__code__)
-        code = _changed(code, bool, Literal) if inverts else code
-        code = _changed(code, int, TextInteger) if numbers else code
+        code = _readable(original.__code__, inverts)
         copy = types.FunctionType(code, names, original.__name__, original.__defaults__, cells)
         copy.__kwdefaults__ = original.__kwdefaults__
         memo[id(original)] = copy
@@ -109,16 +103,16 @@ def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any
     return exchanged(function)
 
 
-def _readable(code: types.CodeType) -> types.CodeType:
-    """The code with its numbers exchanged for such as can be read at other points.
+def _readable(value: Any, truths: bool) -> Any:
+    """Code, or a constant of it, whose numbers can be read at other points, and divided by 0.
 
     A name may hold a number of the text on one path, and an expression of fields on another.
     """
-    constants = [
-        _readable(value) if isinstance(value, types.CodeType) else literal(value)
-        for value in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(constants))
+    if isinstance(value, types.CodeType):
+        return value.replace(co_consts=_readable(value.co_consts, truths))
+    if isinstance(value, tuple):
+        return tuple(_readable(one, truths) for one in value)
+    return Literal(value) if truths and isinstance(value, bool) else literal(value)
 
 
 def _silent(*arguments: Any, **options: Any) -> None:
@@ -160,7 +154,7 @@ class _Stage:
         assert field is not None
         fields = [one for one in everything if isinstance(one, Field) and one.array is not None]
         values = [
-            _among(one, fields) if isinstance(one, Field) else _bare(one) for one in everything
+            _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
         ]
         key = (len(arguments), *options, *map(_identity, everything))
         if key not in self._made:
@@ -192,17 +186,17 @@ def _among(field: Field, others: Sequence[Field]) -> Any:
     return whole
 
 
-def _shape(function: Any, arguments: Any, options: dict[str, Any]) -> Any:
+def _shape(function: Any, *arguments: Any, **options: Any) -> Any:
     """A shape of a window, which is an array of constants."""
-    options = {name: _bare(value) for name, value in options.items()}
-    return function(*map(_bare, arguments), **options).view(Constant)
+    options = {name: bare(value) for name, value in options.items()}
+    return function(*map(bare, arguments), **options).view(Constant)
 
 
 def _identity(argument: Any) -> Any:
     """What tells an argument from others: a field is told by its array, which is not copied."""
     if isinstance(argument, Field):
         return id(argument.array)
-    value = _bare(argument)
+    value = bare(argument)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     return type(value), repr(value)
@@ -216,13 +210,8 @@ class _Known:
         self.__doc__ = getattr(original, "__doc__", None)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        call, everything = self._call, [*arguments, *options.values()]
-        if self.original in functions.ORDERED:
-            made = _ordered(self.original, call, arguments, options)
-        elif self.original in functions.CONVERSIONS:
-            made = _called(lambda _, *a: call(*a), self.original, arguments, options)
-        else:
-            made = call(*arguments, **options)
+        made = self._call(*arguments, **options)
+        everything = [*arguments, *options.values()]
         if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
             # Of literals alone: the result is one.
             value = made.value
@@ -241,15 +230,15 @@ class _Known:
 _WRITTEN = (bool, int, float)
 
 
-def _ordered(builtin: Any, call: Any, arguments: Any, options: dict[str, Any]) -> Any:
+def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     """Python's `min` and `max`, of windows element by element, and of probes."""
-    leaves = _leaves(arguments)
+    leaves = list(flat(arguments))
     probes = [item for item in leaves if isinstance(item, Probe)]
     if probes:
         return probes[0].trace.join(builtin.__name__, *leaves)
     if len(arguments) > 1 and any(isinstance(item, Window) for item in arguments):
-        return elementwise(lambda *v: _ordered(builtin, call, v, options), *arguments)
-    return call(*arguments, **options)
+        return elementwise(partial(_ordered, builtin, **options), *arguments)
+    return functions.ordered(builtin, *arguments, **options)
 
 
 def _inverts(function: Any, seen: set[int]) -> bool:
@@ -273,15 +262,6 @@ def _holds_inversion(code: types.CodeType) -> bool:
     return own or any(map(_holds_inversion, inner))
 
 
-def _changed(value: Any, kind: type, make: Callable[[Any], Any]) -> Any:
-    """Code, or a constant of it, in which those of one type are numbers of the kernel."""
-    if isinstance(value, types.CodeType):
-        return value.replace(co_consts=tuple(_changed(one, kind, make) for one in value.co_consts))
-    if isinstance(value, tuple):
-        return tuple(_changed(one, kind, make) for one in value)
-    return make(value) if type(value) is kind else value
-
-
 class _Names:
     """A module whose functions are exchanged as they are looked up."""
 
@@ -295,13 +275,13 @@ class _Names:
         return repr(self._module)
 
 
-def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -> Any:
+def _called(function: Any, *arguments: Any, **options: Any) -> Any:
     """`function` of scalars, of windows, of probes, or of arrays."""
     name = getattr(function, "__name__", str(function))
     everything = [*arguments, *options.values()]
     if name in ("shape", "ndim", "size") and hasattr(arguments[0], name):
         return getattr(arguments[0], name)
-    if any(isinstance(item, Window) for item in _leaves(everything)):
+    if any(isinstance(item, Window) for item in flat(everything)):
         reduction = _REDUCTION_NAMES.get(name, name)
         if isinstance(arguments[0], Window):
             if reduction in REDUCTIONS:
@@ -310,27 +290,22 @@ def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -
                 return _average(arguments[0], **options)
         if not _elementwise(function):
             return whole(function, *arguments, **options)
-        return elementwise(lambda *values: _called(call, function, values, options), *arguments)
-    probes = [item for item in _leaves(everything) if isinstance(item, Probe)]
+        return elementwise(partial(_called, function, **options), *arguments)
+    probes = [item for item in flat(everything) if isinstance(item, Probe)]
     if probes:
-        return probes[0].trace.join(name, *_leaves(everything))
+        return probes[0].trace.join(name, *flat(everything))
     if any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) or (
         name in _MAKERS and getattr(function, "__module__", "") == "numpy"
     ):
-        result = function(*map(_bare, arguments), **{k: _bare(v) for k, v in options.items()})
+        result = function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()})
         return result.view(Table) if isinstance(result, np.ndarray) else see(result)
-    return call(function, *arguments, **options)
+    return functions.called(function, *arguments, **options)
 
 
 def _elementwise(function: Any) -> bool:
     """Whether it is a function of single numbers, that arrays get for each element."""
-    module = getattr(function, "__module__", None)
-    return (
-        isinstance(function, (np.ufunc, type))
-        or module == "math"
-        or function in functions.EXACT
-        or _conversion(function)
-    )
+    of_numbers = isinstance(function, (np.ufunc, type)) or function in functions.EXACT
+    return of_numbers or getattr(function, "__module__", None) == "math"
 
 
 def _average(window: Window, weights: Any = None) -> Any:
@@ -338,7 +313,7 @@ def _average(window: Window, weights: Any = None) -> Any:
     if weights is None:
         return window.mean()
     if isinstance(weights, (list, tuple)):
-        weights = np.array(_bare(weights)).view(Constant)
+        weights = np.array(bare(weights)).view(Constant)
     if isinstance(weights, Constant):
         items = np.asarray(weights).ravel().tolist()
         total = math.fsum(items) if weights.dtype.kind == "f" else sum(items)
@@ -351,30 +326,6 @@ def _average(window: Window, weights: Any = None) -> Any:
 
 _MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}
 _REDUCTION_NAMES = {"amin": "min", "amax": "max"}
-
-
-def _leaves(items: Any) -> list[Any]:
-    leaves: list[Any] = []
-    for item in items:
-        leaves.extend(_leaves(item) if isinstance(item, (list, tuple)) else [item])
-    return leaves
-
-
-def _bare(value: Any) -> Any:
-    if isinstance(value, _Known):
-        return value.original
-    if isinstance(value, (list, tuple)):
-        return type(value)(_bare(item) for item in value)
-    return value.view(np.ndarray) if isinstance(value, np.ndarray) else plain(value)
-
-
-def _conversion(value: Any) -> bool:
-    return any(value is known for known in functions.CONVERSIONS)
-
-
-def _literal(value: Any) -> Any:
-    """A NumPy scalar from outside: integers and truth values are literals, floats strong."""
-    return literal(value) if isinstance(value, (bool, int)) else Number(value)
 
 
 def _names(code: types.CodeType) -> set[str]:

@@ -20,22 +20,20 @@ from dataclasses import dataclass
 from ....language import errors
 from ....language.box import Box, joined
 from ....language.errors import Span
+from ....language.frame import refuse
 from ....language.ir import Position
-from ....language.lengths import Length
 from ....language.parse import Argument
-from ....language.positions import GREATEST, LEAST, index
-from ....language.refusals import refuse
+from ....language.positions import GREATEST, LEAST, Length, index
 from ....language.source import Function, bound_names
-from ....language.syntax import parsed
+from ....language.trees import parsed
 from ....language.values import Coefficients, Field, Value
 from ....lowering.request import Request
-from ...backend import Module
-from ..loops import heading
+from ...generated import Module
+from ..bands import heading
 from ..window_loops import plus
 from .reads import accesses
-from .rewrite import Context, Globals, Rewriter
+from .rewrite import Context, Globals, Rewriter, text_of
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own
-from .texts import text_of
 
 # The names of `relative` that the text uses.
 _NAMES = (

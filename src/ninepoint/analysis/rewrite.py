@@ -1,0 +1,234 @@
+"""Rewriting: what every pass does with operations.
+
+    t0 = x[1];  t1 = t0 * 1;  t2 = t1 + t0       ->      t0 = x[1];  t2 = t0 + t0
+
+A pass goes through a body once: each operation gets the operands that those before it have
+become, and becomes some operand itself.  `replayed` does that, and the rest is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from ..language.dtypes import DType
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Offset,
+    Read,
+    Ref,
+    Select,
+    Stage,
+    State,
+    Values,
+    atoms,
+    needed,
+    renamed,
+    renamed_atom,
+)
+
+Body: TypeAlias = tuple[Assign, ...]
+
+# Writes an operation, and gives the operand that it is for others.
+Emit: TypeAlias = Callable[[Expr], Atom]
+
+
+class Lines:
+    """Assignments, numbered; the same operation is assigned once."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.body: list[Assign] = []
+        self.names: dict[Expr, Ref] = {}
+
+    def emit(self, expr: Expr) -> Ref:
+        found = self.names.get(expr)
+        if found is None:
+            found = Ref(expr.dtype, f"{self.prefix}{len(self.body)}")
+            self.names[expr] = found
+            self.body.append(Assign(found.name, expr))
+        return found
+
+
+def replayed(
+    body: Iterable[Assign],
+    values: Iterable[Atom],
+    emit: Callable[[str, Expr], Atom],
+    alias: Mapping[str, Atom] | None = None,
+) -> tuple[Atom, ...]:
+    """What some values become, where `emit` says of each operation what becomes of it.
+
+    It is given the operation's old name.  `alias` says what became of names from outside.
+    """
+    known = dict(alias or {})
+    for assign in body:
+        known[assign.name] = emit(assign.name, renamed(assign.value, known))
+    return tuple(renamed_atom(value, known) for value in values)
+
+
+def copied(
+    body: Iterable[Assign],
+    values: Iterable[Atom],
+    name: Callable[[str, int], str],
+    change: Callable[[Expr], Expr] = lambda expr: expr,
+    alias: Mapping[str, Atom] | None = None,
+) -> tuple[Body, tuple[Atom, ...]]:
+    """The operations, each changed, under names made of their own and their number."""
+    made: list[Assign] = []
+
+    def emit(own: str, expr: Expr) -> Ref:
+        made.append(Assign(name(own, len(made)), change(expr)))
+        return Ref(expr.dtype, made[-1].name)
+
+    results = replayed(body, values, emit, alias)
+    return tuple(made), results
+
+
+def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
+    """The operations, each changed, under their names."""
+    return tuple(Assign(assign.name, change(assign.value)) for assign in body)
+
+
+def in_bodies(
+    kernel: Kernel, change: Callable[[Body, tuple[Atom, ...]], tuple[Body, tuple[Atom, ...]]]
+) -> Kernel:
+    """The kernel with other operations and values, in the stages too that only compute these."""
+    stages: list[Stage] = []
+    for stage in kernel.stages:
+        if isinstance(stage, Values | State):
+            body, values = change(stage.body, stage.values)
+            stage = replace(stage, body=body, values=values)
+        stages.append(stage)
+    body, outputs = change(kernel.body, kernel.outputs)
+    return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
+
+
+def bodies(kernel: Kernel) -> tuple[Body, ...]:
+    """The body of a kernel, and before it those of its stages."""
+    return (*(stage.body for stage in kernel.stages), kernel.body)
+
+
+def named(body: Iterable[Assign]) -> dict[str, Expr]:
+    """The operations by their names."""
+    return {assign.name: assign.value for assign in body}
+
+
+def operands(expr: Expr) -> list[str]:
+    """The names that an operation uses."""
+    return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
+
+
+def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+    """The operation that makes an operand, if it is one of these."""
+    return values.get(atom.name) if isinstance(atom, Ref) else None
+
+
+def uncast(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+    """The same, or what is only given another type by it."""
+    made = made_as(atom, values)
+    return made_as(made.arg, values) if isinstance(made, Cast) and not made.storage else made
+
+
+def as_type(atom: Atom, dtype: DType, emit: Emit) -> Atom:
+    """An operand as one of a type."""
+    return atom if atom.dtype is dtype else emit(Cast(dtype, atom))
+
+
+def binary(op: BinaryOp, left: Atom, right: Atom, emit: Emit) -> Atom:
+    """An operation on two operands of a type, which is that of the result unless it compares."""
+    return emit(Binary(DType.BOOL if op in COMPARISONS else left.dtype, op, left, right))
+
+
+def number(dtype: DType, value: float) -> Const:
+    """A number as a constant of a type that is not complex."""
+    if dtype.is_integer:
+        return Const(dtype, str(int(value)))
+    return Const(dtype, repr(dtype.numpy.type(value).item()))
+
+
+def reads(body: Iterable[Assign], fields: Collection[str] | None = None) -> Iterator[Read]:
+    """The elements that a body reads, of all fields or of some."""
+    for assign in body:
+        read = assign.value
+        if isinstance(read, Read) and (fields is None or read.field in fields):
+            yield read
+
+
+def rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
+    """The rows that a body reads."""
+    return {(read.field, read.offset[:-1]) for read in reads(body)}
+
+
+def added(left: Offset, right: Offset) -> Offset:
+    """The sum of two offsets."""
+    return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+def along_rows(offset: Offset) -> Offset:
+    """An offset without its outer axes: a stage is kept for rows of one plane only."""
+    return tuple(0 if axis < len(offset) - 2 else o for axis, o in enumerate(offset))
+
+
+def drop_dead(kernel: Kernel) -> Kernel:
+    """Remove the assignments that no output needs.
+
+    a = u[1];  b = u[5];  out = a       ->      a = u[1];  out = a
+    """
+    return replace(kernel, body=needed(kernel.body, kernel.outputs))
+
+
+def simplify(kernel: Kernel) -> Kernel:
+    """Remove operations that do nothing, join equal ones, and drop what no output needs.
+
+    t1 = 0 + t0;  t2 = t1 * 1;  out = t2        ->      out = t0      (integers)
+
+    Only what is exact is done: for floats 0 + x is not x when x is -0.0.
+    """
+    seen: dict[Expr, Ref] = {}
+    body: list[Assign] = []
+
+    def emit(name: str, expr: Expr) -> Atom:
+        same = _identity(expr) or seen.get(expr)
+        if same is None:
+            same = seen[expr] = Ref(expr.dtype, name)
+            body.append(Assign(name, expr))
+        return same
+
+    outputs = replayed(kernel.body, kernel.outputs, emit)
+    return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
+
+
+def _identity(expr: Expr) -> Atom | None:
+    """The operand that the operation leaves as it is, or None."""
+    if isinstance(expr, Select) and expr.then == expr.other:
+        return expr.then
+    if not isinstance(expr, Binary):
+        return None
+    left, right = expr.left, expr.right
+    texts = [a.text if isinstance(a, Const) else "" for a in (left, right)]
+    if expr.dtype.is_integer and left.dtype is right.dtype is expr.dtype:
+        if expr.op == "+" and texts[0] == "0":
+            return right
+        if expr.op in ("+", "-", "<<", ">>", "|", "^") and texts[1] == "0":
+            return left
+        if expr.op == "*" and texts[0] == "1":
+            return right
+        if expr.op in ("*", "//", "**") and texts[1] == "1":
+            return left
+        if expr.op == "*" and "0" in texts:
+            return Const(expr.dtype, "0")
+    if expr.dtype.is_float:
+        if expr.op == "*" and texts[0] == "1.0":
+            return right
+        if expr.op in ("*", "/") and texts[1] == "1.0":
+            return left
+    return None

@@ -1,0 +1,361 @@
+"""The cache: generated modules on disk, with machine code beside them.
+
+A module is named by a hash of its text, of the types it is compiled for, of this package's
+support text, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
+So a file never changes once it is written, and holds one function for one machine: many
+processes, on many kinds of machines, may write it at once, and all write the same.
+A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
+damaged, which each file's hash shows, is not loaded.  Nor is what others may have written: machine
+code is run as it is read, and a hash shows that a file is whole, not whose it is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import stat
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .. import undisturbed
+from .llvm import native
+
+T = TypeVar("T")
+
+VARIABLE = "NINEPOINT_CACHE_DIR"
+
+# Where Numba also looks for its settings.
+SETTINGS = Path(".numba_config.yaml")
+
+# The modules whose text takes part in what is compiled.
+_CODE = (
+    "numba/relative", "numba/kept",
+    "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "llvm/library", "llvm/entries", "llvm/elements", "llvm/commands",
+    "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
+)  # fmt: skip
+
+# The names of our files and of Numba's beside them: the folder may hold others.
+_OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
+
+_refused: set[Path] = set()
+
+
+class NotPrivate(Exception):
+    """Others may have written a file, or may write into a folder."""
+
+
+def folder() -> Path:
+    """The folder that holds the cache: NINEPOINT_CACHE_DIR, else the user's cache folder."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return Path(given).expanduser().absolute()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # A user without a home, as containers have them.
+        return _fallback()
+    base = {
+        "darwin": home / "Library" / "Caches",
+        "win32": Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")),
+    }.get(sys.platform, Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache"))
+    return base / "ninepoint"
+
+
+# Names.
+
+
+@cache
+def _environment() -> str:
+    own = Path(__file__).parent
+    texts = [(own / f"{name}.py").read_text() for name in _CODE]
+    settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
+    if SETTINGS.exists():
+        settings.append(SETTINGS.read_text())
+    parts = [platform.python_version(), *_versions(), *settings, *texts]
+    return "\n".join(parts)
+
+
+def _versions() -> tuple[str, str]:
+    """Of Numba and of llvmlite, without importing the former."""
+    import llvmlite
+
+    package = importlib.util.find_spec("numba")
+    if package is not None and package.origin is not None:
+        numba = Path(package.origin).with_name("_version.py")
+        if numba.exists():
+            return numba.read_text(), llvmlite.__version__
+    # Imported here, not above: it takes 15 ms.
+    from importlib.metadata import version
+
+    return version("numba"), llvmlite.__version__
+
+
+@cache
+def machine() -> str:
+    """The CPU and its features, by which Numba too tells machines apart."""
+    import llvmlite.binding as llvm
+
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        # LLVM does not know how to ask this kind of CPU.
+        features = ""
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
+
+
+def key(text: str, use: str) -> str:
+    """What is compiled of a text for some use, by these versions, as a name."""
+    return _hashed(f"{_environment()}\n{use}\n{text}")
+
+
+def _hashed(meaning: str) -> str:
+    return hashlib.sha256(meaning.encode()).hexdigest()[:24]
+
+
+def identifier(name: str) -> str:
+    """A name for files: letters, digits and underscores, and not too many for a file system."""
+    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name[:100])
+    return plain.strip("_") or "kernel"
+
+
+# Folders.
+
+
+@cache
+def _fallback() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="ninepoint-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        # A forked child ends earlier, and its parent still needs the folder.
+        if os.getpid() == owner:
+            shutil.rmtree(path, ignore_errors=True)
+
+    atexit.register(remove)
+    return path
+
+
+def home() -> Path:
+    """The folder, if it is there and nobody else may write into it."""
+    base = folder()
+    try:
+        if not base.is_dir():
+            base.parent.mkdir(parents=True, exist_ok=True)
+            base.mkdir(mode=0o700, exist_ok=True)
+        _check(os.stat(base), f"the folder {base}")
+    except (NotPrivate, OSError) as error:
+        _warn_unusable(base, error)
+    else:
+        return base
+    return _fallback()
+
+
+def _check(found: os.stat_result, name: str) -> None:
+    """Raise `NotPrivate` if others may write to a file, or into a folder."""
+    if not hasattr(os, "geteuid"):
+        # Windows keeps other rules, by which a user's own folder is private.
+        return
+    if found.st_uid not in (0, os.geteuid()):
+        raise NotPrivate(f"{name} belongs to another user (number {found.st_uid}).")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise NotPrivate(f"others may write to {name}; take that from them with 'chmod go-w'.")
+
+
+def _warn_unusable(base: Path, error: Exception) -> None:
+    if not isinstance(error, NotPrivate):
+        _warn(
+            f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
+            f"anew in each process. Set {VARIABLE} to a folder that can be written."
+        )
+    elif base not in _refused:
+        _refused.add(base)
+        _warn(
+            f"ninepoint does not use the cache folder {base}: {error} Kernels are "
+            f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
+        )
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, RuntimeWarning, stacklevel=2)
+
+
+# Files.
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises
+    ------
+    NotPrivate
+        If others may have written it, or it is no file: a link, a pipe.
+    OSError
+        If it cannot be read.
+    """
+    # A pipe is opened without waiting for its other end, and a link is not followed.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    if path.is_symlink():
+        raise NotPrivate(f"{path} is a link.")
+    handle = os.open(path, flags)
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotPrivate(f"{path} is no file.")
+        _check(found, str(path))
+        return file.read()
+
+
+def content(path: Path) -> bytes | None:
+    """The content of a file of the cache; nothing if there is none that may be used."""
+    try:
+        return read_private(path)
+    except NotPrivate as reason:
+        _warn(f"ninepoint does not use {path}: {reason}")
+    except OSError:
+        # It is not there yet; what else may be wrong shows when it is written.
+        pass
+    return None
+
+
+def replace(path: Path, content: bytes) -> None:
+    """Write a file so that no process ever sees a part of it, and only its owner may write it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-", suffix=".py")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def keep(file: Path, content: bytes) -> None:
+    """Write a file, or warn where that cannot be."""
+    try:
+        replace(file, content)
+    except OSError as error:
+        _warn(
+            f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
+            f"in {file.parent} ({error!r})."
+        )
+
+
+def warn_damaged(file: Path) -> None:
+    """Say that a file is made anew."""
+    stem = file.name.partition(".")[0]
+    _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
+
+
+def written(text: str, name: str) -> Path:
+    """The path of a module of this text, written if it is not there yet."""
+    # Not both in a tuple: the second folder is made when it is asked for.
+    for place in (home, _fallback):
+        path = place() / f"{name}.py"
+        try:
+            found = content(path)
+            if found == text.encode():
+                return path
+            if found is not None:
+                _warn(f"ninepoint writes {path} anew: it was damaged.")
+            replace(path, text.encode())
+        except OSError as error:
+            _warn_unusable(path.parent, error)
+        else:
+            return path
+    raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")
+
+
+# What is kept, and made where it is not there.
+
+
+def remembered(
+    file: Path,
+    load: Callable[[bytes, Sequence[str]], T],
+    make: Callable[[], tuple[bytes, Sequence[str]] | None],
+) -> tuple[T | None, bool]:
+    """What `load` makes of bytes and the names that they need, and whether these were on disk.
+
+    They are made if they are not there, or if `load` refuses them by a ValueError; None where
+    they cannot be.
+    """
+    kept = content(file)
+    if kept is not None:
+        try:
+            return load(*native.unpacked(kept)), True
+        except ValueError:
+            warn_damaged(file)
+    made = make()
+    if made is None:
+        return None, False
+    keep(file, native.packed(*made))
+    return load(*made), False
+
+
+def binary(
+    name: str,
+    meaning: str,
+    suffix: str,
+    load: Callable[[bytes], T],
+    make: Callable[[], bytes | None],
+) -> T | None:
+    """What `load` makes of bytes that depend on their meaning alone, and are kept if any are made.
+
+    What `load` refuses by a ValueError is made anew.
+    """
+
+    def made() -> tuple[bytes, Sequence[str]] | None:
+        found = make()
+        return None if found is None else (found, ())
+
+    file = home() / _named(name, meaning, suffix)
+    return remembered(file, lambda found, _: load(found), made)[0]
+
+
+def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
+    """A short text that `make` gives, and that depends on the meaning and the versions only."""
+    meaning = f"{_environment()}\n\n{meaning}"
+    found = binary(name, meaning, "txt", bytes.decode, lambda: make().encode())
+    assert found is not None
+    return found
+
+
+def is_kept(name: str, meaning: str, suffix: str) -> bool:
+    """Whether such bytes are kept; no folder is made to find that out."""
+    return (folder() / _named(name, meaning, suffix)).exists()
+
+
+def _named(name: str, meaning: str, suffix: str) -> str:
+    return f"{identifier(name)}_{_hashed(meaning)}.{suffix}"
+
+
+def kept_by_meaning(name: str, meaning: str) -> Any:
+    """What Numba compiles of that meaning on this machine (see `numba.kept`)."""
+    # Imported here, not above: it imports Numba.
+    from .numba.kept import Kept
+
+    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.loop")
+
+
+def clear() -> None:
+    """Remove the kernels from the cache folder, and the folder too if nothing else is in it."""
+    with undisturbed.lock:
+        base = folder()
+        # Earlier versions kept files in a folder inside.
+        for place in (base / "__pycache__", base):
+            for file in place.glob("*"):
+                if _OURS.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()

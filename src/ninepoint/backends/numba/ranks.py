@@ -1,0 +1,334 @@
+"""Ranks in large windows: what slides along the row, and finds the elements of some rank.
+
+Of short integers a histogram:
+
+    median of x over 31 x 31, x of uint8:
+        one column of 31 elements leaves the histogram and one enters it; the element of the
+        wanted rank is found by counting, first in 16 coarse bins, then in 16 fine ones
+
+Source: T. S. Huang, G. J. Yang and G. Y. Tang, "A fast two-dimensional median filtering
+algorithm", IEEE Transactions on Acoustics, Speech and Signal Processing 27 (1), 1979.
+
+Of any elements a set of places:
+
+    median of x over 11 x 11, x of float32:
+        the elements of some rows and columns are put in order once, so that each has a place among
+        them; along a row, 11 places leave the window's set and 11 enter it, and the wanted one is
+        found from where the last one was
+
+So a point costs as much as the window has runs along the row, whatever type the elements have.
+What was found for some rows is kept until they are asked for.
+
+Source: J. Suomela, "Median filtering is equivalent to sorting", arXiv:1406.1717, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ... import limits
+from ...language.box import Box
+from ...language.dtypes import computed
+from ...language.ir import Histogram, Offset
+from .expressions import as_tuple
+from .rows import RowFunction
+from .window_loops import indented, plus
+
+# A buffer or a table, whose name in the text ends as that of the function does.
+_OWN = re.compile(r"\$(\w+)")
+
+
+def in_bins(stage: Histogram, storage: np.dtype) -> bool:
+    """Whether each value has a bin of its own, and the window lies in a plane."""
+    return storage.kind in "iu" and storage.itemsize <= 2 and len(stage.lines[0]) == 3
+
+
+def histogram_function(
+    name: str,
+    stage: Histogram,
+    storage: np.dtype,
+    fields: dict[str, str],
+    reach: Box,
+    column: int,
+) -> RowFunction:
+    """Write the function that finds the elements of these ranks at each point of a row.
+
+    `fields` maps the names of the fields to those in the text.
+    """
+    # So many bins, and so many bits of those that a coarse one covers.
+    count, shift = 2 ** (8 * storage.itemsize), 4 * storage.itemsize
+    fine, coarse = f"fine_{name}", f"coarse_{name}"
+    low = -(count // 2) if storage.kind == "i" else 0
+    steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
+    height, width = len(stage.runs) or stage.shape[0], stage.shape[1]
+    # Lane by lane, each along its own columns.
+    lanes, whole = stage.lanes, stage.lanes == 1 and not stage.runs
+    constants = _tables(name, stage)
+    first = steps[-1] + column
+    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    down = f"rows_{name}[d]" if stage.runs else "d"
+    rows = [f"{plus('i', steps[-2])} + {down}"] if len(steps) > 1 else []
+    array, place = fields[stage.read.field], ["b", *outer, *rows]
+
+    def count_in(at: str, sign: str) -> list[str]:
+        value = plus(f"i64({array}[{', '.join([*place, at])}])", -low)
+        return [
+            f"value = {value}",
+            f"{fine}[value] {sign}= 1",
+            f"{coarse}[value >> {shift}] {sign}= 1",
+        ]
+
+    if stage.runs:
+        begin, end = (f"{table}[d]" for table in ("begins_" + name, "ends_" + name))
+        leaves, enters = plus(f"j + {begin}", first), plus(f"j + {end}", first)
+        columns = [plus(f"{begin} + c", first), plus(f"{end} + c", first), str(lanes)]
+    else:
+        leaves, enters = plus("j", first), plus("j", first + lanes * width)
+        columns = [str(first), str(first + width)] if lanes == 1 else [
+            plus("c", first), plus("c", first + lanes * width), str(lanes)
+        ]  # fmt: skip
+    lines = [
+        f"{fine}[:] = 0",
+        f"{coarse}[:] = 0",
+        f"for d in range({height}):",
+        f"    for k in range({', '.join(columns)}):",
+        *indented(count_in("k", "+"), 2),
+        "for j in range(n):" if whole else f"for j in range(c, n, {lanes}):",
+        f"    rest = {stage.rank}",
+        "    value = 0",
+        f"    while {coarse}[value] <= rest:",
+        f"        rest -= {coarse}[value]",
+        "        value += 1",
+        f"    value = value << {shift}",
+        f"    while {fine}[value] <= rest:",
+        f"        rest -= {fine}[value]",
+        "        value += 1",
+        f"    o0[j] = {plus('value', low)}",
+    ]
+    if len(stage.names) == 2:
+        lines += [
+            f"    if {fine}[value] == rest + 1:",
+            "        value += 1",
+            f"        while {fine}[value] == 0:",
+            "            value += 1",
+            f"    o1[j] = {plus('value', low)}",
+        ]
+    lines += [
+        f"    if j + {lanes} < n:",
+        f"        for d in range({height}):",
+        *indented(count_in(leaves, "-"), 3),
+        *indented(count_in(enters, "+"), 3),
+    ]
+    if not whole:
+        lines = [f"for c in range({lanes}):", *indented(lines, 1)]
+    places = ["b", *(f"i{axis}" for axis in range(len(steps) - 2)), "i"][: len(steps)]
+    results = [f"o{k}" for k in range(len(stage.names))]
+    arguments = [*fields.values(), *places, fine, coarse, *results, "n"]
+    text = (f"def {name}({', '.join(arguments)}):", *indented(lines, 1))
+    buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))
+    return RowFunction(
+        name, text, constants, (), (), buffers, loops=True, noalias=False, apart=(), overlap=()
+    )
+
+
+def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
+    """Where the runs of a window that is no box lie, begin and end."""
+    tables = {
+        "rows": [row for row, _, _ in stage.runs],
+        "begins": [stage.lanes * first for _, first, _ in stage.runs],
+        "ends": [stage.lanes * (first + length) for _, first, length in stage.runs],
+    }
+    if not stage.runs:
+        return ()
+    return tuple(
+        f"{what}_{name} = np.array({held}, dtype=np.int64)" for what, held in tables.items()
+    )
+
+
+# Places.
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """So many rows and columns of results; the planes, rows and columns of a window.
+
+    `planes` are steps along the axes before the last two; the window begins at row `top` and
+    column `left`.
+    """
+
+    rows: int
+    columns: int
+    planes: tuple[Offset, ...]
+    top: int
+    left: int
+    height: int
+    width: int
+
+    @property
+    def elements(self) -> int:
+        """How many elements its windows have together."""
+        return len(self.planes) * (self.rows + self.height - 1) * (self.columns + self.width - 1)
+
+
+def selecting_function(
+    name: str,
+    stage: Histogram,
+    storage: np.dtype,
+    fields: dict[str, str],
+    reach: Box,
+    column: int,
+    size: tuple[str, str],
+    every: int = 1,
+) -> RowFunction:
+    """Write the function that finds the elements of these ranks at each point of a row.
+
+    `fields` maps the names of the fields to those in the text; `size` says up to which row and how
+    many columns the stage is made, and `every` of how many rows one is.
+    """
+    machine, ndim, lanes = computed(storage), reach.ndim, stage.lanes
+    runs = [(0,) * (ndim + 1 - len(run)) + run for run in stage.lines]
+    tile = _tile(runs, lanes, every)
+    steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
+    # Rows and columns are counted from the first of the window.
+    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
+    start = steps[-1] + column + lanes * tile.left
+    further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
+    outer = [f"i{axis}{more}" for axis, more in enumerate(further)]
+    outer = [plus(place, step) for place, step in zip(outer, steps[:-2], strict=True)]
+    down = [plus("i + d", step) for step in steps[-2:-1]]
+    places = ["b", *(f"i{axis}" for axis in range(ndim - 2)), "i"][:ndim]
+    array = fields[stage.read.field]
+    unsigned, several = f"uint{8 * machine.itemsize}", len(stage.names) > 1
+    kept = tile.rows // every
+    buffers: dict[str, tuple[int | str, str]] = {
+        "held": (2 + max(1, ndim - 1), "int64"),
+        "made": (f"{kept * len(stage.names)} * ({size[1]})", unsigned),
+        "keys": (f"(2, {tile.elements})", unsigned),
+        "order": (f"(2, {tile.elements})", "uint32"),
+        "counts": (256 * machine.itemsize, "int64"),
+        "ranks": (
+            tile.elements,
+            "uint16" if tile.elements <= limits.current.sorted_elements else "uint32",
+        ),
+        "inside": ((tile.elements + 63) // 64, "uint64"),
+        "starts": (2 * len(runs), "int64"),
+    }
+    outside = places[:-1] if ndim > 1 else places
+    here = {f"$held[{k + 2}]": place for k, place in enumerate(outside)}
+    row = "i" if ndim > 1 else "0"
+    known = [
+        f"$held[0] <= {row} < $held[1]",
+        *(f"{one} == {place}" for one, place in here.items()),
+    ]
+    known += [f"({row} - $held[0]) % {every} == 0"] * (every > 1)
+    body = f"""
+if not ({" and ".join(known)}):
+    $held[0], $held[1] = {row}, min({row} + {tile.rows}, rows0)
+    {"; ".join(f"{one} = {place}" for one, place in here.items())}
+    depth0 = $held[1] - $held[0] + {tile.height - 1}
+    for first0 in range(0, n, {tile.columns}):
+        width0 = min({tile.columns}, n - first0)
+        wide0 = {plus("width0", tile.width - lanes)}
+        at0, valid0, front0 = 0, 0, row($keys, (0,))
+        for d0 in range({len(tile.planes)}):
+            for d in range(depth0):
+                bits0 = same_bits(row({array}, {as_tuple(["b", *outer, *down])}), front0)
+                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
+                at0 += wide0
+        turn0 = ordered($keys, $order, $counts, at0)
+        keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
+        for k in range(at0):
+            $ranks[order0[k]] = k
+        words0 = (at0 + 63) // 64
+        for d in range(0, $held[1] - $held[0], {every}):
+            at0 = d // {every} * n + first0
+            slid(
+                keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
+                {lanes}, {stage.rank}, valid0, $made, at0, {f"{kept} * n" if several else 0},
+            )
+at0 = ({row} - $held[0]) // {every} * n
+found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
+for j in range(n):
+    o0[j] = found0[at0 + j]"""
+    if several:
+        body += f"\n    o1[j] = found0[at0 + {kept} * n + j]"
+    tables: dict[str, tuple[Sequence[object], str]] = {
+        "masks": (_masks(machine), "uint64"),
+        "runs": (_runs(runs, tile, lanes), "int64"),
+    }
+    if len(tile.planes) > 1:
+        tables["planes"] = [list(plane) for plane in tile.planes], "int64"
+    own = {word: f"{word}_{name}" for word in (*buffers, *tables)}
+    body = _OWN.sub(lambda word: own[word.group(1)], body)
+    results = [f"o{k}" for k in range(len(stage.names))]
+    arguments = [*fields.values(), *places, *(own[one] for one in buffers), *results, "n", "rows0"]
+    return RowFunction(
+        name,
+        (f"def {name}({', '.join(arguments)}):", *("    " + one for one in body.split("\n")[1:])),
+        tuple(
+            f"{own[word]} = np.array({held}, dtype=np.{dtype})"
+            for word, (held, dtype) in tables.items()
+        ),
+        (),
+        (),
+        tuple((own[word], *one) for word, one in buffers.items()),
+        loops=True,
+        noalias=False,
+        apart=(),
+        overlap=(),
+        given=size[:1],
+        cleared=(own["held"],),
+    )
+
+
+def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
+    """What is put in order together, for a window of these runs.
+
+    A run is the steps to its row, its first column and its length.
+    """
+    planes = tuple(sorted({run[:-3] for run in runs}))
+    top, left = min(run[-3] for run in runs), min(run[-2] for run in runs)
+    height = max(run[-3] for run in runs) - top + 1
+    width = lanes * (max(run[-2] + run[-1] for run in runs) - left)
+    if height == 1:
+        rows, columns = (
+            every,
+            max(limits.current.sorted_columns, limits.current.sorted_windows * width),
+        )
+    else:
+        side = math.sqrt(limits.current.sorted_elements / len(planes))
+        rows = max(int(side / 2), limits.current.sorted_windows * height) - height + 1
+        rows = max(1, rows // every) * every
+        columns = max(int(2 * side), limits.current.sorted_windows * width)
+    columns = max(1, (columns - width + 1) // lanes) * lanes
+    return _Tile(rows, columns, planes, top, left, height, width)
+
+
+def _runs(runs: list[Offset], tile: _Tile, lanes: int) -> list[int]:
+    """Of each run its plane and its row, where it begins and what comes after it."""
+    found: list[int] = []
+    for *steps, row, first, length in runs:
+        begin = lanes * (first - tile.left)
+        plane = tile.planes.index(tuple(steps))
+        found += [plane, row - tile.top, begin, begin + lanes * length]
+    return found
+
+
+def _masks(machine: np.dtype) -> list[int]:
+    """What `keyed` needs to know of a type, and the bits of NaN."""
+    full = 2 ** (8 * machine.itemsize) - 1
+    top = full // 2 + 1
+    match machine.kind:
+        case "f":
+            bits = np.dtype(f"uint{8 * machine.itemsize}")
+            infinite, nan = (int(machine.type(v).view(bits)) for v in (math.inf, math.nan))
+            return [top, top, full, infinite ^ top, nan]
+        case "i":
+            return [top, top, top, full, 0]
+        case _:
+            return [top, 0, 0, full, 0]

@@ -1,0 +1,179 @@
+"""Gufuncs on arrays with labels, which stay with the axes that a result still has.
+
+xarray: sizes of the signature are dimensions, which have names.
+
+    "(n,k),(k,m)->(n,m)"     dims={"n": "time"}     ->     n is time; k and m the last dimensions
+
+Coordinates of the dimensions that remain are kept; all others of the stack go by their names.
+
+pandas: axes have an index.
+
+    "(n)->(n)"    column      ->    column, the same index
+    "(n)->()"     table       ->    column, a number for each row
+    "(n)->(n)"    table       ->    table
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..arrays.axes import listed
+from ..arrays.recognise import is_pandas, is_xarray
+from .calling import Arguments
+from .definition import GufuncDefinition
+from .items import core_lengths, single_or_tuple, too_few_axes
+from .signature import Signature
+
+
+def on_xarray(gufunc: Any, given: Arguments) -> Any:
+    """The results for inputs of which some are DataArrays."""
+    given.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
+    given.refuse(
+        ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
+    )
+    definition: GufuncDefinition = gufunc.definition
+    options = dict(given.options)
+    xr: Any = sys.modules["xarray"]
+    dims = _checked_dims(definition.signature, options.pop("dims", {}))
+    inputs, outputs = _named(definition, given.inputs, dims)
+    try:
+        return xr.apply_ufunc(
+            partial(gufunc, **given.scalars, **options),
+            *given.inputs,
+            input_core_dims=inputs,
+            output_core_dims=outputs,
+            join="exact",
+            dask="allowed",
+            keep_attrs=True,
+        )
+    except xr.AlignmentError as error:
+        raise ValueError(
+            f"the coordinates of the inputs differ; align them first, for example with "
+            f'xarray.align(..., join="inner"). ({error})'
+        ) from error
+
+
+def _checked_dims(signature: Signature, dims: Any) -> Mapping[str, Hashable]:
+    if not isinstance(dims, Mapping):
+        raise TypeError(f'dims= is a dict such as {{"n": "time"}}, not {dims!r}.')
+    for size in dims:
+        if size not in signature.names:
+            raise ValueError(
+                f"dims= names the size '{size}', but {signature} has {listed(signature.names)}."
+            )
+    return dims
+
+
+def _named(
+    definition: GufuncDefinition, inputs: Sequence[Any], dims: Mapping[str, Hashable]
+) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
+    """The core dimensions of each input, and of each result."""
+    signature = definition.signature
+    names: dict[str, Hashable] = dict(dims)
+    # The input that first has a size.
+    first: dict[str, str] = {}
+    found: list[list[Hashable]] = []
+    lengths: list[list[int]] = []
+    for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
+        if not is_xarray(value):
+            shape = getattr(value, "shape", ())
+            lengths.append(list(shape[len(shape) - len(core) :]))
+            found.append([])
+            continue
+        own = _own_dims(signature, value, name, core, dims)
+        for size, dim in zip(core, own, strict=True):
+            before = names.setdefault(size, dim)
+            if before != dim and first.get(size) != name:
+                raise ValueError(
+                    f"the size '{size}' of {signature} is {before!r} in "
+                    f"'{first[size]}' and {dim!r} in '{name}'; rename one of them first, as in "
+                    f"{name}.rename({{{dim!r}: {before!r}}})."
+                )
+            first.setdefault(size, name)
+        lengths.append([value.sizes[dim] for dim in own])
+        found.append(own)
+    # xarray would say of dimensions alone that one is two.
+    core_lengths(definition, lengths)
+    for k, core in enumerate(signature.inputs):
+        found[k] = found[k] or [names.setdefault(size, size) for size in core]
+    outputs = [[names.get(size, size) for size in core] for core in signature.outputs]
+    for made in outputs:
+        if len(set(made)) != len(made):
+            raise ValueError(
+                f"a result would have the dimensions {listed(made)}; rename one of them first, "
+                "or name them with dims=."
+            )
+    return found, outputs
+
+
+def _own_dims(
+    signature: Signature, value: Any, name: str, core: Sequence[str], dims: Mapping[str, Hashable]
+) -> list[Hashable]:
+    """The core dimensions of one DataArray; those that `dims` does not name are the last."""
+    if value.ndim < len(core):
+        raise too_few_axes(signature, name, core, value.shape)
+    given = [dims[size] for size in core if size in dims]
+    for dim in given:
+        if dim not in value.dims:
+            raise ValueError(f"'{name}' has no dimension {dim!r}; it has {listed(value.dims)}.")
+    left = [dim for dim in value.dims if dim not in given]
+    rest = iter(left[len(left) - len(core) + len(given) :])
+    own = [dims[size] if size in dims else next(rest) for size in core]
+    if len(set(own)) != len(own):
+        raise ValueError(f"dims= names one dimension of '{name}' twice: {listed(own)}.")
+    return own
+
+
+def on_pandas(gufunc: Any, given: Arguments) -> Any:
+    """The results for inputs of which some are columns or tables."""
+    given.refuse(("out",), "is for NumPy arrays; the result of pandas objects is made anew.")
+    given.refuse(
+        ("axes", "axis", "keepdims"), "is for arrays; the axes of pandas objects have labels."
+    )
+    definition, signature = gufunc.definition, gufunc.definition.signature
+    labels: dict[Any, Any] = {}
+    names = set()
+    arrays = []
+    for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
+        if not is_pandas(value):
+            arrays.append(value)
+            continue
+        arrays.append(value.to_numpy())
+        names.add(value.name if value.ndim == 1 else None)
+        for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
+            if not labels.setdefault(place, label).equals(label):
+                raise ValueError(
+                    f"the index of '{name}' is another than that of the inputs before; align "
+                    "them first, or give .to_numpy()."
+                )
+    result = gufunc(*arrays, **given.scalars, **given.options)
+    named = names.pop() if len(names) == 1 else None
+    results = result if isinstance(result, tuple) else (result,)
+    pairs = zip(results, signature.outputs, strict=True)
+    return single_or_tuple([_labelled(one, core, labels, named) for one, core in pairs])
+
+
+def _places(ndim: int, core: Sequence[str]) -> list[Any]:
+    """Names of axes: those of the stack are counted from the last, those of the core have some."""
+    return [*range(len(core) - ndim, 0), *core[max(0, len(core) - ndim) :]]
+
+
+def _labelled(result: Any, core: Sequence[str], labels: Mapping[Any, Any], name: Any) -> Any:
+    """A result with the labels of its axes, if all are known."""
+    own = [labels.get(place) for place in _places(np.ndim(result), core)]
+    shape = np.shape(result)
+    if [None if one is None else len(one) for one in own] != list(shape):
+        return result
+    pandas: Any = sys.modules["pandas"]
+    match own:
+        case [index]:
+            return pandas.Series(result, index=index, name=name)
+        case [index, columns]:
+            return pandas.DataFrame(result, index=index, columns=columns)
+        case _:
+            return result

@@ -1,0 +1,109 @@
+"""Look inside: results by the definition, and how a gufunc is understood.
+
+By definition the function itself is called by Python for each item of the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..language.source import frozen
+from .bodies import Made, body_tree, made_in_place
+from .calling import Arguments, arguments, as_input, check_kind, types_of, wanted_types
+from .definition import GufuncDefinition
+from .items import items, single_or_tuple
+
+
+def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
+    """What a call gives for arrays of NumPy, computed in Python."""
+    given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
+    call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
+    dtypes = wanted_types(definition, given.options) or definition.result_types(call.types)
+    results = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
+    stacks = [
+        np.broadcast_to(
+            one.astype(dtype, copy=False), call.stack + one.shape[one.ndim - len(core) :]
+        )
+        for one, core, dtype in zip(
+            call.inputs, definition.signature.inputs, call.types, strict=False
+        )
+    ]
+    function = frozen(definition.function)
+    for place in np.ndindex(*call.stack):
+        outs = [np.zeros(core or 1, one) for core, one in zip(call.cores, dtypes, strict=True)]
+        values = given.scalars | dict(zip(definition.outs, outs, strict=False))
+        values |= dict(zip(definition.inputs, [one[place] for one in stacks], strict=True))
+        positional = [values[name] for name in definition.parameters[: definition.positional]]
+        named = {name: values[name] for name in definition.parameters[definition.positional :]}
+        found = function(*positional, **named)
+        if definition.outs:
+            found = tuple(
+                one if core else one[0] for one, core in zip(outs, call.cores, strict=True)
+            )
+        elif len(results) == 1:
+            found = (found,)
+        elif not isinstance(found, tuple) or len(found) != len(results):
+            raise ValueError(f"'{definition.name}' does not give {len(results)} results.")
+        for number, (result, one, core) in enumerate(zip(results, found, call.cores, strict=True)):
+            if np.shape(one) != core:
+                raise ValueError(
+                    f"result {number + 1} of '{definition.name}' has the shape {np.shape(one)}, "
+                    f"not {core}."
+                )
+            result[place] = one
+    return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
+
+
+def explained(
+    definition: GufuncDefinition, types: tuple[Any, ...], named: Mapping[str, Any]
+) -> str:
+    """Lines of text that say how a gufunc is understood, and what is compiled for given types."""
+    signature = definition.signature
+    lines = [f"{definition.name}: {signature}"]
+    for name, core in zip(definition.inputs, signature.inputs, strict=True):
+        lines.append(f"  {name}: {_axes(core)}")
+    for name in definition.scalars:
+        default = definition.function.defaults.get(name)
+        words = "" if default is None else f", {default!r} by default"
+        new = ", the size of a result" if name in signature.new else ""
+        lines.append(f"  {name}: a number{words}{new}")
+    dtypes: Sequence[Any] = [""] * len(signature.outputs)
+    if types:
+        every = types * len(definition.inputs) if len(types) == 1 else types
+        given = arguments(definition, every, named)
+        found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
+        for dtype, name in zip(found, definition.inputs, strict=True):
+            check_kind(dtype, name)
+        natural = definition.result_types(types_of(found, given.scalars))
+        dtypes = [f"{dtype}, " for dtype in wanted_types(definition, {}) or natural]
+        lines.append(f"  for {', '.join(map(str, found))}:")
+    made = made_in_place(definition, body_tree(definition))
+    for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):
+        way = _way(definition, k, made.get(k))
+        lines.append(f"  result {k + 1}: {dtype}{_axes(core)}, {way}")
+    if definition.options.fastmath:
+        lines.append("  floats may be reordered (fastmath)")
+    if not definition.options.boundscheck:
+        lines.append("  indices are not checked (boundscheck)")
+    lines.append("  one loop over the stack, without the interpreter's lock, shared among threads")
+    return "\n".join(lines)
+
+
+def _axes(core: tuple[str, ...]) -> str:
+    return f"core axes ({', '.join(core)})" if core else "a number"
+
+
+def _way(definition: GufuncDefinition, number: int, made: Made | None) -> str:
+    if definition.outs:
+        return f"written into '{definition.outs[number]}'"
+    if made is not None:
+        line = made.place.lineno
+        return f"made in place: '{made.local}' of line {line} is the result itself"
+    return (
+        "copied from what the function returns"
+        if definition.signature.outputs[number]
+        else "stored"
+    )

@@ -1,0 +1,192 @@
+"""Wait for tasks on a Dask cluster, as long as there is a cluster that can do them.
+
+Dask itself waits without end for futures of a scheduler that is gone, or that has lost all of its
+workers.  So what has finished is asked for, not waited for, and where nothing finishes for a while
+the client and the scheduler are looked at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from typing import Any
+
+from ..undisturbed import imported
+
+# How long a cluster may be without a scheduler, or without a worker, before it is given up; set
+# otherwise by `dask.config.set({"ninepoint.cluster-timeout": "10min"})`.
+PATIENCE = "60s"
+
+# Between two looks at what has finished [seconds]: short against a task, long against a look.
+SHORTEST, LONGEST = 0.001, 0.05
+
+# So long nothing has to finish before the scheduler is asked how it is [seconds].
+SILENCE = 2.0
+
+_REST = (
+    "the files that are there are whole, and resume=True goes on after them. "
+    "Start another client, or save without one: dask.config.set(scheduler='threads')"
+)
+
+
+def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
+    """Run the tasks `keys` and give the key of each that is done.
+
+    Raises
+    ------
+    ConnectionError
+        If the client is closed, its scheduler is gone or has no workers, now or later.
+    ImportError
+        If a worker has no ninepoint: it would end as soon as it gets a task.
+    Exception
+        Whatever a task raises.
+    """
+    distributed: Any = imported("distributed")
+    _check_open(client)
+    watch = _Watch(client)
+    watch.check_workers()
+    try:
+        futures = schedule(graph, keys, sync=False)
+        coming = distributed.as_completed(futures, loop=client.loop)
+    except (RuntimeError, distributed.client.ClosedClientError) as error:
+        _check_open(client)
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    watch.rest()
+    try:
+        left, pause = len(futures), SHORTEST
+        while left:
+            batch = coming.next_batch(block=False)
+            if not batch:
+                watch.look()
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST)
+                continue
+            watch.rest()
+            pause = SHORTEST
+            for future in batch:
+                try:
+                    # A value is not asked for: its worker may be gone by now, and what the task
+                    # wrote is there.
+                    if future.status in ("error", "cancelled"):
+                        future.result()
+                except CancelledError as error:
+                    raise ConnectionError(
+                        "the Dask scheduler is gone, or its tasks were cancelled "
+                        f"({getattr(error, 'reason', error)}); {_REST}"
+                    ) from error
+                left -= 1
+                yield future.key
+    finally:
+        closed = distributed.client.ClosedClientError
+        if client.status == "running":
+            # A scheduler that dies in this moment never answers, or the client may be closed.
+            with suppress(TimeoutError, RuntimeError, OSError, closed):
+                client.sync(client._cancel, futures, callback_timeout=10)
+
+
+def _check_open(client: Any) -> None:
+    if client.status in ("closed", "closing"):
+        raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
+
+
+def _unanswered() -> tuple[type[BaseException], ...]:
+    """What a client raises that gets no answer, or is closed by another thread in this moment."""
+    closed: type[BaseException] = imported("distributed").client.ClosedClientError
+    return TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed
+
+
+def patience() -> float:
+    """How long a cluster may be without workers [s]."""
+    config: Any = imported("dask.config")
+    utils: Any = imported("dask.utils")
+    return float(utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE)))
+
+
+class _Watch:
+    """Looks at a cluster in which nothing finishes, and gives it up after a while."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._patience = client, patience()
+        self.rest()
+
+    def rest(self) -> None:
+        """Something has finished: all is well."""
+        self._well = self._asked = time.monotonic()
+
+    def check_workers(self) -> None:
+        """Raise `ImportError` if a worker would end as soon as it gets a task."""
+        client = self._client
+        wait = min(10.0, self._patience / 2)
+
+        def asked() -> bool:
+            """Whether there is a ninepoint; a function in a function is sent by its value."""
+            from importlib.util import find_spec
+
+            return find_spec("ninepoint") is not None
+
+        try:
+            told = client.sync(client._run, asked, on_error="ignore", callback_timeout=wait)
+        except _unanswered():
+            return  # `look` will tell.
+        lacking = [address for address, found in told.items() if not found]
+        if lacking:
+            raise ImportError(
+                f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
+                "one: install it where they run, or add its folder to their PYTHONPATH"
+            )
+
+    def look(self) -> None:
+        """Raise `ConnectionError` if nothing can be expected any more."""
+        _check_open(self._client)
+        now = time.monotonic()
+        if self._client.status != "running":
+            self._give_up(now, "the Dask client cannot reach its scheduler")
+            return
+        if now - self._asked < min(SILENCE, self._patience / 4):
+            return
+        workers = self._workers()
+        self._asked = time.monotonic()
+        if workers:
+            self._well = self._asked
+        elif workers is None:
+            self._give_up(self._asked, "the Dask scheduler does not answer")
+        elif not self._is_growing():
+            self._give_up(self._asked, "the Dask cluster has no workers")
+
+    def _workers(self) -> int | None:
+        """How many workers there are; None if the scheduler does not tell."""
+        client = self._client
+        try:
+            identity = client.sync(
+                client.scheduler.identity, callback_timeout=max(self._patience / 2, 1)
+            )
+        except _unanswered():
+            return None
+        return len(identity["workers"])
+
+    def _is_growing(self) -> bool:
+        """Whether workers are on their way, or come when there is something to do.
+
+        The plan of a cluster that has lost its workers still has them, whether or not others come.
+        """
+        cluster = self._client.cluster
+        if getattr(cluster, "_adaptive", None) is not None:
+            return True
+        return len(getattr(cluster, "plan", ())) > 0 and not self._has_lost()
+
+    def _has_lost(self) -> bool:
+        """Whether the scheduler has lost a worker."""
+        client = self._client
+        try:
+            events = client.sync(client.scheduler.events, topic="all", callback_timeout=10)
+        except _unanswered():
+            return False
+        return any(
+            isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
+        )
+
+    def _give_up(self, now: float, what: str) -> None:
+        if now - self._well >= self._patience:
+            raise ConnectionError(f"{what}, for {now - self._well:.0f} s now; {_REST}")

@@ -1,0 +1,429 @@
+"""imread: a folder of images as one lazy array.
+
+A `Part` holds all that its task needs, so a task is a plain call that any worker can run, and a
+graph tells by its parts which files it reads.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..language.colour import stack_name
+from ..language.warned import MetadataWarning, warn
+from ..tracebacks import door
+from ..undisturbed import imported
+from . import pictures, tiff
+from .errors import DAMAGE, ImageReadError, reason_of
+from .paths import AnyPath, Stamp, absolute, local_path, natural_key, need, stamp
+from .pictures import TIFF_SIGNATURES, Header
+
+if TYPE_CHECKING:
+    import dask.array as da
+
+# Several small frames share a task, up to this size [bytes]: decoding it takes some 0.1 s, a
+# thousand times what Dask spends on a task, and two cores hold a few of them in memory.
+CHUNK_BYTES = 2**24
+# A stack is cut into at least so many chunks, so that every core has work until the end.
+LEAST_CHUNKS = 64
+
+TIFF_SUFFIXES = (".tif", ".tiff")
+PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg")
+
+_URLS = "imread reads local files, not the URL {!r}; download it first"
+
+# What stands for the pattern of files that were given one by one.
+LIST = "a list of files"
+
+
+# Files that are no images of ours, and what opens them instead.
+_VIDEO = "it is a video: imageio.v3.imread(path) reads its frames, or save them as PNG"
+_ANIMATED = (
+    "this format is not read here: take the frames with Pillow or imageio, "
+    "np.stack(imageio.v3.imread(path)), or save them as PNG"
+)
+_HDF5 = "it is an HDF5 file, not an image: ninepoint.open(path) opens one of its datasets lazily"
+_NETCDF = "it is a NetCDF file, not an image: ninepoint.open(path) opens a variable lazily"
+_ZARR = "it is a Zarr store, not an image: ninepoint.open(path) opens it lazily"
+_NUMPY = "it is an array of NumPy, not an image: ninepoint.open(path) opens it lazily"
+_MICROSCOPE = "this format of a microscope is not read here: convert it to OME-TIFF or Zarr"
+
+_CURES = {
+    **dict.fromkeys((".gif", ".webp", ".apng", ".avif", ".heic", ".heif", ".jp2"), _ANIMATED),
+    **dict.fromkeys((".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"), _VIDEO),
+    **dict.fromkeys((".npy", ".npz"), _NUMPY),
+    **dict.fromkeys((".nc", ".nc4", ".cdf"), _NETCDF),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
+    **dict.fromkeys((".zarr", ".n5"), _ZARR),
+    **dict.fromkeys((".czi", ".nd2", ".lif", ".oib", ".oif", ".vsi"), _MICROSCOPE),
+}
+
+# The files by which a folder is known for a Zarr array or group, of version 2 or 3.
+_ZARR_FILES = (".zarray", ".zgroup", "zarr.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file as it was when the stack was opened, or some pages of it.
+
+    `places` are the bytes at which the pages of a TIFF start, and empty for a picture, which
+    is one frame.  Of a file of several frames `page` is the number of the first.
+    """
+
+    stamp: Stamp
+    places: tuple[int, ...] = ()
+    page: int | None = None
+
+    @property
+    def path(self) -> str:
+        """Where it lies."""
+        return self.stamp.path
+
+    @property
+    def frames(self) -> int:
+        """How many frames it gives."""
+        return len(self.places) or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Consecutive frames of a stack with one header; `first` is the number of the first.
+
+    `found` tells where the files of the stack came from: the absolute pattern that finds them,
+    `LIST` for a list of files, and nothing for one file.
+    """
+
+    first: int
+    header: Header
+    sources: tuple[Source, ...]
+    max_pixels: int | None
+    found: str = ""
+
+    @property
+    def frames(self) -> int:
+        """How many frames."""
+        return sum(source.frames for source in self.sources)
+
+
+@door
+def imread(
+    source: AnyPath | Iterable[AnyPath],
+    *,
+    chunks: int | Literal["auto"] = "auto",
+    max_pixels: int | None = 2**28,
+) -> da.Array:
+    """Open images as a lazy stack of frames, without decoding any of them.
+
+    Only the header of the first frame is read, to learn shape and dtype, and the table of pages
+    of every TIFF, to count them. Each frame is decoded once when the array is computed, and
+    checked against the first one then.
+
+    Parameters
+    ----------
+    source : path, or iterable of paths
+        A pattern such as ``"frames/*.png"`` or ``"scans/**/*.tif"``; a folder (its PNG, JPEG
+        and TIFF files); or a file. They are sorted as a person counts: ``f2`` before
+        ``f10``. The files of a list are taken in its order.
+    chunks : int or "auto"
+        Frames that one task reads. By default as many as fit into 16 MiB, fewer for a short stack.
+    max_pixels : int or None
+        Largest number of pixels that a frame may claim to have, checked before any memory is
+        taken for it. By default 2**28, that is 16384 x 16384; None for no limit.
+
+    Returns
+    -------
+    dask.array.Array, shape (frames, rows, columns[, channels])
+        Every page of a TIFF is a frame, also of several files one after another, save for smaller
+        copies of others (overviews, thumbnails) and masks. A picture of
+        1 bit is bool; a palette becomes RGB, or RGBA with transparency; the rest keeps its dtype.
+        Stencils know the axis of the channels, and work on the axes before it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing matches, a folder holds no image, or a file is missing.
+    ImageReadError
+        If a file is damaged or no image: here for the first one, for the others when the array
+        is computed. Then also if a file differs from the first frame in shape or dtype, or has
+        changed in the meantime.
+
+    Warns
+    -----
+    MetadataWarning
+        If the first file is OME-TIFF, of ImageJ or their like, and what it says about axes or the
+        size of a pixel is dropped.
+
+    Notes
+    -----
+    The name of the array covers the size and the time of the last change of every file, so a
+    rewritten file never meets results that were cached for the old one. EXIF rotation, gamma and
+    the transparent colour of an unpaletted PNG are ignored: the numbers are those in the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> files = npt.imsave(np.zeros((3, 40, 50), "uint8"), "frames/{:04d}.png")
+    >>> frames = npt.imread("frames/*.png")
+    >>> frames.shape, frames.dtype, frames.chunks[0]
+    ((3, 40, 50), dtype('uint8'), (1, 1, 1))
+    """
+    need("Reading and writing images", "dask.array", "PIL", "tifffile")
+    if max_pixels is not None and max_pixels < 1:
+        raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
+    sources, found = _find_sources(source)
+    header, dropped = _read_header(sources[0], max_pixels)
+    if dropped is not None:
+        warn(dropped, MetadataWarning)
+    step = _frames_per_chunk(chunks, sum(one.frames for one in sources), header)
+    parts = list(_cut(sources, step, Part(0, header, (), max_pixels, found)))
+
+    # By its files, their sizes and times, and the way it is cut.
+    digest = hashlib.blake2b(f"{step} {max_pixels}".encode(), digest_size=16)
+    for one in sources:
+        digest.update(f"\0{one}".encode("utf-8", "surrogateescape"))
+    name = stack_name(header.shape, digest.hexdigest())
+    zeros = (0,) * len(header.shape)
+    tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
+    lengths = (tuple(part.frames for part in parts), *((length,) for length in header.shape))
+    # Dask is partly typed: Any, or mypy finds the gaps.
+    dask_array: Any = imported("dask.array")
+    highlevelgraph: Any = imported("dask.highlevelgraph")
+    graph = highlevelgraph.HighLevelGraph.from_collections(name, tasks)
+    array: da.Array = dask_array.Array(graph, name, chunks=lengths, dtype=header.dtype)
+    return array
+
+
+def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
+    if chunks == "auto":
+        fitting = CHUNK_BYTES // header.nbytes
+        return max(1, min(fitting, -(-frames // LEAST_CHUNKS)))
+    if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
+        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
+    return chunks
+
+
+def _cut(sources: list[Source], step: int, like: Part) -> Iterator[Part]:
+    """Cut the frames of `sources` into parts of `step` frames; the last may be shorter."""
+    first = held = 0
+    pieces: list[Source] = []
+    for source in sources:
+        page = 0
+        while page < source.frames:
+            take = min(step - held, source.frames - page)
+            places = source.places[page : page + take]
+            pieces.append(Source(source.stamp, places, page if source.frames > 1 else None))
+            held += take
+            page += take
+            if held == step:
+                yield replace(like, first=first, sources=tuple(pieces))
+                first, held, pieces = first + held, 0, []
+    if pieces:
+        yield replace(like, first=first, sources=tuple(pieces))
+
+
+def _find_sources(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Source], str]:
+    """Find the files of `source`: a pattern, a folder or a file; or of a list, in its order.
+
+    And where they came from, as `Part.found` has it.
+    """
+    found = ""
+    if isinstance(source, (str, os.PathLike)):
+        text = local_path(source, _URLS)
+        paths = _matching(text)
+        if os.path.isdir(text):
+            found = absolute(os.path.join(glob.escape(text), "*"))
+        elif paths != [text]:
+            found = absolute(text)
+    elif isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise TypeError(
+            f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
+        )
+    else:
+        paths = [local_path(path, _URLS) for path in source]
+        if not paths:
+            raise ValueError("imread got an empty list of files")
+        found = LIST if len(paths) > 1 else ""
+    sources: list[Source] = []
+    frames = 0
+    for path in paths:
+        sources.append(_look_at(path, frames))
+        frames += sources[-1].frames
+    return sources, found
+
+
+def _matching(text: str) -> list[str]:
+    if os.path.isdir(text):
+        if cure := _cure_for(text):
+            raise ImageReadError(text, 0, cure)
+        suffixes = PICTURE_SUFFIXES + TIFF_SUFFIXES
+        with os.scandir(text) as entries:
+            found = [
+                entry.path
+                for entry in entries
+                if entry.name.lower().endswith(suffixes)
+                and not entry.name.startswith(".")
+                and not entry.is_dir()
+            ]
+        if not found:
+            raise FileNotFoundError(
+                f"the folder {text!r} holds no image ({', '.join(suffixes)}); for other names or "
+                "for folders inside it give a pattern such as 'folder/**/*.png'"
+            )
+    elif os.path.lexists(text) or not glob.has_magic(text):
+        return [text]  # a file, also one with [ or * in its name, or a plain mistake
+    else:
+        found = [path for path in glob.iglob(text, recursive=True) if not os.path.isdir(path)]
+        if not found:
+            raise FileNotFoundError(f"no file matches {text!r} (in {os.getcwd()!r})")
+    return sorted(found, key=natural_key)
+
+
+def _look_at(path: str, frame: int) -> Source:
+    """Note size and time of a file, and where the pages of a TIFF are."""
+    now = stamp(path)
+    if cure := _cure_for(path):
+        raise ImageReadError(path, frame, cure)
+    _check_regular(path, frame)
+    # The name costs nothing; the first bytes tell of an unusual one.
+    if path.lower().endswith(PICTURE_SUFFIXES):
+        return Source(now)
+    with open(path, "rb") as file:
+        if not path.lower().endswith(TIFF_SUFFIXES):
+            if file.read(4) not in TIFF_SIGNATURES:
+                return Source(now)
+            file.seek(0)
+        try:
+            return Source(now, tiff.page_places(file, now.size))
+        except DAMAGE as error:
+            raise ImageReadError(path, frame, reason_of(error)) from error
+
+
+def _check_regular(path: str, frame: int) -> None:
+    """Raise for a folder or a device: opening a pipe would wait for ever."""
+    mode = os.stat(path).st_mode
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path!r} is a folder, not an image")
+    if not stat.S_ISREG(mode):
+        raise ImageReadError(path, frame, "it is a pipe or a device, not a file")
+
+
+def _read_header(source: Source, max_pixels: int | None) -> tuple[Header, str | None]:
+    """Read the shape and the dtype of the first frame, and what its labels lose."""
+    with _opened(source, 0) as file:
+        try:
+            if source.places:
+                with tiff.lines_once(source.path):
+                    return tiff.header(file, source.path, source.places, max_pixels)
+            return pictures.header(file, source.stamp.size, max_pixels), None
+        except DAMAGE as error:
+            raise ImageReadError(source.path, 0, reason_of(error)) from error
+
+
+def read_part(part: Part) -> NDArray[np.generic]:
+    """Read the frames of `part`, as an array `(frames, rows, columns[, channels])`.
+
+    Every file is opened once and every frame is decoded once.
+
+    Raises
+    ------
+    ImageReadError
+        If a file has changed since the stack was opened, is damaged, or differs in shape or
+        dtype from the first frame of the stack.
+    """
+    stack = np.empty((part.frames, *part.header.shape), part.header.dtype)
+    done = 0
+    for source in part.sources:
+        first = done
+        with _opened(source, part.first + done) as file:
+            try:
+                with tiff.lines_once(source.path):
+                    for frame in _decoded(source, file, part):
+                        stack[done] = frame
+                        done += 1
+            except DAMAGE as error:
+                page = None if source.page is None else source.page + done - first
+                raise ImageReadError(
+                    source.path, part.first + done, reason_of(error), page
+                ) from error
+    return stack
+
+
+def _decoded(source: Source, file: BufferedReader, part: Part) -> Iterator[NDArray[np.generic]]:
+    if source.places:
+        return tiff.frames(file, source.places, part.header, part.max_pixels)
+    return iter([pictures.decode(file.read(), part.header, part.max_pixels)])
+
+
+@contextmanager
+def _opened(source: Source, frame: int) -> Iterator[BufferedReader]:
+    """Open the file of `source`, and raise `ImageReadError` if it is no longer the same."""
+    _check_regular(source.path, frame)
+    with open(source.path, "rb") as file:
+        if not source.stamp.is_true:
+            raise ImageReadError(
+                source.path, frame, "the file has changed since imread; call imread again"
+            )
+        yield file
+
+
+def parts_in(value: Any) -> Iterator[Part]:
+    """Walk a graph, or a task: a tuple, or an object with args and kwargs, of which some nest."""
+    inner: Iterable[Any] = ()
+    match value:
+        case Part():
+            yield value
+        case str() | bytes() | int() | float() | np.ndarray() | np.generic():
+            return
+        case tuple() | list():
+            inner = value
+        case Mapping():
+            inner = value.values()
+        case _:
+            args, named = getattr(value, "args", ()), getattr(value, "kwargs", None)
+            inner = (*args, *(named or {}).values()) if isinstance(args, Iterable) else ()
+    for one in inner:
+        yield from parts_in(one)
+
+
+def files_of(parts: Iterable[Part]) -> tuple[set[str], set[str]]:
+    """The files that parts of stacks read, and the absolute patterns that find them.
+
+    Patterns find them now, and may find others the next time.
+    """
+    paths: set[str] = set()
+    patterns: set[str] = set()
+    folders: dict[str, str] = {}
+    for part in parts:
+        if part.found and part.found != LIST:
+            patterns.add(part.found)
+        for source in part.sources:
+            folder, name = os.path.split(source.path)
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            paths.add(os.path.join(folders[folder], name))
+            if part.found == LIST:
+                like = f"*{os.path.splitext(name)[1]}"
+                patterns.add(os.path.join(glob.escape(folders[folder]), like))
+            if os.path.islink(source.path):
+                paths.add(os.path.realpath(source.path))
+    return paths, patterns
+
+
+def _cure_for(path: str) -> str | None:
+    """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
+    suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
+    if os.path.isdir(path):
+        is_store = any(os.path.lexists(os.path.join(path, name)) for name in _ZARR_FILES)
+        return _ZARR if is_store or suffix == ".zarr" else None
+    return _CURES.get(suffix)

@@ -1,0 +1,217 @@
+"""Opened: an array in a file or a store, which a process opens when it first reads of it.
+
+It pickles as the place where it is and how it is opened, so a graph is as small for a terabyte as
+for a byte, and no open file goes from process to process.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..undisturbed import imported
+from .errors import DAMAGE, ImageReadError, said
+from .paths import Stamp, need
+
+Shape: TypeAlias = tuple[int, ...]
+Array: TypeAlias = np.ndarray[Any, Any]
+
+# So many pieces are tried one by one for the one that is damaged.
+_MOST_TRIED = 10_000
+
+# Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
+# and the neighbours of a block are then a small part of it.
+CHUNK_BYTES = 2**25
+# An array is cut into at least so many chunks, so that every core has work until the end, unless
+# they would be smaller than this [bytes].
+LEAST_CHUNKS = 16
+LEAST_BYTES = 2**20
+# A shard is read whole up to this size [bytes].
+SHARD_BYTES = 2**28
+# A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
+# needs no other one.
+SHARD_ENOUGH = 2**22
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An array that is read when it is sliced; `pieces` tells what is decoded at once.
+
+    `opener` is called with what stands in `place`, and what it gives is sliced, by any thread at
+    any time: by slices within the array, of step 1.  `name` is where a user would say it is.
+    """
+
+    opener: Callable[..., Any]
+    place: tuple[str | int, ...]
+    stamp: Stamp
+    name: str
+    shape: Shape
+    dtype: np.dtype[Any]
+    pieces: Shape
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    def __getitem__(self, index: Any) -> Array:
+        entries = index if isinstance(index, tuple) else (index,)
+        entries += (slice(None),) * (self.ndim - len(entries))
+        boxes = [_box(entry, n) for entry, n in zip(entries, self.shape, strict=True)]
+        if any(a == b for a, b, _ in boxes):
+            found: Array = np.empty([b - a for a, b, _ in boxes], self.dtype)
+        else:
+            found = self._checked([slice(a, b) for a, b, _ in boxes])
+        taken: Array = found[tuple(left for *_, left in boxes)]
+        return taken
+
+    def _checked(self, box: Sequence[slice]) -> Array:
+        """Read of a file that is still the same, or say where it cannot be read."""
+        path = self.stamp.path
+        try:
+            is_same = self.stamp.is_true
+        except FileNotFoundError as error:
+            raise FileNotFoundError(
+                f"{path!r} was there when it was opened, and is not any more, or is not on "
+                "this machine."
+            ) from error
+        if not is_same:
+            raise OSError(f"{path!r} has changed since it was opened; open it again.")
+        try:
+            return self._read(box)
+        except (FileNotFoundError, PermissionError, ImageReadError):
+            raise
+        except DAMAGE as error:
+            raise self._damaged(box, error) from error
+
+    def _read(self, box: Sequence[slice]) -> Array:
+        return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)])
+
+    def _damaged(self, box: Sequence[slice], error: BaseException) -> OSError:
+        """The error that says where an array cannot be read."""
+        ranges = [
+            range(one.start // n, -(-one.stop // n))
+            for one, n in zip(box, self.pieces, strict=True)
+        ]
+        where = ""
+        if math.prod(self.pieces) > 1 and math.prod(map(len, ranges)) <= _MOST_TRIED:
+            for place in itertools.product(*ranges):
+                ends = zip(place, self.pieces, self.shape, strict=True)
+                piece = [slice(k * n, min(k * n + n, length)) for k, n, length in ends]
+                try:
+                    self._read(piece)
+                except DAMAGE as cause:
+                    spans = ", ".join(f"{s.start}:{s.stop}" for s in piece)
+                    where, error = f" in chunk {place}, the elements [{spans}]", cause
+                    break
+        return OSError(f"{self.name!r} cannot be read{where}: {said(error)}")
+
+    def __dask_tokenize__(self) -> Any:
+        return self.opener.__qualname__, self.place, repr(self.stamp), self.dtype.str
+
+
+def opened(
+    opener: Callable[..., Any],
+    path: str,
+    stamp: Stamp,
+    like: Any,
+    pieces: Sequence[int] | None,
+    *inner: str,
+) -> Opened:
+    """An array in a file or a store, with the shape and dtype of another; `inner` begins where."""
+    real = path if "://" in path else os.path.abspath(path)
+    return Opened(
+        opener, (real, *inner), stamp, "/".join((real, *filter(None, inner[:1]))),
+        tuple(like.shape), np.dtype(like.dtype), tuple(map(int, pieces or (1,) * like.ndim)),
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _opened(opener: Callable[..., Any], place: tuple[str | int, ...], stamp: Stamp) -> Any:
+    """Open once in a process what is still the same."""
+    return opener(*place)
+
+
+def _box(entry: Any, n: int) -> tuple[int, int, Any]:
+    """From where to where an entry of an index reads, and what it then takes of that."""
+    if not isinstance(entry, slice):
+        at = range(n)[entry]
+        return at, at + 1, 0
+    positions = range(*entry.indices(n))
+    if not positions:
+        return 0, 0, slice(None)
+    first, last = sorted((positions[0], positions[-1]))
+    left = slice(None) if positions.step == 1 else slice(None, None, positions.step)
+    return first, last + 1, left
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a store holds: an array to read, and what the store says about it.
+
+    `shards` are the files of its pieces; `like` is a DataArray whose data are to be replaced,
+    where dimensions have names; `layer` names the array where that tells something.
+    """
+
+    array: Opened
+    shards: Sequence[int] | None = None
+    like: Any = None
+    layer: str = "open-{}"
+
+
+def labelled(array: Opened, dims: Sequence[str], coords: Any, attrs: Any, title: Any) -> Any:
+    """A DataArray of the shape of an array, with labels."""
+    need("Reading an array with names of dimensions", "xarray")
+    data = np.broadcast_to(np.zeros((), array.dtype), array.shape)
+    return imported("xarray").DataArray(data, dims=dims, coords=coords, attrs=attrs, name=title)
+
+
+def natural(
+    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
+) -> Shape:
+    """Choose lengths of chunks.
+
+    Axes of which a piece has more than one element grow first, the shortest block first; then the
+    others, from the last to the first.
+
+    >>> natural((4000, 4000), 4, (500, 500))
+    (1000, 1000)
+    >>> natural((4000, 4000), 4, (100, 100), (2000, 2000))
+    (2000, 2000)
+    """
+    if not math.prod(shape):
+        return tuple(max(1, n) for n in shape)
+    sizes = [max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True)]
+    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
+    if shards is not None:
+        whole = [max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True)]
+        if math.prod(whole) * itemsize <= SHARD_BYTES:
+            sizes = whole
+        if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
+            return tuple(sizes)
+    while (axis := _growing(sizes, shape, pieces, most / itemsize)) is not None:
+        sizes[axis] = min(2 * sizes[axis], shape[axis])
+    return tuple(sizes)
+
+
+def _growing(
+    sizes: Sequence[int], shape: Sequence[int], pieces: Sequence[int], most: float
+) -> int | None:
+    """The axis along which a block grows next; None where none may be longer."""
+    wide = [k for k, piece in enumerate(pieces) if piece > 1]
+    if not wide:
+        # Stored without pieces: images, most likely, which lie along the last two axes.
+        wide = list(range(len(shape)))[-2:]
+    left = [k for k in wide if sizes[k] < shape[k]]
+    others = [k for k in reversed(range(len(shape))) if k not in wide and sizes[k] < shape[k]]
+    for axis in sorted(left, key=lambda k: sizes[k]) if left else others[:1]:
+        if math.prod(sizes) // sizes[axis] * min(2 * sizes[axis], shape[axis]) <= most:
+            return axis
+    return None

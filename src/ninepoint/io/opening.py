@@ -1,0 +1,216 @@
+"""open: an array in a file or a store, lazily, with its labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..tracebacks import door
+from ..undisturbed import imported
+from .errors import ImageReadError, opening
+from .images import TIFF_SUFFIXES, imread
+from .opened import Found, Shape, natural
+from .paths import AnyPath, need
+from .pictures import TIFF_SIGNATURES
+from .stored import open_hdf5, open_netcdf, open_npy, open_raster
+from .tiff import is_on_earth, open_image
+from .zarr import is_zarr, open_zarr
+
+if TYPE_CHECKING:
+    import dask.array as da
+    import xarray as xr
+
+_builtin_open = open
+
+
+@door
+def open(
+    path: AnyPath | Iterable[AnyPath],
+    *,
+    variable: str | None = None,
+    level: int | None = None,
+    chunks: Any = None,
+) -> da.Array | xr.DataArray:
+    """Open an array in a file or a store, without reading any of its elements.
+
+    A stencil that is called with it reads what each block needs from the file itself, where that
+    decodes little twice; `explain` tells.
+
+    Parameters
+    ----------
+    path : path, or iterable of paths
+        A Zarr array or group (version 2 or 3, also OME-Zarr), NetCDF, HDF5, GeoTIFF, an array of
+        NumPy (``.npy``), TIFF; or images, as `imread` takes them. A URL of a Zarr store that
+        fsspec knows.
+    variable : str, optional
+        Which of several arrays of a store, with the groups around it: ``"model/wind"``.
+    level : int, optional
+        Which size of an image in OME-Zarr; by default 0, the full one.
+    chunks : int, tuple, mapping or "auto", optional
+        What one task reads: a length for each axis, or for some dimensions by their names, as
+        Dask takes them. By default a shard, or pieces of the store, of up to 32 MiB together. For
+        images the number of frames.
+
+    Returns
+    -------
+    xarray.DataArray or dask.array.Array
+        A DataArray with coordinates and attributes where the file names its dimensions: NetCDF,
+        HDF5 with dimension scales, OME-Zarr (positions along its axes, with units; names of
+        channels), GeoTIFF, Zarr with names of dimensions. Else an array of Dask. A TIFF with one
+        image has shape (rows, columns[, channels]); several are a stack, as of `imread`.
+
+    Raises
+    ------
+    FileNotFoundError, PermissionError
+        If there is nothing at `path`, or you may not read it.
+    ValueError
+        If it holds no array, several and `variable` does not say which, none of this name, or no
+        such level.
+    ImportError
+        If the library of this format is missing, with the command that installs it: extras
+        ``zarr``, ``netcdf``, ``raster`` and ``images``. A worker without it raises this, too.
+    ImageReadError
+        If an image is damaged.
+    OSError
+        When it is computed: if the file, or what describes the array, has changed in the meantime.
+
+    Warns
+    -----
+    MetadataWarning
+        If an image is OME-TIFF, of ImageJ or their like, and what it says about axes or the size
+        of a pixel is dropped.
+
+    Notes
+    -----
+    The name of the result covers the path, size and time of the file (of a Zarr array: of the file
+    that describes it) and the chunks. A Zarr store whose elements alone are written anew is not
+    told from the one before.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> np.save("heights.npy", np.arange(12.0).reshape(3, 4))
+    >>> heights = npt.open("heights.npy")
+    >>> heights.shape, heights.dtype
+    ((3, 4), dtype('float64'))
+    >>> npt.filters.mean(heights, size=3).compute()[1, 1]
+    np.float64(5.0)
+    """
+    if not isinstance(path, str | os.PathLike):
+        _refuse(path, variable, level)
+        return imread(path, chunks="auto" if chunks is None else chunks)
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise TypeError(f"a path is text, not {path!r}")
+    if variable is not None and not isinstance(variable, str):
+        raise TypeError(f"variable is the name of an array, not {variable!r}")
+    if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
+        raise TypeError(f"level is a number, not {level!r}")
+    need("Opening a file lazily", "dask.array")
+    text = text if "://" in text else os.path.expanduser(text)
+    with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
+        found = _find(text, variable, level)
+    if found is None:
+        stack = imread(path, chunks="auto" if chunks is None else chunks)
+        # An image that is not read by tiles: of few bits, or with a palette.
+        alone = len(stack) == 1 and text.lower().endswith(TIFF_SUFFIXES)
+        return stack[0] if alone else stack
+    made: da.Array | xr.DataArray = _lazy(found, chunks)
+    return made
+
+
+def _find(path: str, variable: str | None, level: int | None) -> Found | None:
+    """Open by what it is; None for images that `imread` reads."""
+    suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
+    if "://" in path or (os.path.isdir(path) and (is_zarr(path) or suffix == ".zarr")):
+        return open_zarr(path, variable, level)
+    if not os.path.lexists(path) and suffix in _KNOWN:
+        raise FileNotFoundError(f"there is no file {path!r} (in {os.getcwd()!r})")
+    if not os.path.isfile(path):
+        _refuse(path, variable, level)
+        return None
+    with _builtin_open(path, "rb") as file:
+        start = file.read(8)
+    if start.startswith((b"\x89HDF\r\n\x1a\n", b"CDF")):
+        _refuse(path, None, level)
+        is_netcdf = suffix in _NETCDF or start[:3] == b"CDF"
+        found = None if is_netcdf else open_hdf5(path, variable)
+        return open_netcdf(path, variable) if found is None else found
+    _refuse(path, variable, level)
+    if start.startswith(b"\x93NUMPY"):
+        return open_npy(path)
+    if start.startswith(b"PK") and suffix == ".npz":
+        raise ValueError(
+            f"{path!r} holds several arrays, compressed as a whole: numpy.load(path)[name] reads "
+            "one; save it as .npy to open it lazily."
+        )
+    if start.startswith(TIFF_SIGNATURES):
+        with opening(path, lambda reason: ImageReadError(path, 0, reason)):
+            return open_raster(path) if is_on_earth(path) else open_image(path)
+    if suffix in _KNOWN:
+        raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
+    return None
+
+
+_NETCDF = (".nc", ".nc4", ".cdf")
+_KNOWN = (*_NETCDF, ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr", ".tif", ".tiff")
+
+
+def _refuse(path: Any, variable: str | None, level: int | None) -> None:
+    if variable is not None:
+        raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
+    if level:
+        raise ValueError(
+            f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
+            "are not read, only OME-Zarr has levels. Coarsen the array instead."
+        )
+
+
+def _lazy(found: Found, chunks: Any) -> Any:
+    """Make what a user gets of what was found."""
+    array, like = found.array, found.like
+    own = natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
+    cut = _chosen(chunks, array.shape, array.dtype, own, () if like is None else like.dims)
+    # Imported here: Dask is optional.
+    from ..arrays.chunked.sources import Source
+
+    name = found.layer.format(imported("dask.base").tokenize(array, cut))
+    data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut, name)
+    return data if like is None else like.copy(data=data)
+
+
+def _chosen(
+    chunks: Any, shape: Shape, dtype: np.dtype[Any], own: Shape, dims: Sequence[Hashable]
+) -> tuple[tuple[int, ...], ...]:
+    """Give the chunks that a user wrote, as Dask has them; `own` are those of nobody's choice.
+
+    Raises
+    ------
+    ValueError
+        If a dimension is not there, or they do not fit the shape.
+    """
+    normalize: Any = imported("dask.array").core.normalize_chunks
+    if chunks is None:
+        chunks = tuple(own)
+    elif isinstance(chunks, Mapping):
+        axes = {name: k for k, name in enumerate(dims)} | {k: k for k in range(len(shape))}
+        unknown = [name for name in chunks if name not in axes]
+        if unknown:
+            raise ValueError(
+                f"chunks names {unknown[0]!r}, which is no dimension of this array: "
+                + ", ".join(map(repr, dims or range(len(shape))))
+            )
+        told = {axes[name]: size for name, size in chunks.items()}
+        chunks = tuple(told.get(k, n) for k, n in enumerate(own))
+    for one in chunks if isinstance(chunks, tuple | list) else (chunks,):
+        # Dask divides by zero, and takes True for a length.
+        if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
+            raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
+    found: tuple[tuple[int, ...], ...] = normalize(
+        chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
+    )
+    return found

@@ -1,0 +1,260 @@
+"""What is being computed, and what of it is written, for those who go on with it.
+
+<folder>/meaning.json     what is being computed: who goes on must mean the same
+<folder>/done-<name>      numbers of the units that are written, a line each; a process has its own
+
+A line is appended after its unit is written, so a process that is killed loses the units that it
+was at.  The line that it may have been writing lacks its end, and does not count.
+
+    smooth(da.from_zarr("a.zarr"), weight=2)   ->   the kernel 'smooth': its token
+                                                    the argument 'weight' of 'smooth': 2
+                                                    the source '/data/a.zarr': size, time
+                                                    the lazy array: Dask's name of it
+
+Two processes that mean the same find the same, so a store that was begun by one can be finished by
+another; and where they differ there is a word for it.  What is looked at is what would be sent to
+a worker: each object that would be pickled.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import os
+import pickle
+import secrets
+import socket
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ..tokens import digest
+from ..undisturbed import imported
+from .atomic import write_whole
+from .images import Part, files_of
+from .paths import stamp
+
+if TYPE_CHECKING:
+    from ..calls import Call
+
+Meaning: TypeAlias = "list[tuple[str, Any]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The folder of such files; goes to every worker with every task."""
+
+    folder: str
+
+    def begin(self, meaning: Meaning) -> None:
+        """Write down what will be computed."""
+        os.makedirs(self.folder, exist_ok=True)
+        text = json.dumps(meaning, indent=1, default=str)
+        write_whole(os.path.join(self.folder, "meaning.json"), text.encode())
+
+    def meaning(self) -> Meaning | None:
+        """What was to be computed; None if nobody has written it down."""
+        try:
+            with open(os.path.join(self.folder, "meaning.json"), encoding="utf-8") as file:
+                return [(label, value) for label, value in json.load(file)]
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+
+    def mark(self, number: int) -> None:
+        """Note that a unit is written."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        path = os.path.join(self.folder, _own_name(os.getpid()))
+        descriptor = os.open(path, flags, 0o666)
+        try:
+            os.write(descriptor, b"%d\n" % number)
+        finally:
+            os.close(descriptor)
+
+    def done(self) -> set[int]:
+        """The units that are written."""
+        numbers: set[int] = set()
+        for path in self._files():
+            with suppress(FileNotFoundError), open(path, "rb") as file:
+                *lines, _ = file.read().split(b"\n")
+                numbers.update(int(line) for line in lines if line.isdigit())
+        return numbers
+
+    def forget(self) -> None:
+        """Remove the numbers: all units are written, or all are to be written again."""
+        for path in self._files():
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _files(self) -> list[str]:
+        return glob.glob(os.path.join(glob.escape(self.folder), "done-*"))
+
+
+@cache
+def _own_name(process: int) -> str:
+    """The file of this process, by its number: a child that was forked needs one of its own."""
+    host = "".join(c for c in socket.gethostname() if c.isalnum())
+    return f"done-{host}-{process}-{secrets.token_hex(4)}"
+
+
+def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
+    """Raise unless what was begun at `path` means the same, and say what differs first."""
+    # What is compared has been through JSON, where tuples are lists.
+    now, then = dict(json.loads(json.dumps(new, default=str))), dict(old)
+    for label in now | then:
+        if label not in then:
+            what = f"{label} was not there"
+        elif label not in now:
+            what = f"{label} is no longer there"
+        elif then[label] != now[label]:
+            pair = then[label], now[label]
+            short = all(isinstance(one, int | float | str | list) for one in pair)
+            what = f"{label} has changed"
+            if short and max(len(str(one)) for one in pair) <= 40:
+                what = f"{label}: {pair[0]} then, {pair[1]} now"
+        else:
+            continue
+        raise ValueError(
+            f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
+            "overwrite=True, without part=, begins anew"
+        )
+
+
+# So many tasks of a layer that is written out are looked at; imread, for one, writes a task for
+# each file, and its name has them all.
+_TASKS = 4096
+
+# Kernels lie in files too, and an edit of another line there changes no result.
+_PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
+
+# The files that describe a store of Zarr.
+_DESCRIBED = ("zarr.json", ".zarray", ".zmetadata")
+
+# What pickling objects of others may raise.
+_UNPICKLED = (
+    AttributeError, LookupError, NotImplementedError, OSError, RecursionError, RuntimeError,
+    TypeError, ValueError, pickle.PicklingError,
+)  # fmt: skip
+
+
+class Seen:
+    """The calls, the functions and the paths that a Dask graph holds."""
+
+    def __init__(self, graph: Any) -> None:
+        self.calls: dict[str, Call] = {}
+        self.functions: dict[str, str] = {}
+        self.paths: set[str] = set()
+        self._parts: list[Part] = []
+        pickler: Any = imported("cloudpickle").Pickler
+        found = self
+
+        class Looking(pickler):  # type: ignore[misc]
+            def persistent_id(self, one: Any) -> Any:
+                return found._looked_at(one)
+
+        for piece in _pieces(graph):
+            buffers: list[Any] = []
+            try:
+                Looking(io.BytesIO(), protocol=5, buffer_callback=buffers.append).dump(piece)
+            except _UNPICKLED:
+                continue
+        self.paths |= files_of(self._parts)[0]
+
+    def _looked_at(self, one: Any) -> Any:
+        """Take note of an object; anything but None keeps it from being pickled."""
+        if isinstance(one, str):
+            if 1 < len(one) < 4096 and "\n" not in one:
+                self._path(one)
+            return None
+        if isinstance(one, PurePath):
+            self._path(str(one))
+            return None
+        if isinstance(one, np.memmap) and one.filename is not None:
+            self._path(str(one.filename))
+            return "array"
+        if isinstance(one, np.ndarray):
+            return None if one.dtype.hasobject else "array"
+        if isinstance(one, Part):
+            self._parts.append(one)
+            return "part"
+        # By their names: images alone need no kernels, and do not import what these need.
+        match f"{type(one).__module__}.{type(one).__name__}":
+            case "ninepoint.program.Program":
+                self.calls |= {node.call.token: node.call for node in one.nodes}
+                return "program"
+            case "ninepoint.calls.Call":
+                self.calls[one.token] = one
+                return "call"
+            case "ninepoint.definition.Definition" | "builtins.function":
+                # Dask names a function by what it does; the files it may mention are its own.
+                return "function"
+        module = type(one).__module__.partition(".")[0]
+        if module == "ninepoint" and hasattr(one, "signature"):
+            definition = getattr(one, "definition", one)
+            if isinstance(token := getattr(definition, "token", None), str):
+                self.functions[str(getattr(definition, "name", "function"))] = token
+                return "function"
+        if module == "h5py":
+            file: Any = getattr(one, "file", None)
+            if file is not None:
+                self._path(file.filename)
+            return "h5py"
+        return None
+
+    def _path(self, text: str) -> None:
+        text = text.removeprefix("file://")
+        suffix = os.path.splitext(text)[1]
+        if suffix in _PROGRAMS or not (suffix or os.path.isabs(text)) or "\0" in text:
+            return
+        with suppress(OSError):
+            if os.path.lexists(text):
+                self.paths.add(os.path.realpath(text))
+
+
+def _pieces(graph: Any) -> Iterator[Any]:
+    """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
+    layers = getattr(graph, "layers", None)
+    for layer in [graph] if layers is None else layers.values():
+        if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
+            yield from islice(layer.values(), _TASKS)
+        else:
+            yield layer
+
+
+def facts_of(arrays: Iterable[Any]) -> dict[str, Any]:
+    """What some Dask arrays are computed by and from, each fact with a name."""
+    facts: dict[str, Any] = {}
+    merge = imported("dask.highlevelgraph").HighLevelGraph.merge
+    seen = Seen(merge(*(array.dask for array in arrays)))
+    count: Counter[str] = Counter()
+    for call in seen.calls.values():
+        name = call.definition.name
+        count[name] += 1
+        title = f"'{name}'" if count[name] == 1 else f"'{name}' ({count[name]})"
+        facts[f"the kernel {title}"] = call.definition.token
+        for scalar, value in call.scalars.items():
+            known = digest(np.asarray(value).tolist()) if np.ndim(value) else repr(value)
+            facts[f"the argument '{scalar}' of {title}"] = known
+        facts[f"the boundary of {title}"] = repr(call.boundary)
+        facts[f"the cval of {title}"] = repr(call.cval)
+        facts[f"the dtype of {title}"] = repr((call.dtypes, call.overflow))
+        facts[f"the steps of {title} (every=)"] = repr(call.every)
+    facts |= {f"the function '{name}'": token for name, token in sorted(seen.functions.items())}
+    return facts | {f"the source '{path}'": _identity(path) for path in sorted(seen.paths)}
+
+
+def _identity(path: str) -> list[Any]:
+    """What tells a file, or a store, from the one that it was: sizes and times."""
+    known = []
+    for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+        with suppress(OSError):
+            now = stamp(name)
+            known.append([0 if os.path.isdir(name) else now.size, now.changed])
+    return known

@@ -1,0 +1,402 @@
+"""TIFF, through tifffile: any number of pages in a file, each one a frame.
+
+The chain of pages is walked here, with a few reads for each page, because a folder of stacks
+has to be counted before its shape is known.  Only the place of each page is kept; tifffile
+reads a page from its place without following the chain again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..language.colour import stack_name
+from ..language.warned import MetadataWarning, warn
+from ..undisturbed import imported
+from .errors import DAMAGE, ImageReadError, reason_of
+from .opened import Array, Found, Opened
+from .paths import need, readable
+from .pictures import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
+
+if TYPE_CHECKING:
+    from tifffile import TiffFile, TiffPage
+
+# tifffile's own bound: more tags than this are taken for damage.
+MOST_TAGS = 4096
+# Tags are sorted by their numbers, and those that are looked for come first.
+FIRST_TAGS = 16
+DEFLATE = (8, 32946)
+
+# NewSubfileType, a set of bits: 1 for a smaller copy of another page, 4 for a mask of one. And the
+# older SubfileType, of which 2 is a smaller copy (TIFF 6.0, pages 36 and 40).
+NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
+
+# The tag in which a GeoTIFF says where on the Earth it is (OGC GeoTIFF 1.1, GeoKeyDirectoryTag).
+GEO_KEYS = 34735
+
+# Kinds of files whose axes only tifffile knows, by its names, and what they are called.
+_KINDS = {"ome": "OME-TIFF", "imagej": "an ImageJ stack", "shaped": "a stack"} | {
+    kind: f"a file of kind {kind.upper()}"
+    for kind in ("lsm", "stk", "fluoview", "micromanager", "ndtiff", "nih", "philips", "scn")
+}
+
+# OME's metadata is XML, of which a few attributes are wanted: they are found, not parsed.
+_PHYSICAL_SIZE = re.compile(r'PhysicalSize(\w+)\s*=\s*"([^"]*)"')
+
+
+def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
+    """Find the byte at which each page of `file` is described, in order.
+
+    Smaller copies of other pages, as overviews and thumbnails are, and masks are left out.
+
+    Raises
+    ------
+    ValueError
+        If the file is no TIFF, has no page, or its chain leaves the file or turns in a circle.
+    """
+    head = file.read(16)
+    is_large = head[2:4] in (b"+\0", b"\0+")
+    if not head.startswith(TIFF_SIGNATURES) or len(head) < (16 if is_large else 8):
+        raise ValueError("it is no TIFF" if head else "it is empty")
+    order = "<" if head.startswith(b"II") else ">"
+    count, address, at = ("Q", "Q", 8) if is_large else ("H", "I", 4)
+    # Of a tag its number, type and count, and its value as words of 16 bits: numbers that fit
+    # stand in one of the first two.
+    tag = struct.Struct(f"{order}HH{address}{struct.calcsize(address) // 2}H")
+
+    def number(form: str, at: int) -> int:
+        file.seek(at)
+        data = file.read(struct.calcsize(form))
+        if len(data) < struct.calcsize(form):
+            raise ValueError(f"it is truncated: a page description should be at byte {at}")
+        return int(struct.unpack(order + form, data)[0])
+
+    places: dict[int, bool] = {}
+    while place := number(address, at):
+        if place in places:
+            raise ValueError(f"its chain of pages turns back to page {list(places).index(place)}")
+        if place >= size:
+            raise ValueError(f"page {len(places)} lies at byte {place} of {size}: truncated")
+        tags = number(count, place)
+        if not 0 < tags <= MOST_TAGS:
+            raise ValueError(f"page {len(places)} claims {tags} tags")
+        data = file.read(min(tags, FIRST_TAGS) * tag.size)
+        whole = tag.iter_unpack(data[: len(data) - len(data) % tag.size])
+        said = {number: first | second for number, _, _, first, second, *_ in whole}
+        copies = said.get(NEW_SUBFILE_TYPE, 0) & 5 or said.get(SUBFILE_TYPE) == 2
+        places[place] = not copies
+        at = place + struct.calcsize(count) + tags * tag.size
+    if not places:
+        raise ValueError("it holds no page")
+    frames = tuple(place for place, is_frame in places.items() if is_frame)
+    if not frames:
+        raise ValueError("its pages are smaller copies or masks of pages that it does not hold")
+    return frames
+
+
+# What tifffile logs while it works for us, and the lines about a file that were passed on.
+_kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
+_shown: set[tuple[str, str]] = set()
+
+
+def _keep(record: logging.LogRecord) -> bool:
+    """Keep a record, or let it pass, which others have asked for."""
+    kept = _kept.get()
+    if kept is not None:
+        kept.append(record)
+    return kept is None
+
+
+@contextmanager
+def lines_once(path: str) -> Iterator[None]:
+    """Let tifffile log each line about a file once; what goes with an error becomes its notes."""
+    logger = logging.getLogger("tifffile")
+    logger.addFilter(_keep)
+    kept: list[logging.LogRecord] = []
+    before = _kept.set(kept)
+    try:
+        yield
+    except DAMAGE as error:
+        for text in dict.fromkeys(record.getMessage() for record in kept):
+            error.add_note(f"tifffile: {text}")
+        kept.clear()
+        raise
+    finally:
+        _kept.reset(before)
+        for record in kept:
+            line = path, record.getMessage()
+            if line not in _shown:
+                _shown.add(line)
+                logger.callHandlers(record)
+
+
+@contextmanager
+def _pages(file: BinaryIO | str) -> Iterator[TiffFile]:
+    with imported("tifffile").TiffFile(file, _multifile=False) as tiff:
+        yield tiff
+
+
+def header(
+    file: BinaryIO, path: str, places: tuple[int, ...], max_pixels: int | None
+) -> tuple[Header, str | None]:
+    """Read what the first page claims to hold, without decoding it; and what will be dropped."""
+    with _pages(file) as tiff:
+        # Above 4 GB ImageJ describes only the first image.
+        noted = (tiff.is_imagej and tiff.imagej_metadata) or {}
+        images = int(noted.get("images", 1))
+        if images > len(places):
+            raise ValueError(
+                f"it is an ImageJ hyperstack of {images} images described as {len(places)} pages; "
+                "write it anew with tifffile.imwrite(path, tifffile.imread(path), bigtiff=True)"
+            )
+        page = page_at(tiff, places[0])
+        claimed = _header(page)
+        check_claim(claimed, max_pixels)
+        labels = _labels(tiff, page)
+        return claimed, None if labels is None else labels.dropped(path, len(places))
+
+
+def page_at(tiff: TiffFile, place: int) -> TiffPage:
+    """Read the description of the page at byte `place`."""
+    from tifffile import TiffPage
+
+    tiff.filehandle.seek(place)
+    return TiffPage(tiff, index=0)
+
+
+def frames(
+    file: BinaryIO, places: tuple[int, ...], expected: Header, max_pixels: int | None
+) -> Iterator[NDArray[np.generic]]:
+    """Decode pages one by one, after a check that each holds an image like `expected`."""
+    with _pages(file) as tiff:
+        for place in places:
+            yield _decoded(page_at(tiff, place), expected, max_pixels)
+
+
+def _decoded(page: TiffPage, expected: Header, max_pixels: int | None) -> NDArray[np.generic]:
+    check_claim(_header(page), max_pixels, expected)
+    _check_segments(page)
+    # One worker: the chunks already fill the cores.
+    data = page.asarray(maxworkers=1)
+    if page.photometric == 3:
+        assert page.colormap is not None, "a palette was promised by _header"
+        return np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
+    separate, _, rows, columns, contiguous = page.shaped
+    data = data.reshape(separate, rows, columns, contiguous)
+    whole = data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)
+    return whole.reshape(expected.shape)
+
+
+def _header(page: TiffPage) -> Header:
+    if page.dtype is None:
+        raise ValueError(f"its numbers of {page.bitspersample} bits have no NumPy dtype")
+    separate, depth, rows, columns, contiguous = page.shaped
+    if depth != 1:
+        raise ValueError(f"its page is a volume of depth {depth}")
+    if page.photometric == 5:
+        raise ValueError("its colours are CMYK; convert it to grey or RGB first")
+    samples = separate * contiguous
+    if page.photometric == 3 and page.colormap is not None:
+        return Header((rows, columns, 3), np.dtype(np.uint8))
+    shape = (rows, columns) if samples == 1 else (rows, columns, samples)
+    return Header(shape, np.dtype(page.dtype).newbyteorder("="))
+
+
+def _check_segments(page: TiffPage) -> None:
+    """Raise `ValueError` unless every strip or tile is there, whole and of a credible size.
+
+    tifffile gives zeros for a strip that is absent.
+    """
+    size = page.parent.filehandle.size
+    wanted = math.prod(page.chunked)
+    if min(len(page.dataoffsets), len(page.databytecounts)) < wanted:
+        raise ValueError(f"it has {len(page.dataoffsets)} strips or tiles of {wanted}")
+    for number, (start, count) in enumerate(
+        zip(page.dataoffsets[:wanted], page.databytecounts[:wanted], strict=True)
+    ):
+        if start == 0 or count == 0:
+            raise ValueError(f"its strip or tile {number} is missing")
+        if start + count > size:
+            raise ValueError(
+                f"the file is truncated: strip or tile {number} ends at byte {start + count} "
+                f"of {size}"
+            )
+    nbytes = (page.size * page.bitspersample + 7) // 8
+    stored = sum(page.databytecounts[:wanted])
+    ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(int(page.compression))
+    if ratio is not None and stored * ratio < nbytes:
+        raise ValueError(f"it claims {nbytes} bytes of pixels, which its {stored} cannot hold")
+    tile = math.prod(page.chunks)
+    if tile > max(4 * page.size, 2**24):
+        raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")
+
+
+# What a TIFF says about its pages besides their numbers, to say that it is dropped.
+
+
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """Axes of the pages, slowest first, with their lengths; and the size of a pixel, in words."""
+
+    kind: str
+    axes: tuple[tuple[str, int], ...]
+    size: str
+    images: int
+
+    def dropped(self, path: str, frames: int) -> str | None:
+        """Say what is lost when the pages become `frames` frames; None if that is nothing."""
+        if self.images == 1 and len(self.axes) < 2 and not self.size:
+            return None
+        what = [f"{self.images} images"] if self.images > 1 else []
+        if self.axes:
+            # tifffile calls those Q of which nothing is known.
+            named = ", ".join(f"{name}={n}" for name, n in self.axes if name != "Q")
+            what.append(f"the axes {named or ' x '.join(str(n) for _, n in self.axes)}")
+        if self.size:
+            what.append(f"pixels of {self.size}")
+        words = (
+            f"{os.path.basename(path)} is {self.kind} with {' and '.join(what)}, which imread "
+            f"drops: it gives the pages as {frames} frame{'s' * (frames > 1)} in the file's order."
+        )
+        lengths = [length for _, length in self.axes]
+        if len(lengths) > 1 and math.prod(lengths) == frames:
+            shape = ", ".join(map(str, lengths))
+            words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
+        return words
+
+
+def _labels(tiff: TiffFile, page: TiffPage) -> _Labels | None:
+    kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
+    if kind is None:
+        return None
+    series = tiff.series
+    axes = zip(series[0].axes, series[0].shape, strict=True)
+    pages = tuple((name, n) for name, n in axes if name not in "YXS" and n > 1)
+    sizes = []
+    if kind == "ome":
+        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
+        sizes = [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
+    elif kind == "imagej":
+        sizes = _sizes_of_imagej(tiff.imagej_metadata or {}, page)
+    return _Labels(_KINDS[kind], pages, ", ".join(sizes), len(series) if kind == "ome" else 1)
+
+
+def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
+    unit = str(note.get("unit", ""))
+    if unit.lower() in ("", "pixel", "pixels"):
+        return []
+    sizes = [f"Z {note['spacing']} {unit}"] if "spacing" in note and "slices" in note else []
+    for name in "YX":
+        found = page.tags.get(f"{name}Resolution")
+        if found is not None and 0 not in found.value:
+            top, bottom = found.value
+            sizes.append(f"{name} {bottom / top:.4g} {unit}")
+    return sizes
+
+
+# One image, tile by tile: also one that is larger than memory.
+
+
+def is_on_earth(path: str) -> bool:
+    """Whether the first image of a TIFF says where on the Earth it is."""
+    with _first_page(path) as (_, _, page):
+        return GEO_KEYS in page.tags
+
+
+@contextmanager
+def _first_page(path: str) -> Iterator[tuple[TiffFile, tuple[int, ...], Any]]:
+    """Where the full images of a TIFF begin, and the description of the first."""
+    need("Reading TIFF", "tifffile")
+    with open(path, "rb") as file, lines_once(path):
+        places = page_places(file, os.path.getsize(path))
+        file.seek(0)
+        with _pages(file) as tiff:
+            yield tiff, places, page_at(tiff, places[0])
+
+
+def open_image(path: str) -> Found | None:
+    """Look at the only image of a TIFF; None where it is not to be read by tiles."""
+    stamp = readable(path)
+    with _first_page(path) as (tiff, places, page):
+        separate, depth, rows, columns, channels = page.shaped
+        plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
+        odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
+        if len(places) > 1 or not plain or odd:
+            return None
+        if not min(page.chunks):
+            raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
+        said = _labels(tiff, page)
+    if said is not None and said.size:
+        name = os.path.basename(path)
+        warn(f"{name} is {said.kind} with pixels of {said.size}, which open drops.",
+             MetadataWarning)  # fmt: skip
+    inner = () if channels == 1 else (channels,)
+    shape, pieces = (rows, columns, *inner), (*page.chunks[:2], *inner)
+    dtype = np.dtype(page.dtype).newbyteorder("=")
+    place = (stamp.path, places[0])
+    array = Opened(_tiles, place, stamp, stamp.path, shape, dtype, pieces)
+    return Found(array, layer=stack_name(shape, "{}"))
+
+
+def _tiles(path: str, place: int) -> _Tiles:
+    """Read the description of a page, all of it while the file is open."""
+    need("Reading TIFF", "tifffile")
+    with lines_once(path), _pages(path) as file:
+        page: Any = page_at(file, place)
+        assert page.decode
+        assert page.dataoffsets is not None
+        assert page.databytecounts is not None
+        assert page.jpegtables is None or page.jpegtables
+        return _Tiles(path, page)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """A page, of shape (rows, columns[, channels]), in tiles or in strips."""
+
+    path: str
+    page: Any
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Array:
+        """Decode the tiles, or the strips, that hold these elements."""
+        page, (rows, columns) = self.page, index[:2]
+        high, wide = page.chunks[:2]
+        down = range(rows.start // high, -(-rows.stop // high))
+        along = range(columns.start // wide, -(-columns.stop // wide))
+        shape = (len(down) * high, len(along) * wide, page.shaped[-1])
+        whole: Array = np.empty(shape, np.dtype(page.dtype))
+        with open(self.path, "rb") as file, lines_once(self.path):
+            for i, j in itertools.product(down, along):
+                tile = self._decoded(file, i * -(-page.imagewidth // wide) + j)
+                at = (i - down.start) * high, (j - along.start) * wide
+                whole[at[0] : at[0] + len(tile), at[1] : at[1] + tile.shape[1]] = tile
+        top, left = down.start * high, along.start * wide
+        box = whole[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left]
+        return box[..., index[2]] if len(index) == 3 else box[..., 0]
+
+    def _decoded(self, file: Any, number: int) -> Array:
+        page = self.page
+        try:
+            file.seek(page.dataoffsets[number])
+            data = file.read(page.databytecounts[number])
+            if not data or len(data) < page.databytecounts[number]:
+                raise ValueError("the file is truncated" if data else "it is missing")
+            tables = {} if page.jpegtables is None else {"jpegtables": page.jpegtables}
+            tile, _, shape = page.decode(data, number, **tables)
+        except DAMAGE as error:
+            raise ImageReadError(self.path, 0, f"tile {number}: {reason_of(error)}") from error
+        # A volume has one more axis, of which this is one slice; what sticks out is cut off.
+        whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]
+        return whole

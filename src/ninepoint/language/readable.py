@@ -1,0 +1,127 @@
+"""What may keep a text from being read: its depth, and that it is another package's.
+
+A syntax tree is as deep as the longest sum in it, and is followed by functions that call
+themselves: sums of thousands of terms are deeper than Python's stack.  Only where that ends is
+the work done again with room, on a thread of its own.
+
+Where a function of another package cannot be compiled, the user's own line is shown,
+
+    pd.isna(x[0])     ->     'pd.isna' cannot be compiled in a kernel: ... line 12 of the user's
+
+not the line of pandas, which the user can neither read at a glance nor change.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from . import errors
+from .definitions import package
+from .errors import Span, StencilError
+from .source import Function
+
+_Result = TypeVar("_Result")
+
+# Python's own compiler gives up at a depth of some thousands; a level takes a few calls of ours.
+_CALLS = 100_000
+
+# Bytes of the stack; what is not used is not taken from memory. A call from C to Python takes
+# half a kilobyte to one.
+_STACK = 256 * 1024 * 1024
+
+_lock = threading.Lock()
+
+
+def with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
+    """What `work` gives for a function; done again with a deeper stack where the stack ends.
+
+    Raises
+    ------
+    StencilError
+        If that is not enough.
+    """
+    try:
+        return work()
+    except RecursionError:
+        pass
+    try:
+        return _elsewhere(work)
+    except RecursionError:
+        pass
+    if isinstance(function, Function):
+        raise errors.too_deep(function.place, function.name)
+    code, name = function.__code__, function.__name__
+    line = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n") or name
+    place = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
+    raise errors.too_deep(place, name)
+
+
+def _elsewhere(work: Callable[[], _Result]) -> _Result:
+    """What `work` gives on a thread with a deep stack."""
+    results: list[_Result] = []
+    mistakes: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:
+            mistakes.append(error)
+
+    # Both settings are those of the process: they are changed for as short as can be.
+    with _lock:
+        calls, stack = sys.getrecursionlimit(), threading.stack_size(_STACK)
+        sys.setrecursionlimit(max(calls, _CALLS))
+        try:
+            thread = threading.Thread(target=run, name="ninepoint-deep")
+            thread.start()
+            threading.stack_size(stack)
+            thread.join()
+        finally:
+            threading.stack_size(stack)
+            sys.setrecursionlimit(calls)
+    if mistakes:
+        raise mistakes[0]
+    return results[0]
+
+
+@contextmanager
+def shown_at_home(function: Function) -> Iterator[None]:
+    """Raise a mistake in a text of another package as one of the line that calls it."""
+    try:
+        yield
+    except StencilError as error:
+        at = error.diagnostic.span
+        home = package(at.file)
+        call = None if not home or package(function.file) else _call(function, at.file)
+        if call is None:
+            raise
+        span, name = call
+        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
+        raise errors.foreign_function(span, name, home, reason) from None
+
+
+def _call(function: Function, file: str) -> tuple[Span, str] | None:
+    """Where the user's own text first names a function that leads to a file."""
+    for node in ast.walk(function.definition):
+        if not isinstance(node, ast.Name | ast.Attribute):
+            continue
+        name = ast.unparse(node)
+        helper = function.constants.get(name)
+        if isinstance(helper, Function) and _leads(helper, file):
+            inside = None if package(helper.file) else _call(helper, file)
+            return inside or (function.span(node), name)
+    return None
+
+
+def _leads(function: Function, file: str) -> bool:
+    return function.file == file or any(
+        isinstance(value, Function) and _leads(value, file)
+        for value in function.constants.values()
+    )

@@ -1,0 +1,435 @@
+"""Reductions of windows: one number from all elements, or from those that count.
+
+    w.sum(where=m)       ->     sum of (m ? w : 0)
+    w.mean(where=m)      ->     sum of (m ? w : 0) / sum of m
+    w.max(where=m, initial=0)     ->     maximum(max of (m ? w : 0), 0)
+    np.nanmean(w)      ->     sum of (w == w ? w : 0) over the window / sum of (w == w)
+    np.nanmin(w)       ->     n = sum of (w == w);  n != 0 ? min of (w == w ? w : inf) : nan
+    np.nanvar(w)       ->     m = nanmean(w);  sum of (w == w ? (w - m)**2 : 0) / (n - ddof)
+
+A mask of constants picks its elements, as `w[mask]` does.  `initial` is one value more, as in
+NumPy; an extreme needs one beside `where`, since the mask may leave nothing.  What leaves NaN out
+has one condition more; integers have no NaN, so for them these are the plain reductions.  Ranks
+among what is no NaN are an operation of their own, for which see `lowering.valid`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .callables import FUNCTIONS, Builder, float_of
+from .dtypes import DType
+from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
+from .networks import merged, sort
+from .statistics import in_order, ranked
+from .values import Coefficients, Field, NotUnderstood, Operations, Value, is_number, words
+from .windows import as_box, picked
+
+# Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
+# takes 1.7 s (two cores of a Zen 4).
+NETWORK = 100
+
+# What complex numbers have none of.
+_ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
+
+
+def window_of(ops: Operations, value: Any, name: str, *, ordered: bool = False) -> Value:
+    """The window that is reduced; anything else is a mistake, or the general path's.
+
+    If it is to be `ordered`, its elements are no complex numbers.
+    """
+    if isinstance(value, Coefficients):
+        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'", ops.span)
+    if isinstance(value, np.ndarray) or is_number(value):
+        raise errors.bad_operand(ops.span, f"'{name}'", words(value))
+    window = ops.lift(value)
+    if window.shape is None:
+        raise errors.bad_operand(ops.span, f"'{name}'", "a single number")
+    if ordered and window.dtype.is_complex:
+        raise errors.bad_operand(ops.span, f"'{name}'", "complex numbers")
+    return window
+
+
+def reduce(
+    ops: Operations,
+    kind: ReduceKind,
+    value: Any,
+    parameter: float = 0.0,
+    dtype: DType | None = None,
+) -> Value:
+    """One number from a window, of NumPy's type for it or of `dtype`."""
+    window = window_of(ops, value, kind, ordered=kind in _ORDERED)
+    assert window.shape is not None
+    source = window.dtype
+    whole = DType.INT if source is DType.BOOL else source
+    mean = (whole if source.is_integer else source, float_of(source))
+    taken, natural = {
+        "sum": (whole, whole),
+        "prod": (whole, whole),
+        "mean": mean,
+        "var": mean,
+        "min": (source, source),
+        "max": (source, source),
+        "any": (DType.BOOL, DType.BOOL),
+        "all": (DType.BOOL, DType.BOOL),
+        "argmin": (source, DType.INT),
+        "argmax": (source, DType.INT),
+        "quantile": mean,
+        "nanquantile": (source, source),
+        "nanrank": (source, source),
+    }[kind]
+    atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
+    body = ops.windows.assignments((atom,))
+    found = Reduce(dtype or natural, kind, window.shape, body, atom, parameter)
+    return ops.emit(as_box(found))
+
+
+# Which elements count.
+
+
+def whole(ops: Operations, axis: Any) -> None:
+    """Leave what reduces along one axis only to the general path."""
+    if axis is not None:
+        raise NotUnderstood("the argument 'axis'", ops.span)
+
+
+def _counting(
+    ops: Operations, window: Value, where: Any, *, skip_nan: bool = False
+) -> tuple[Value, Value | None]:
+    """The window, or what a constant mask picks of it, and the condition that is left.
+
+    With `skip_nan` that an element is a number is part of the condition.
+    """
+    window, test = _taken(ops, window, where)
+    if skip_nan and not window.dtype.is_integer:
+        there = ops.binary("==", window, window)
+        test = there if test is None else ops.binary("&", there, test)
+    return window, test
+
+
+def _taken(ops: Operations, window: Value, where: Any) -> tuple[Value, Value | None]:
+    assert window.shape is not None
+    if where is None or where is True:
+        return window, None
+    if isinstance(where, Field | Coefficients | tuple | str):
+        raise errors.where_type(ops.span, words(where))
+    if isinstance(where, np.ndarray):
+        if where.dtype != bool:
+            raise errors.where_type(ops.span, f"an array of {where.dtype}")
+        if where.shape != window.shape:
+            raise errors.mask_shape(ops.span, window.shape, where.shape)
+        if where.all():
+            return window, None
+        if where.any():
+            return picked(ops, window, where, ops.span, "where="), None
+        where = False
+    test = ops.lift(where)
+    if test.dtype is not DType.BOOL:
+        numbers = "numbers, not truths"
+        raise errors.where_type(ops.span, numbers if isinstance(where, Value) else words(where))
+    if test.shape not in (None, window.shape):
+        raise errors.mask_shape(ops.span, window.shape, test.shape)
+    return window, test
+
+
+def _filled(ops: Operations, window: Value, test: Value | None, number: complex) -> Value:
+    """The window with a number in the place of what is left out."""
+    if test is None:
+        return window
+    dtype = window.dtype
+    text = repr(complex(number)) if dtype.is_complex else repr(float(number.real))
+    if dtype.is_integer:
+        text = str(bool(number) if dtype is DType.BOOL else int(number.real))
+    chosen: Value = ops.select(test, window, Value(Const(dtype, text), window.weak))
+    return Value(chosen.atom, chosen.weak, window.shape)
+
+
+def _counted(ops: Operations, window: Value, test: Value) -> Any:
+    """How many elements are taken."""
+    assert window.shape is not None
+    if test.shape is None:
+        return ops.select(test, math.prod(window.shape), 0)
+    return reduce(ops, "sum", test)
+
+
+def _mean_of(ops: Operations, window: Value, test: Value) -> Any:
+    """The mean of what is taken; NaN of nothing."""
+    # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
+    terms = _filled(ops, window, test, 0 if window.dtype.is_complex else -0.0)
+    # A sum that does not wrap, for it becomes a float.
+    exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
+    total = reduce(ops, "sum", terms, dtype=exact)
+    return ops.binary("/", total, _counted(ops, window, test))
+
+
+def _nan(value: Value) -> Value:
+    return Value(Const(value.dtype, "nan"))
+
+
+# The reductions, each with those that leave NaN out.
+
+
+def _total(kind: ReduceKind, first: int, op: str, *, skip_nan: bool = False) -> Builder:
+    def build(
+        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
+    ) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.nan{kind}" if skip_nan else kind)
+        window, test = _counting(ops, window, where, skip_nan=skip_nan)
+        found = reduce(ops, kind, _filled(ops, window, test, first))
+        return found if initial is None else ops.binary(op, found, initial)
+
+    return build
+
+
+def _mean(*, skip_nan: bool = False) -> Builder:
+    def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, "np.nanmean" if skip_nan else "mean")
+        window, test = _counting(ops, window, where, skip_nan=skip_nan)
+        return reduce(ops, "mean", window) if test is None else _mean_of(ops, window, test)
+
+    return build
+
+
+def _extreme(kind: ReduceKind, last: float, *, skip_nan: bool = False) -> Builder:
+    def build(
+        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
+    ) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.nan{kind}" if skip_nan else kind)
+        skips = skip_nan and window.dtype.is_float
+        window, test = _counting(ops, window, where, skip_nan=skips)
+        if where is not None and where is not True:
+            name = f"nan{kind}" if skips else kind
+            if initial is None:
+                raise errors.where_initial(ops.span, name)
+            if ops.lift(initial).shape is not None:
+                raise errors.bad_operand(ops.span, "'initial'", words(initial))
+        if skips:
+            window = _filled(ops, window, test, last)
+        elif test is not None:
+            window = ops.select(test, window, initial)
+        found = reduce(ops, kind, window)
+        if skips:
+            found = ops.select(reduce(ops, "any", test), found, _nan(found))
+        better = f"f{kind}" if skips else f"{kind}imum"
+        return found if initial is None else FUNCTIONS[getattr(np, better)](ops, found, initial)
+
+    return build
+
+
+def _truths(kind: ReduceKind) -> Builder:
+    def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+        whole(ops, axis)
+        window, test = _counting(ops, window_of(ops, value, kind), where)
+        if test is not None:
+            window = _filled(ops, ops.truth(window), test, kind == "all")
+        return reduce(ops, kind, window)
+
+    return build
+
+
+def _spread(*, root: bool, skip_nan: bool = False) -> Builder:
+    """Build `np.var` or its like, or with `root` the square root of it."""
+
+    def build(
+        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+        ddof: Any = 0, *, where: Any = None,
+    ) -> Any:  # fmt: skip
+        whole(ops, axis)
+        if dtype is not None or out is not None:
+            raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
+        if not is_number(ddof) or isinstance(ddof, complex):
+            name = "nanvar" if skip_nan else "var"
+            raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
+        window = window_of(ops, value, "np.nanvar" if skip_nan else "var")
+        window_of(ops, window, "var", ordered=True)
+        found = _variance(ops, *_counting(ops, window, where, skip_nan=skip_nan), ddof, skip_nan)
+        return ops.call("sqrt", found.dtype, found) if root else found
+
+    return build
+
+
+def _variance(
+    ops: Operations, window: Value, test: Value | None, ddof: Any, skip_nan: bool
+) -> Any:
+    if test is None:
+        return reduce(ops, "var", window, float(ddof))
+    left = ops.binary("-", _counted(ops, window, test), ddof)
+    skips = skip_nan and window.dtype.is_float
+    divisor = left
+    if not skips:
+        divisor = ops.select(ops.binary(">", left, 0), left, ops.binary("*", left, 0))
+    # In two passes, as NumPy does it: nothing cancels.
+    apart = ops.binary("-", window, _mean_of(ops, window, test))
+    squares = reduce(ops, "sum", _filled(ops, ops.binary("*", apart, apart), test, -0.0))
+    found = ops.binary("/", squares, divisor)
+    return ops.select(ops.binary(">", left, 0), found, _nan(found)) if skips else found
+
+
+def _reduction(kind: ReduceKind) -> Builder:
+    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
+        whole(ops, axis)
+        return reduce(ops, kind, value)
+
+    return build
+
+
+def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
+    """A constant from 0 to `scale` as a fraction."""
+    if isinstance(q, Value) and q.shape is None:
+        raise NotUnderstood("a fraction that is not constant", ops.span)
+    if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
+        raise errors.fraction(ops.span, name, scale, words(q))
+    return float(q) / scale
+
+
+def _quantile(name: str, scale: float, *, skip_nan: bool = False) -> Builder:
+    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.{name}" if skip_nan else "quantile", ordered=True)
+        plain = window.dtype.is_integer or not skip_nan
+        kind: ReduceKind = "quantile" if plain else "nanquantile"
+        return reduce(ops, kind, window, _fraction(ops, q, scale, name))
+
+    return build
+
+
+def _median(name: str, *, skip_nan: bool = False) -> Builder:
+    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
+        return _quantile(name, 1.0, skip_nan=skip_nan)(ops, value, 0.5, axis)
+
+    return build
+
+
+def _peak_to_peak(ops: Operations, value: Any) -> Any:
+    most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
+    if most.dtype is DType.UINT:
+        # Never negative, so that 64 bits hold it.
+        return ops.emit(Binary(DType.UINT, "-", most.atom, least.atom))
+    return ops.binary("-", most, least)
+
+
+def _any_all(kind: Any, op: str) -> Builder:
+    """Builtin any/all of a tuple."""
+
+    def build(ops: Operations, items: Any) -> Any:
+        if not isinstance(items, tuple):
+            return reduce(ops, kind, items)
+        result: Any = op == "&"
+        for item in items:
+            result = ops.logical(op, result, ops.truth(item))
+        return result
+
+    return build
+
+
+def _count_nonzero(ops: Operations, value: Any) -> Any:
+    window = window_of(ops, value, "np.count_nonzero")
+    return reduce(ops, "sum", ops.truth(window))
+
+
+def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None) -> Any:
+    whole(ops, axis)
+    window = window_of(ops, value, "np.average")
+    if weights is None:
+        return reduce(ops, "mean", window)
+    assert window.shape is not None
+    if isinstance(weights, tuple | list):
+        weights = np.array(weights)
+    if isinstance(weights, np.ndarray):
+        items = weights.ravel().tolist()
+        total = sum(items) if weights.dtype.kind != "f" else math.fsum(items)
+        if not total:
+            raise errors.wrong_arguments(ops.span, "average", "the sum of the weights is zero")
+    else:
+        total = reduce(ops, "sum", ops.as_window(weights, window.shape))
+    return ops.binary("/", reduce(ops, "sum", ops.binary("*", window, weights)), total)
+
+
+def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
+    # Only filters call it, by these names.
+    window = window_of(ops, value, "median' or 'percentile", ordered=True)
+    if window.dtype.is_integer:
+        window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
+    _fraction(ops, percentage, 100.0, "ranked()")
+    return reduce(ops, "nanrank", window, float(percentage))
+
+
+def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
+    """The elements in order, by a network, whose first part is what neighbours have too."""
+    window = window_of(ops, value, name, ordered=True)
+    assert window.shape is not None
+    count = math.prod(window.shape)
+    _fraction(ops, cut, 0.5, name)
+    if 2 * int(cut * count) >= count:
+        raise errors.wrong_arguments(ops.span, name, f"nothing is left of {count} elements")
+    if count > NETWORK:
+        raise NotUnderstood(f"a window of more than {NETWORK} elements in order", ops.span)
+
+    def emit(expr: Expr) -> Atom:
+        return ops.emit(expr).atom
+
+    # Three operations for each of so many comparators, and others for what is made of them.
+    ops.body.limit += 3 * count * count.bit_length() ** 2
+    across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
+    lists = [
+        sort([picked(ops, window, (*i, k), ops.span, name).atom for i in product(*across)], emit)
+        for k in range(window.shape[-1])
+    ]
+    ordered = merged(lists, emit) if across else sort([one[0] for one in lists], emit)
+    if window.dtype.is_float:
+        known = reduce(ops, "all", ops.binary("==", window, window))
+        ordered[-1] = ops.select(known, Value(ordered[-1]), _nan(window)).atom
+    return tuple(Value(one, window.weak) for one in ordered)
+
+
+# The methods of windows, which are functions of NumPy as well.
+METHODS: dict[str, Builder] = {
+    "sum": _total("sum", 0, "+"),
+    "prod": _total("prod", 1, "*"),
+    "mean": _mean(),
+    "min": _extreme("min", math.inf),
+    "max": _extreme("max", -math.inf),
+    "any": _truths("any"),
+    "all": _truths("all"),
+    "std": _spread(root=True),
+    "var": _spread(root=False),
+    "argmin": _reduction("argmin"),
+    "argmax": _reduction("argmax"),
+    "median": _median("median"),
+    "ptp": _peak_to_peak,
+}
+
+# Every function that is understood.
+KNOWN: dict[Any, Builder] = {
+    **FUNCTIONS,
+    **{getattr(np, name): builder for name, builder in METHODS.items()},
+    builtins.any: _any_all("any", "|"),
+    builtins.all: _any_all("all", "&"),
+    np.amin: METHODS["min"],
+    np.amax: METHODS["max"],
+    np.percentile: _quantile("percentile", 100.0),
+    np.quantile: _quantile("quantile", 1.0),
+    np.nansum: _total("sum", 0, "+", skip_nan=True),
+    np.nanprod: _total("prod", 1, "*", skip_nan=True),
+    np.nanmean: _mean(skip_nan=True),
+    np.nanmin: _extreme("min", math.inf, skip_nan=True),
+    np.nanmax: _extreme("max", -math.inf, skip_nan=True),
+    np.nanvar: _spread(root=False, skip_nan=True),
+    np.nanstd: _spread(root=True, skip_nan=True),
+    np.nanmedian: _median("nanmedian", skip_nan=True),
+    np.nanpercentile: _quantile("nanpercentile", 100.0, skip_nan=True),
+    np.nanquantile: _quantile("nanquantile", 1.0, skip_nan=True),
+    np.count_nonzero: _count_nonzero,
+    np.average: _average,
+    ranked: _ranked,
+    in_order: _elements,
+}

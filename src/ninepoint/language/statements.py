@@ -1,0 +1,437 @@
+"""Statements: paths through a function, and what each of them gives.
+
+    if v > 0: return v       ->      done where v > 0
+    return 0                         v > 0 ? v : 0
+
+A path that has returned is remembered as a truth (`done`), so a `return` may stand anywhere; where
+a turn of a loop, or the loop, has ended is one as well (`left`, `broken`), so that what comes
+after is read as a branch.  A loop over a constant range is written out, unless it is long and may
+end before its time; any other carries values, see `control`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .buffers import made, stored, written_names
+from .control import CarriedLoop, Turns
+from .expressions import BINARY, Expressions
+from .frame import Undefined, refuse_node
+from .values import Closure, Coefficients, Field, NotUnderstood, Steps, Value, constant, words
+
+# A loop over a constant range that may end before its time is written out if it has no more turns
+# than this, and any if it has no more than that.
+_SHORT, _LONG = 8, 500
+
+
+class Statements(Expressions):
+    """A frame that follows statements."""
+
+    def run(self) -> Any:
+        """The value that the function returns."""
+        definition = self.function.definition
+        if isinstance(definition, ast.Lambda):
+            self._return(definition.body, self.eval(definition.body))
+        else:
+            self.block(definition.body)
+        if self.done is not True:
+            raise errors.no_return(self.function.place, self.function.name)
+        return self.result
+
+    def statement(self, node: ast.stmt) -> None:
+        span = self.at(node)
+        match node:
+            case ast.Return(value=value):
+                if value is None:
+                    raise errors.no_return(span, self.function.name)
+                self._return(value, self.eval(value))
+            case ast.Assign(targets=targets, value=value):
+                known = self.eval(value)
+                if isinstance(known, np.ndarray) and len(targets) == 1:
+                    known = self.owned(targets[0], known, value)
+                for target in targets:
+                    self.assign(target, known)
+            case ast.AnnAssign(target=target, value=value):
+                if value is not None:
+                    self.assign(target, self.eval(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                if isinstance(target, ast.Name):
+                    left = self.name(target)
+                elif isinstance(target, ast.Subscript) and self.buffer(target.value):
+                    left = self.subscript(target)
+                else:
+                    self.assign(target, None)
+                    return
+                right = self.eval(value)
+                self.at(node)
+                self.assign(target, self.binary(BINARY.get(type(op), "@"), left, right))
+            case ast.If(test=test, body=body, orelse=orelse):
+                self.branch(self.truth(test), body, orelse)
+            case ast.For() | ast.While():
+                self.loop(node)
+            case ast.Break():
+                self.left = self.broken = True
+            case ast.Continue():
+                self.left = True
+            case ast.FunctionDef(name=name):
+                self.names[name] = Closure(node, self.names)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return
+            case ast.Expr(value=value):
+                if any(isinstance(part, ast.Call) for part in ast.walk(value)):
+                    raise NotUnderstood("a call whose result is not used", span)
+                self.eval(value)
+            case _:
+                refuse_node(node, span)
+
+    def _return(self, node: ast.expr, value: Any) -> None:
+        self.returned = self.at(node)
+        if len(self.active) == 1:
+            self._checked_result(value)
+        self.has_returned(True, value)
+
+    def has_returned(self, done: Any, result: Any) -> None:
+        if self.done is False:
+            self.done, self.result = done, result
+            return
+        first, second = self.result, result
+        self._check_counts(first, second)
+        self.result = self.ops.select(self.done, first, second)
+        self.done = self.ops.logical("|", self.done, done)
+
+    def _checked_result(self, value: Any) -> None:
+        """Raise for what can never be the value of a point; helpers may return more."""
+        for item in value if isinstance(value, tuple) else (value,):
+            if item is None or isinstance(item, str | tuple | Field):
+                raise errors.not_a_number(self.returned, words(item))
+        if isinstance(value, tuple) and not value:
+            raise errors.not_a_number(self.returned, words(value))
+
+    def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
+        if isinstance(test, bool):
+            self.block(body if test else orelse)
+            return
+        self.split(test, partial(self.block, body), partial(self.block, orelse))
+
+    def split(
+        self, test: Any, then: Callable[[], None], other: Callable[[], None], *, rest: bool = False
+    ) -> None:
+        before = self.state()
+        if rest:
+            self.left = self.broken = False
+        with self.ops.assuming(test, True):
+            then()
+        names, done, result, left, broken = self.state()
+        self.restore(before)
+        if rest:
+            self.left = True
+        with self.ops.assuming(test, False):
+            other()
+        self.left = self._either(test, left, self.left)
+        self.broken = self._either(test, broken, self.broken)
+        # A side that has always returned leaves no names behind.
+        if done is not True and self.done is not True:
+            self.names = self._joined(test, names, self.names)
+        elif done is not True:
+            self.names = names
+        first, second = done, self.done
+        if first is False and second is False:
+            return
+        self.done = self._either(test, first, second)
+        if first is False or second is False:
+            self.result = self.result if first is False else result
+            return
+        self._check_counts(result, self.result)
+        self.result = self.merge(test, result, self.result)
+
+    def _check_counts(self, one: Any, other: Any) -> None:
+        """Raise where two ways to return give another number of values."""
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
+        if counts[0] != counts[1]:
+            raise errors.return_mismatch(self.returned, counts[0], counts[1])
+
+    def _either(self, test: Any, then: Any, other: Any) -> Any:
+        """One truth where a test holds, and the other where it does not."""
+        if then is other or (isinstance(then, bool) and isinstance(other, bool) and then == other):
+            return then
+        return self.ops.logical(
+            "|",
+            self.ops.logical("&", test, then),
+            self.ops.logical("&", self.ops.unary("not", test), other),
+        )
+
+    def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        joined: dict[str, Any] = {}
+        for name in [*then, *(n for n in other if n not in then)]:
+            a, b = then.get(name, Undefined(name)), other.get(name, Undefined(name))
+            if a is b:
+                joined[name] = a
+            elif isinstance(a, Undefined) or isinstance(b, Undefined):
+                joined[name] = Undefined(name)
+            else:
+                joined[name] = self.merge(test, a, b)
+        return joined
+
+    def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
+        """A new array that only its name stands for, as a buffer if that is written to."""
+        names = written_names(self.function.definition)
+        if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
+            maker = self.function.constants.get(ast.unparse(value.func))
+            return made(self.ops, array, maker, self)
+        return array
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.names[name] = value
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                if isinstance(value, np.ndarray):
+                    value = tuple(constant(v) for v in value)
+                stars = any(isinstance(t, ast.Starred) for t in targets)
+                if isinstance(value, Value):
+                    if value.shape is None:
+                        raise errors.bad_operand(self.at(target), "Unpacking", words(value))
+                    if value.shape[0] != len(targets) and not stars:
+                        raise errors.unpacking(self.at(target), value.shape[0], len(targets))
+                if not isinstance(value, tuple):
+                    raise NotUnderstood("unpacking something that is no tuple", self.at(target))
+                targets, value = _gathered(targets, value)
+                if len(value) != len(targets):
+                    raise errors.unpacking(self.at(target), len(value), len(targets))
+                for item, one in zip(targets, value, strict=True):
+                    self.assign(item, one)
+            case ast.Subscript(value=base):
+                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
+                    where = self.place(buffer, target)
+                    self.names[base.id] = stored(self.ops, buffer, where, value, self.at(target))
+                    return
+                span = self.at(target)
+                held = self.eval(base)
+                if isinstance(held, Field | Coefficients):
+                    raise errors.assigned_field(span, held.name)
+                if isinstance(base, ast.Name) and base.id not in self.names:
+                    raise errors.assigned_constant(span, base.id)
+                raise NotUnderstood("a buffer that is written to", span)
+            case _:
+                raise NotUnderstood("an assignment to an attribute", self.at(target))
+
+    # Loops.
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        for place, statement in enumerate(statements, 1):
+            if self.done is True or self.left is True:
+                return
+            before, rest = self.done, statements[place:]
+            if isinstance(statement, ast.If) and _leaves(statement.body) != _leaves(
+                statement.orelse
+            ):
+                self.statement(_with_rest(statement, rest))
+                return
+            self.statement(statement)
+            if not rest or self.done is True or self.left is True:
+                continue
+            if self.left is not False:
+                goes_on = self.ops.unary("not", self.left)
+                self.split(goes_on, partial(self.block, rest), _nothing, rest=True)
+                return
+            if self.done is not before:
+                with self.ops.under(self.done, False):
+                    self.block(rest)
+                return
+
+    def loop(self, node: ast.For | ast.While) -> None:
+        """Follow a loop, and what it does at its end."""
+        outside = self.left, self.broken
+        self.left = self.broken = False
+        if isinstance(node, ast.While):
+            self._while(node)
+        else:
+            self._for(node)
+        broken = self.broken
+        self.left, self.broken = outside
+        if node.orelse and broken is not True and self.done is not True:
+            self._where(self.ops.unary("not", broken), partial(self.block, node.orelse))
+
+    def _where(self, test: Any, then: Callable[[], None], *, rest: bool = False) -> None:
+        """Follow a path where a truth holds."""
+        if test is True:
+            then()
+        elif test is not False:
+            self.split(test, then, _nothing, rest=rest)
+
+    # Kinds of loops.
+
+    def _while(self, node: ast.While) -> None:
+        def again(_: Any) -> Any:
+            return self.truth(node.test)
+
+        self._rolled(Turns(node, self.truth(node.test), _nothing, again))
+
+    def _for(self, node: ast.For) -> None:
+        steps = self.eval(node.iter)
+        if isinstance(steps, Steps):
+            self._counted(node, steps)
+            return
+        if isinstance(steps, range):
+            count = len(steps)
+            few = count <= (_SHORT if _ends_early(node.body) else _LONG)
+            if not few and self._tried(node, steps):
+                return
+        items, before, size = self.items(node.iter), self.state(), self.ops.body.size
+        self.ops.written_out += 1
+        try:
+            self._written_out(node, items)
+        except NotUnderstood:
+            # Too long, if anything: then the turns must not know their number.
+            if not isinstance(steps, range) or self.ops.written_out > 1:
+                raise
+            self.ops.body.cut(size)
+            self.restore(before)
+            if not self._tried(node, steps):
+                raise
+        finally:
+            self.ops.written_out -= 1
+
+    def _tried(self, node: ast.For, steps: range) -> bool:
+        """Try a loop over a constant range as a loop: its turns may need to know their number."""
+        before, size = self.state(), self.ops.body.size
+        try:
+            self._counted(node, Steps(steps.start, steps.stop, steps.step), len(steps))
+        except (NotUnderstood, errors.StencilError):
+            self.ops.body.cut(size)
+            self.restore(before)
+            return False
+        return True
+
+    def _written_out(self, node: ast.For, items: Sequence[Any]) -> None:
+        """Follow the turns of a loop one by one."""
+        for place, item in enumerate(items, 1):
+            self.assign(node.target, item)
+            self.block(node.body)
+            self.left = False
+            rest = items[place:]
+            if self.broken is True or self.done is True or not rest:
+                return
+            going = partial(self._written_out, node, rest)
+            if self.broken is not False:
+                self._where(self.ops.unary("not", self.broken), going, rest=True)
+                self.left = False
+                return
+            if self.done is not False:
+                with self.ops.under(self.done, False):
+                    going()
+                return
+
+    def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
+        """A loop over a range."""
+        ops, start, stop, step = self.ops, steps.start, steps.stop, steps.step
+        self.at(node.iter)
+        count = stop
+        if step != 1 or not isinstance(start, int) or start:
+            count = ops.binary("-", stop, start) if step > 0 else ops.binary("-", start, stop)
+        if abs(step) > 1:
+            count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
+
+        def begin(turn: Any) -> None:
+            self.at(node.target)
+            value = turn if step == 1 else ops.binary("*", turn, step)
+            first = isinstance(start, int) and start == 0
+            self.assign(node.target, value if first else ops.binary("+", value, start))
+
+        def again(turn: Any) -> Any:
+            self.at(node.iter)
+            return ops.binary("<", ops.binary("+", turn, 1), count)
+
+        self._rolled(Turns(node, ops.truth(ops.binary(">", count, 0)), begin, again, most))
+
+    # A loop that carries values.
+
+    def _rolled(self, turns: Turns) -> None:
+        start = self.ops.logical("&", self.ops.active(), turns.first)
+        if start is False:
+            return
+        loop = CarriedLoop(self, turns, self.turn)
+        if loop.read():
+            returned = loop.leave(start)
+            if returned is not None:
+                self.has_returned(*returned)
+        else:
+            self.restore(loop.outside)
+            self._where(turns.first, partial(self._only_turn, turns))
+
+    def turn(self, turns: Turns, index: Any) -> Any:
+        """Follow a turn; gives the truth that there is another."""
+        turns.begin(index)
+        self.block(turns.node.body)
+        self.left = False
+        if self.done is True or self.broken is True:
+            return False
+        ended = self.ops.logical("|", self.done, self.broken)
+        with self.ops.under(ended, False):
+            again = turns.again(index)
+        turns.endless = again is True
+        return self.ops.logical("&", self.ops.unary("not", ended), again)
+
+    def _only_turn(self, turns: Turns) -> None:
+        turns.begin(0)
+        self.block(turns.node.body)
+        self.left = False
+
+
+def _nothing(*_: Any) -> None:
+    """Do nothing."""
+
+
+def _leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements always leave the turn of a loop."""
+    match statements:
+        case [*_, ast.Break() | ast.Continue()]:
+            return True
+        case [*_, ast.If(body=body, orelse=orelse)]:
+            return _leaves(body) and _leaves(orelse)
+        case _:
+            return False
+
+
+def _with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
+    """A branch, one side of which leaves the turn, with what comes after in the other side."""
+    leaves = _leaves(branch.body)
+    body = branch.body if leaves else [*branch.body, *rest]
+    orelse = [*branch.orelse, *rest] if leaves else branch.orelse
+    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
+
+
+def _ends_early(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a loop may end before its time."""
+    for statement in statements:
+        if isinstance(statement, ast.Break | ast.Return):
+            return True
+        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
+        if isinstance(statement, ast.For | ast.While):
+            # What breaks it ends that loop only.
+            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+                return True
+        elif not isinstance(statement, ast.FunctionDef) and any(map(_ends_early, parts)):
+            return True
+    return False
+
+
+def _gathered(
+    targets: list[ast.expr], values: tuple[Any, ...]
+) -> tuple[list[ast.expr], tuple[Any, ...]]:
+    """The targets of an unpacking without a star, which takes what the others leave."""
+    for place, target in enumerate(targets):
+        if isinstance(target, ast.Starred):
+            after = len(targets) - place - 1
+            if len(values) < place + after:
+                return targets, values
+            end = len(values) - after
+            taken = (*values[:place], values[place:end], *values[end:])
+            return [*targets[:place], target.value, *targets[place + 1 :]], taken
+    return targets, values

@@ -1,1 +1,0 @@
-"""Arrays in files and stores: `open` reads them lazily, region by region."""
