@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from numba.core.errors import NumbaError, NumbaWarning
 
-from ..backends.numba.inferring import plain, reason
+from ..backends.numba.raised import plain, reason
 from ..backends.outside import Outside
 from ..language import errors
 from ..language.errors import Diagnostic, Span

@@ -30,12 +30,7 @@ from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu
 from .general import General, translate
-
-# What Numba says of which nobody learns anything, and how it says the rest.
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
-_SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
-           "Not Enough Information", ">>>")  # fmt: skip
+from .raised import plain, reason
 
 
 def compile_general(
@@ -212,18 +207,3 @@ def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) ->
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
     return errors.not_compiled(span, reason(text))
-
-
-def plain(error: Exception) -> str:
-    """All that it says."""
-    return _COLOURS.sub("", str(error))
-
-
-def reason(text: str) -> str:
-    """The first line that says something."""
-    lines = [line.strip(" -") for line in text.splitlines()]
-    useful = [line for line in lines if line and not line.startswith(_SILENT)]
-    found = useful[0] if useful else "Numba gives no reason"
-    found = _FUNCTION.sub(r"'\1'", found)
-    found = found.replace("found for signature", "for these arguments")
-    return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", found).rstrip(".:")
