@@ -462,6 +462,7 @@ def _constants(chain: Chain) -> list[Array]:
     constants = []
     for number, dtype, rule in chain.edges.constants:
         border, cval = chain.borders[number]
-        value = fitting_cval(cval, dtype, "the result") if border.uses(rule) else 0
+        what = "the result" if rule == "fill" else "the array"
+        value = fitting_cval(cval, dtype, what) if border.uses(rule) else 0
         constants.append(np.full(1, value, dtype).astype(computed(dtype)))
     return constants
