@@ -53,17 +53,19 @@ def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> tuple[Kernel,
     is several rows at once where it depends on the array whether to do so, and nothing where one
     of the two is faster with all arrays.
     """
-    several = _less_work(kept, in_place, schedule)
-    if several is None:
-        return kept, None
     of_bytes = _depends(kept, in_place)
-    depends = of_bytes or (kept.stages and not _of_bytes(kept))
-    if schedule.gain >= 1 or not depends:
-        return several, None
+    depends = schedule.gain < 1 and (of_bytes or (kept.stages and not _of_bytes(kept)))
     # Sums of floats could differ; the rows after the last turn would need rows of stages
     # that were not made.
     alike = _exact(kept) and rolling_axis(kept) == -2
     alike = alike and not any(one.warm for one in kept_stages(kept))
+    if depends and of_bytes and not alike:
+        return kept, None
+    several = _less_work(kept, in_place, schedule)
+    if several is None:
+        return kept, None
+    if not depends:
+        return several, None
     return kept if of_bytes else several, several if alike else None
 
 
