@@ -18,7 +18,17 @@ from .language.box import Box
 from .lowering.chain import Edges, unchainable
 from .lowering.request import Request
 from .lowering.schedule import Schedule
-from .planning import Group, Plan, common_margin, link_keys, linked, named_parts, rings_of
+from .planning import (
+    MIXED_RINGS,
+    TOO_MANY_AXES,
+    Group,
+    Plan,
+    common_margin,
+    link_keys,
+    linked,
+    named_parts,
+    rings_of,
+)
 from .remembered import Remembered
 
 # Compiled chains, by what they were made of.
@@ -45,7 +55,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
         if node.ndim > MOST_AXES:
-            return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
+            return TOO_MANY_AXES
         if node.resizes:
             return f"'{node.label}' gives fewer points than it is given"
         if node.ndim != last.ndim or node.along != tuple(range(-last.ndim, 0)):
@@ -55,7 +65,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
         if node is not last and node.label in whole:
             return f"'{node.label}' is stored whole: the schedule says so"
     if rings_of(nodes) is None:
-        return "of the calls that look along an axis some take it for a ring"
+        return MIXED_RINGS
     return ""
 
 

@@ -36,6 +36,10 @@ from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .remembered import Remembered
 
+# Why calls are done one by one.
+MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
+TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -95,8 +99,7 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
         sets, whole = _grouped(graph, wanted, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
-            words = "of the calls that look along an axis some take it for a ring"
-            forced |= dict.fromkeys([node.label for node in mixed[:-1]], words)
+            forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
             continue
         groups = [_compiled(graph, nodes, wanted, schedule) for nodes in sets]
         wide = [g for g in groups if g.compiled and g.compiled.module.kept * NARROW > 2 * KEPT]
@@ -198,7 +201,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
         if one.ndim != node.ndim or one.along != node.along:
             return "it has other axes"
         if one.ndim > MOST_AXES:
-            return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
+            return TOO_MANY_AXES
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):

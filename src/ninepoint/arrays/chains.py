@@ -76,20 +76,14 @@ Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
 ALL = slice(None)
 
 
-def sides(reach: Box) -> list[tuple[int, int]]:
-    """How many neighbours a box holds before and after the point, axis by axis."""
-    pairs = zip(reach.lo, reach.hi, strict=True)
-    return [(max(-lo, 0), max(hi, 0)) for lo, hi in pairs]
-
-
 def fits(core: Sequence[int], margin: Box) -> bool:
     """Whether points are left whose neighbours all exist."""
-    return all(n > a + b for n, (a, b) in zip(core, sides(margin), strict=True))
+    return all(n > a + b for n, (a, b) in zip(core, margin.sides, strict=True))
 
 
 def spans(reach: Box) -> list[int]:
     """How many neighbours a box holds, axis by axis."""
-    return [before + after for before, after in sides(reach)]
+    return [before + after for before, after in reach.sides]
 
 
 def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
@@ -234,7 +228,7 @@ class Pass:
         ended: Sequence[Sides] | None = None,
     ) -> None:
         self.chain, self.core, self.threads = chain, core, threads
-        self.sides = sides(chain.compiled.reach)
+        self.sides = chain.compiled.reach.sides
         self.counts = chain.counts(core, threads)
         self.constants = _constants(chain)
         ended = ended or [(True, True)] * len(core)

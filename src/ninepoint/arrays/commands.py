@@ -543,7 +543,7 @@ class _Writer:
         """Move what stands outside into columns of a block whose rows are inside."""
         assert self.shell is not None
         n = self.plan.shape[-1]
-        reach = max(0, -self.plan.reach.lo[-1]), max(0, self.plan.reach.hi[-1])
+        reach = self.plan.reach.sides[-1]
         for low, high in ((-reach[0], 0), (n, n + reach[1])):
             # Nobody looks at columns that are further away.
             own = [k for k, position in enumerate(positions) if low <= position < high]

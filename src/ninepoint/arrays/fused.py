@@ -72,8 +72,8 @@ def bind_pass(
         return None
     lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
     length = [
-        n - (0 if before else -min(0, low)) - (0 if after else max(0, high))
-        for n, (before, after), low, high in zip(core, sides, margin.lo, margin.hi, strict=True)
+        n - (0 if before else low) - (0 if after else high)
+        for n, (before, after), (low, high) in zip(core, sides, margin.sides, strict=True)
     ]
     dtypes = {value: dtype for value, dtype in _dtypes(group).items() if value in group.outputs}
     into = [

@@ -118,13 +118,6 @@ class Lanes:
         made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
         return made.transpose(np.argsort(self.order))
 
-    def of_stack(self) -> Lanes:
-        """The same for arrays with one axis for all of the stack that lies outside, the first."""
-        inner = (1,) if self.inner else ()
-        core = range(1 + len(inner), 1 + len(inner) + self.core)
-        count = (self.count,) if self.inner else ()
-        return replace(self, order=(0, *self.in_turn(core), *inner), inner=count)
-
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
         step = array.itemsize
@@ -192,14 +185,6 @@ def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> S
 def _has_steps(found: Lanes, every: Steps) -> bool:
     """Whether a program with steps takes lanes that lie so."""
     return not found.turn and found.count < LEVELS and every[-1] == 1
-
-
-def width_of(fields: Sequence[Array], core: int) -> int:
-    """How many elements a column has, of fields whose core axes come last."""
-    if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < core:
-        return 1
-    found = lanes(fields, (), core)
-    return 1 if found is None else found.count
 
 
 def _inside(array: Array, core: int, last: int = -1) -> list[int]:
@@ -297,11 +282,3 @@ def _unreadable(array: Array, dtype: np.dtype) -> str:
     if step < 0:
         return "its rows run backwards"
     return f"its rows have gaps: {step} bytes from one element of {array.itemsize} to the next"
-
-
-def made_like(program: Bound, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:
-    """An array that lies in memory as a result of a program on such fields, core axes last."""
-    found = with_lanes(program, fields)
-    if found is None:
-        return empty(shape, dtype)
-    return found[0].empty(shape, dtype)

@@ -250,20 +250,17 @@ def extents(
     )
     sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in node.along)
     gives = list(has)
-    for axis, side, low, high in zip(node.along, sides, margin.lo, margin.hi, strict=True):
+    for axis, side, (low, high) in zip(node.along, sides, margin.sides, strict=True):
         first, last = has[axis]
-        gives[axis] = (
-            first if side[0] else first - min(0, low),
-            last if side[1] else last - max(0, high),
-        )
+        gives[axis] = (first if side[0] else first + low, last if side[1] else last - high)
     return has, sides, tuple(gives)
 
 
 def reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
     """Whether the nodes one by one need no more than the kernel of all, which may read less."""
-    for axis, low, high in zip(group.nodes[0].along, margin.lo, margin.hi, strict=True):
+    for axis, (low, high) in zip(group.nodes[0].along, margin.sides, strict=True):
         first, last = reach(group.nodes, group.outputs, group.fields, axis)
-        if first < min(0, low) or last > max(0, high):
+        if first < -low or last > high:
             return False
     for axis, (span, own, n) in enumerate(zip(gives, has, shape, strict=True), -len(shape)):
         values, _ = needed(group.nodes, group.outputs, span, n, axis)

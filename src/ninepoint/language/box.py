@@ -31,6 +31,11 @@ class Box:
         """The least and the greatest offsets."""
         return self.lo, self.hi
 
+    @property
+    def sides(self) -> tuple[tuple[int, int], ...]:
+        """How many neighbours it holds before the point and after it, axis by axis."""
+        return tuple((max(0, -lo), max(0, hi)) for lo, hi in zip(*self.ends, strict=True))
+
     def shift(self, by: tuple[int, ...]) -> Box:
         """Move every offset by `by`."""
         return Box(

@@ -140,12 +140,12 @@ class GhostCall:
         for box, one in zip(program.reaches, made, strict=True):
             cut = [
                 slice(
-                    low - max(0, -lo) if pair[0] else 0,
+                    low - lo if pair[0] else 0,
                     # What is made ends so far beyond the end of the result.
-                    -(high - max(0, hi)) or None if pair[1] else None,
+                    -(high - hi) or None if pair[1] else None,
                 )
-                for lo, hi, pair, (low, high) in zip(
-                    box.lo, box.hi, geometry.made, geometry.reach, strict=True
+                for (lo, hi), pair, (low, high) in zip(
+                    box.sides, geometry.made, geometry.reach, strict=True
                 )
             ]
             some = one[(..., *cut)]

@@ -38,10 +38,9 @@ def maps(rules: Rules) -> list[str]:
 
 def left_out(rules: Rules, reach: Box) -> list[tuple[int, int]]:
     """How many points at both ends of each axis have no neighbour, and none instead."""
-    looks = zip(rules, reach.lo, reach.hi, strict=True)
     return [
-        (max(0, -low) * (before in ABSENT), max(0, high) * (after in ABSENT))
-        for (before, after), low, high in looks
+        (low * (before in ABSENT), high * (after in ABSENT))
+        for (before, after), (low, high) in zip(rules, reach.sides, strict=True)
     ]
 
 

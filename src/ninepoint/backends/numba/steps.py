@@ -362,7 +362,7 @@ class _Writer(Band):
                 kept, began = f"row({self.names[one.before]}, {index})", (self.first, first)
             value = f"constant{one.constant}[0]"
             for axis in self.axes:
-                low, high = _zone(one.reach, axis)
+                low, high = one.reach.sides[axis]
                 ends = f"n{-axis}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
                 if not low and not high:
                     continue
@@ -446,11 +446,6 @@ class _Writer(Band):
             _text({index: 1, "": at[axis + 1], f"before{-axis}": -self.reach.lo[axis]})
             for axis, index in enumerate(self.indices, -self.kernel.ndim)
         ]
-
-
-def _zone(reach: Box, axis: int) -> tuple[int, int]:
-    """How many points at each end of an axis have no neighbour."""
-    return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
 
 
 def _lowest_columns(body: tuple[Assign, ...]) -> dict[str, int]:
