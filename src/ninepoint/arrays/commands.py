@@ -380,28 +380,13 @@ class _Writer:
     def _ends(self, interior: Region, box: Region) -> None:
         """Compute the points before and after the interior in each of its rows."""
         plan, machine = self.plan, self.machine
-        low, span = plan.reach.lo[-1], plan.spans[-1]
         spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
         spans = [(a, b) for a, b in spans if a < b]
         if not spans:
             return
-        # The block has a column for each neighbour of the ends, low | high; and some more, where
-        # results are made at every other one, for those of the last end to begin at such a one.
-        begin, every, apart = plan.first[-1], plan.every[-1], plan.every[-2]
-        groups: list[Span] = []
-        # The column of the results at which those of each end begin.
-        places: list[int] = []
-        columns = 0
-        for a, b in spans:
-            first = begin + every * a + low
-            last = first + every * (b - a - 1) + 1 + span
-            start, stop = plan.with_mirrored(len(plan.shape) - 1, (first, last), machine.ghosts)
-            before = -(-(first - start) // every)
-            start = first - every * before
-            length = -(-(stop - start) // every) * every
-            groups.append((start, start + length))
-            places.append(columns // every + before)
-            columns += length
+        every, apart, span = plan.every[-1], plan.every[-2], plan.spans[-1]
+        groups, places = self._groups(spans)
+        columns = sum(stop - start for start, stop in groups)
         rows = plan.source(interior)
         outer = [(pair,) for pair in zip(rows.start[:-1], rows.stop[:-1], strict=True)]
         gather = plan.gathered([*outer, tuple(groups)])
@@ -439,6 +424,28 @@ class _Writer:
                     to, at = self._all(number, first), self._all(results[k], made_at)
                     self._move(number, wanted.shape, to, at)
         self.used = self.held
+
+    def _groups(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
+        """The columns that some results at the ends of rows depend on, and where these are made.
+
+        There is a column for each neighbour of the ends, low | high; and some more, where results
+        are made at every other one, for those of the last end to begin at such a one.
+        """
+        plan, last = self.plan, len(self.plan.shape) - 1
+        every, columns = plan.every[last], 0
+        groups: list[Span] = []
+        places: list[int] = []
+        for a, b in spans:
+            first = plan.first[last] + every * a + plan.reach.lo[last]
+            stop = first + every * (b - a - 1) + 1 + plan.spans[last]
+            start, stop = plan.with_mirrored(last, (first, stop), self.machine.ghosts)
+            before = -(-(first - start) // every)
+            start = first - every * before
+            length = -(-(stop - start) // every) * every
+            groups.append((start, start + length))
+            places.append(columns // every + before)
+            columns += length
+        return groups, places
 
     def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
         """Write what is not computed; a column with a second one so far from it."""

@@ -154,7 +154,8 @@ class Along:
     def filled(self) -> tuple[Run, ...]:
         """The places that are taken, or ghosts, as runs of themselves."""
         found: list[Run] = []
-        for start, stop in sorted((one.start, one.stop) for one in (*self.taken, *self.ghosts)):
+        spans = [(run.start, run.stop) for run in self.taken]
+        for start, stop in sorted([*spans, *((one.start, one.stop) for one in self.ghosts)]):
             if found and found[-1].stop == start:
                 start = found.pop().start
             found.append(Run(start, stop, start, 1))
@@ -333,8 +334,8 @@ class Extension:
         """The same for some images of the stack."""
         if self.from_end or len(self.alpha) == len(self.beta) == 1:
             return self
-        pair = (one[cut] if len(one) > 1 else one for one in (self.alpha, self.beta))
-        return Extension(self.how, *pair, from_end=False)
+        alpha, beta = (one[cut] if len(one) > 1 else one for one in (self.alpha, self.beta))
+        return Extension(self.how, alpha, beta, from_end=False)
 
 
 # What is laid before and after each axis; None where there are no ghosts.
@@ -380,15 +381,17 @@ class Beyond:
 
     def _sum(self, alpha: Array, beta: Array, terms: Sequence[Array], wide: Any) -> Array:
         first, *others = (term.astype(wide) for term in terms)
+        made: Array
         if self.extension.how == FACE:
-            return beta - first
-        if self.extension.how == SLOPE:
-            return first + beta
-        if not self.extension.from_end:
-            return alpha * first + beta
-        made = alpha[:1] * first + beta
-        for k, term in enumerate(others, 1):
-            made = made + alpha[k : k + 1] * term
+            made = beta - first
+        elif self.extension.how == SLOPE:
+            made = first + beta
+        elif not self.extension.from_end:
+            made = alpha * first + beta
+        else:
+            made = alpha[:1] * first + beta
+            for k, term in enumerate(others, 1):
+                made = made + alpha[k : k + 1] * term
         return made
 
 
