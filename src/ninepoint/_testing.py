@@ -308,7 +308,7 @@ class Checked:
             self.check(index)
         if not self.writeable:
             raise Outside(f"{self.name}[{index}] is an input, and was written")
-        self.array[index] = value
+        self.array[index] = value.array if isinstance(value, Checked) else value
         if self.written is not None:
             self.written[index] = True
 
@@ -339,12 +339,14 @@ class Checked:
 class _NumPy:
     """NumPy for generated text: what is made is checked."""
 
+    def __init__(self, copied: bool) -> None:
+        self._copied = copied
+
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    @staticmethod
-    def empty(shape: Any, dtype: Any = np.float64) -> Checked:
-        return buffer(shape, dtype)
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Checked:
+        return self.zeros(shape, dtype) if self._copied else buffer(shape, dtype)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
@@ -368,11 +370,9 @@ def band(text: str, checked: bool = True) -> Callable[..., None]:
     text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
-    names["numpy"] = _NumPy() if checked else np
+    # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
+    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text) if checked else np
     exec(in_numpy(code), names)
-    if checked and "aligned" in names:
-        # Rows of these are copied as a whole, with what lies beyond their ends.
-        names["aligned"] = lambda shape, dtype: Checked(np.zeros(shape, dtype), "a buffer", True)
     run: Callable[..., None] = names["band"]
     return run
 

@@ -167,7 +167,7 @@ def translate(
     taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
     context = Context(
         scopes,
-        {access.node: access for access in found},
+        found,
         box,
         pointwise,
         Globals(_RESERVED, taken),
