@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from . import limits as limit
-from .arrays.cuda import work as device_work
+from .arrays.cuda import executable as on_device
 from .arrays.layout import layout
 from .backends import cache
 from .backends.compiled import Compiled
@@ -195,7 +195,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, device_work._uploaded, device_work._sources):
+    for known in (cubins._modules, on_device._uploaded, on_device._sources):
         known.clear()
 
 

@@ -24,7 +24,7 @@ from .arrays.recognise import is_cupy
 from .arrays.single import NOTHING
 from .arrays.work import Block
 from .chaining import in_steps
-from .device_groups import on_gpu
+from .device_passes import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import Plan, plan
