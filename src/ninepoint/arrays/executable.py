@@ -40,6 +40,7 @@ from ninepoint.arrays.parts import (
     divided,
     has_movable_zones,
     images_together,
+    is_shared,
     itemsize_of,
     machine_of,
     moved_arrays,
@@ -80,7 +81,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_arrangement", "_bound", "_entry", "_flat", "_handoff", "_lead", "_lists", "_machine",
+        "_arrangement", "_bound", "_entry", "_flat", "_lead", "_lists", "_machine",
         "_make", "_plan", "_points", "_program", "_shared", "_specs", "_stack", "_told",
         "_values", "_zones",
     )  # fmt: skip
@@ -133,9 +134,8 @@ class Executable:
         # For so many threads of the last call.
         self._lists: tuple[int, list[Array]] = 0, []
         self._told: Array | None = None
-        self._handoff = 0.0
         if self._machine is not None:
-            self._entry, self._handoff = program.entry, program.handoff
+            self._entry = program.entry
             self._told = commands(plan, self._machine, self._whole)
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
@@ -214,8 +214,8 @@ class Executable:
         program, told = self._program, self._told
         expected = program.pace[0] * self._points if program.pace else math.inf
         # To ask how many threads there are takes as long as a small call.
-        one = expected <= self._handoff
-        threads = thread_count(self._bound[-1]) if self._shared and not one else 1
+        shared = self._shared and (told is None or is_shared(program, self._points))
+        threads = thread_count(self._bound[-1]) if shared else 1
         if told is not None and threads == 1:
             began = perf_counter()
             self._run(fields, results, numbers, told)
