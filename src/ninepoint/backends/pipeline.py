@@ -26,10 +26,11 @@ from ..language import errors
 from ..language.box import Box, joined
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
+from ..language.kinds import Argument, Coefficients, Field, Scalar
 from ..language.parameters import asks_position
-from ..language.parse import Argument, read
+from ..language.parse import read
 from ..language.source import Function
-from ..language.values import Coefficients, Field, NotUnderstood, Value
+from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained, piped
@@ -148,7 +149,7 @@ def compile_understood(
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
-        scalars=(*_named(arguments, Value), *kernel.lengths),
+        scalars=(*_named(arguments, Scalar), *kernel.lengths),
         phases=count,
         every=request.every,
         in_row=_in_row(kernel),

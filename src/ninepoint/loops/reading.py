@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.trees import parsed
+from ..language.definitions import parsed
 from .nodes import (
     BITS,
     PARTS,

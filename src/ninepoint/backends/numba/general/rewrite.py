@@ -18,11 +18,11 @@ import numpy as np
 
 from ....language import errors
 from ....language.box import Box
+from ....language.definitions import expression
 from ....language.dtypes import computed
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
-from ....language.trees import expression
 from ....language.values import constant, wrapped
 from ....shapes import is_shape
 from ..window_loops import plus
