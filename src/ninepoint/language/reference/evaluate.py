@@ -240,7 +240,8 @@ class _Kernel:
     def bordered(self, values: Array, number: int) -> Array:
         """An output by the rule of the border, at the points that are to be left of it."""
         made = self._bordered(values, number) if self.bounded else values
-        left: Array = made[..., *(slice(None, None, step) for step in self.setting.every)]
+        kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
+        left: Array = made[kept]
         return left
 
     def _bordered(self, values: Array, number: int) -> Array:
