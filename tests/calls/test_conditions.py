@@ -631,5 +631,5 @@ def test_values_that_do_not_fit_are_refused_beside_no_elements_too() -> None:
     empty = np.empty((2, 0))
     assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
     for call in (across, across.debug):
-        with pytest.raises(ValueError, match=r"values of shape \(3,\), and the edge has the shape"):
+        with pytest.raises(ValueError, match=r"values of shape \(3,\), and the edge has"):
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
