@@ -252,7 +252,7 @@ def _run(
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        return cuda.Executable(cuda.SingleCall(program, border, node.cval), fields, into, axes)
+        return cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
 
     def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         bound = program.with_numbers(numbers)
