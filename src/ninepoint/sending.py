@@ -157,11 +157,6 @@ class Sent:
         """Bytes of the arrays of coefficients that its calls are given."""
         return self.program.held
 
-    @property
-    def is_local(self) -> bool:
-        """Chunks are sent."""
-        return False
-
     def run(self, block: Block, region: Region | None = None) -> list[Array]:
         """Compute the wanted values from a block of the CPU's memory."""
         with _room.shared():
