@@ -65,10 +65,10 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     if place.axes is not None:
         node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
     inputs = dict(enumerate(fields))
-    work = Work([node], inputs, node.outputs, Block(tuple(fields)), None)
+    work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
     given = () if place.out is None else each_out(place.out, len(node.outputs))
     outs = dict(zip(node.outputs, given, strict=False))
-    step = bind_call(work, node, node.outputs[:1], inputs, place.threads, outs)
+    step = bind_call(work, node, node.outputs[:1], inputs, outs)
     if not isinstance(step, OneCall):
         return None
     taken = taken_of(node.compiled, node.call.scalars, core, names.index)

@@ -118,8 +118,10 @@ class Work:
         sources: Iterable[int],
         wanted: Sequence[int],
         block: Block,
-        region: Region | None,
+        region: Region | None = None,
+        threads: int | None = None,
     ) -> None:
+        self.threads = threads
         self.shape: Shape | None = None if block.domain is None else block.domain.shape
         # What programs are told of the lengths of the whole, and those along the last axes where
         # the domain is another's.
