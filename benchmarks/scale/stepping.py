@@ -22,7 +22,7 @@ import ninepoint as npt
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.work import Block, Domain
 from ninepoint.calls import Call
-from ninepoint.slabs.motion import Motion
+from ninepoint.slabs.slab import Motion
 
 from ..report import ROOT
 from .row import Row

@@ -8,6 +8,7 @@ all others       a graph, evaluated; `Stencil.__call__` remembers how, for small
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -36,9 +37,8 @@ from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
 from .running import as_fields, evaluate, evaluate_steps, named_results
-from .slabs.motion import Motion
-from .slabs.on_cluster import client_of, on_cluster
 from .slabs.ranks import on_ranks
+from .slabs.slab import Motion
 from .stepping import Scalars
 from .waiting import before_writing
 
@@ -264,10 +264,13 @@ def iterated(
             from .lazy_states import InChunks
 
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
-            client = client_of(arrays) if device is None and not has_conditions(first) else None
-            if client is not None and not placed and plan.steps > MANY * chunked.longest:
+            apart = device is not None or placed or has_conditions(first)
+            if not apart and plan.steps > MANY * chunked.longest and "distributed" in sys.modules:
+                # Imported here: it is optional, and the caller has it.
+                from .slabs.cluster import on_cluster
+
                 motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
-                made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)
+                made = on_cluster(motion, arrays, chunked.chunks, scalars, plan)
                 if made is not None:
                     return made
             return iterate(chunked, scalars, plan)

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.phases import cut_shapes, finer_values
+from .arrays.recognise import is_chunked
 from .arrays.regions import look, mixed, needed
 from .graph import Graph, Node
 from .planning import in_sets
@@ -32,17 +34,11 @@ _LONG = 1 << 20
 _MIDDLE = 1 << 40
 
 
-def divided(
-    graph: Graph,
-    wanted: Sequence[int],
-    nodes: Sequence[Node],
-    shapes: Sequence[Shape],
-    chunks: Mapping[int, Sequence[Sequence[int]]],
-) -> list[list[Node]]:
-    """Some nodes of a graph, in order, in sets each of which is one task a chunk, in order.
+def divided(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> list[list[Node]]:
+    """The calls of a graph that are given something cut, in sets each of which is a task a chunk.
 
-    `shapes` and `chunks` are those of every value.  A node is done with those that read it; it
-    is apart from them where
+    `arrays` are what the graph is given.  A node is done with those that read it; it is apart from
+    them where
 
     - it gives fewer points than it is given ("valid", `every`), so that what reads it counts
       from another point,
@@ -51,7 +47,10 @@ def divided(
       of neighbours then serves both,
     - more would be computed again than tasks saved are worth.
     """
-    one = _Division(graph, frozenset(wanted), shapes, chunks)
+    counts = {k: tuple(map(len, one.chunks)) for k, one in enumerate(arrays) if is_chunked(one)}
+    nodes = _cut(graph.needed(wanted), counts)
+    shapes = graph.shapes([array.shape for array in arrays])
+    one = _Division(graph, frozenset(wanted), shapes, counts)
 
     def apart(node: Node, users: Sequence[Node], homes: Sequence[list[Node]]) -> str:
         joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
@@ -69,14 +68,30 @@ def divided(
     return sets
 
 
+def _cut(nodes: Sequence[Node], counts: dict[int, Shape]) -> list[Node]:
+    """The nodes that are given something cut; adds how many chunks their results have."""
+    found = []
+    for node in nodes:
+        given = [counts[value] for value in node.fields if value in counts]
+        if given:
+            ends = range(-max(map(len, given)), 0)
+            most = tuple(max(one[k] for one in given if len(one) >= -k) for k in ends)
+            counts |= dict.fromkeys(node.outputs, most)
+            found.append(node)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """A graph on arrays that are cut: what is wanted, the shapes of all values, their chunks."""
+    """A graph on arrays that are cut: what is wanted, and of all values how they are cut.
+
+    `counts` are how many chunks a value has along each axis.
+    """
 
     graph: Graph
     wanted: frozenset[int]
     shapes: Sequence[Shape]
-    chunks: Mapping[int, Sequence[Sequence[int]]]
+    counts: Mapping[int, Shape]
 
     def cut_thin(self, before: list[Node], after: list[Node]) -> tuple[list[Node], list[Node]]:
         """Two sets, one of which reads the other, cut where the fewest bytes lie between them."""
@@ -108,8 +123,8 @@ class _Division:
             return False
         # A length that is not known is that of an axis that no node works along: any will do.
         shape = tuple(_LONG if math.isnan(n) else n for n in next(iter(whole)))
-        counts = [len(sizes) for sizes in self.chunks[nodes[-1].outputs[0]]]
-        counts = [1] * (len(shape) - len(counts)) + counts
+        own = self.counts[nodes[-1].outputs[0]]
+        counts = [1] * (len(shape) - len(own)) + list(own)
         if any(n > 1 and mixed(nodes, axis) for axis, n in enumerate(counts, -len(counts))):
             return math.prod(shape) == 0
         most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * fewer * math.prod(counts)

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from .arrays.chunked import cut_values
 from .arrays.chunked.computation import Computation
-from .arrays.chunked.grid import cut_as, grid_of
+from .arrays.chunked.grid import grid_of
 from .arrays.chunked.layer import Lazy, known
 from .arrays.chunked.sources import readable
 from .arrays.recognise import is_cupy
@@ -53,7 +52,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     whole = _composed(own, layer, makers)
     if whole is None:
         return
-    whole.sources = readable(whole.work, whole.fields, whole.chunks)
+    whole.sources = readable(whole.work, whole.arrays, whole.chunks)
     rule = whole.rules().blocks
     if not whole.sources:
         # What Dask makes one with something else is not there for others.
@@ -96,32 +95,31 @@ def _composed(
     """
     program, chunks = one.work, layer.rule.chunks
     assert isinstance(program, Program)
-    pairs = zip(one.inputs, makers, strict=True)
-    given = [maker[0].inputs if maker else [field] for field, maker in pairs]
-    inputs = {array.name: (field, array, t) for some in given for field, array, t in some}
+    own = zip(one.arrays, program.field_dtypes, strict=True)
+    given = [
+        list(zip(maker[0].arrays, maker[0].work.field_dtypes, strict=True)) if maker else [field]
+        for field, maker in zip(own, makers, strict=True)
+    ]
+    inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
+    arrays, dtypes = zip(*inputs.values(), strict=True)
     numbers = {name: k for k, name in enumerate(inputs)}
-    graph = Graph([f"f{k}" for k in numbers.values()], [dtype for *_, dtype in inputs.values()])
+    graph = Graph([f"f{k}" for k in numbers.values()], dtypes)
     starts: list[int] = []
     for some, maker in zip(given, makers, strict=True):
-        values = [numbers[array.name] for _, array, _ in some]
+        values = [numbers[array.name] for array, _ in some]
         if maker is not None:
             values = [_added(graph, maker[0].work, values)[maker[1]]]
         starts += values
     wanted = _added(graph, program, starts)
     nodes = graph.needed(wanted)
-    shapes = graph.shapes([array.shape for _, array, _ in inputs.values()])
-    cuts = {value: cut_as(shapes[value], chunks) for value in range(graph.given)}
-    cut_values(nodes, shapes, cuts)
-    if len(nodes) > MOST or len(divided(graph, wanted, nodes, shapes, cuts)) > 1:
+    if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
         return None
-    part, inside = graph.part(nodes)
-    order = [list(inputs.values())[value] for value in inside if value < graph.given]
-    fields, arrays = [field for field, *_ in order], [array for _, array, _ in order]
-    if grid_of(arrays)[0] != one.shape:
+    whole, sources = Program.of(graph, nodes, wanted, program.schedule)
+    order = [arrays[value] for value in sources]
+    if grid_of(order)[0] != one.shape:
         # A longer one is cut where a call takes it with a shorter one.
         return None
-    whole = Program(part, tuple(inside[v] for v in wanted), program.schedule, part.token)
-    return Computation(whole, one.shape, chunks, fields, arrays)
+    return Computation(whole, one.shape, chunks, order)
 
 
 def _added(graph: Graph, program: Any, fields: Sequence[int]) -> list[int]:

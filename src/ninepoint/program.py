@@ -47,6 +47,15 @@ class Program:
     schedule: Schedule
     token: str = ""
 
+    @staticmethod
+    def of(
+        graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
+    ) -> tuple[Program, list[int]]:
+        """Some calls of a graph as a program of their own, and which values that is given."""
+        part, numbers = graph.part(nodes)
+        own = Program(part, tuple(numbers[value] for value in wanted), schedule, part.token)
+        return own, list(numbers)[: part.given]
+
     def __reduce__(self) -> Any:
         key = self.token, self.wanted, self.schedule
         packed = _packed.get(key) if self.token else b""
@@ -82,11 +91,6 @@ class Program:
         calls = {id(node.call): node.call for node in self.nodes}
         values = [value for call in calls.values() for value in call.scalars.values()]
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
-
-    @property
-    def is_local(self) -> bool:
-        """It is done where the arrays are."""
-        return True
 
     @property
     def plan(self) -> Plan:

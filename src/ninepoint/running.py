@@ -253,22 +253,18 @@ def _on_chunks(
         for array in filter(is_dask, arrays):
             refuse_unknown(array, along)
     values: dict[int, Any] = dict(enumerate(arrays))
-    chunks = {value: array.chunks for value, array in values.items() if is_chunked(array)}
-    shapes = graph.shapes([array.shape for array in arrays])
     fine = finer_values(graph.nodes)
-    lazily = chunked.cut_values(graph.needed(wanted), shapes, chunks)
+    sets = divided(graph, wanted, arrays)
+    lazily = [node for nodes in sets for node in nodes]
     # What depends on arrays of NumPy alone is done at once.
-    read = {value for node in lazily for value in node.fields}
-    ready = [
-        value
-        for value in range(graph.given, len(shapes))
-        if value not in chunks and (value in read or value in wanted)
-    ]
+    read = {value for node in lazily for value in node.fields}.union(wanted)
+    made_so = {value for node in lazily for value in node.outputs}
+    ready = [v for v in range(graph.given, len(graph.names)) if v in read - made_so]
     if ready:
-        plain = [np.empty(0) if v in chunks else array for v, array in values.items()]
+        plain = [np.empty(0) if is_chunked(array) else array for array in arrays]
         made = _in_memory(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
-    for nodes in divided(graph, wanted, lazily, shapes, chunks):
+    for nodes in sets:
         inside = {value for node in nodes for value in node.outputs}
         thin = [node for node in nodes if node.thins]
         finer = any(node.factors for node in graph.nodes)
@@ -276,11 +272,10 @@ def _on_chunks(
             read = {value for node in nodes for value in node.fields} - inside
             if chunked.takes_whole(nodes, [values[value] for value in sorted(read)]):
                 thin = []
-        part, numbers = graph.part([node.full if node in thin else node for node in nodes])
         outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
         order = sorted(inside & outside)
-        program = Program(part, tuple(numbers[v] for v in order), schedule, part.token)
-        sources = [value for value in numbers if value not in inside]
+        full = [node.full if node in thin else node for node in nodes]
+        program, sources = Program.of(graph, full, order, schedule)
         work: chunked.Work = program
         if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
             # Imported here: CuPy is optional.

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ninepoint.arrays.borders import Array
@@ -23,21 +24,14 @@ from ninepoint.arrays.regions import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
-    """Positions of a block that come from one chunk; `chunk` counts within those of the part."""
-
-    target: slice
-    chunk: int
-    source: slice
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
-    """One axis of one block: its length, the chunks it needs, and the strips that fill it."""
+    """One axis of one block: its length, and of each chunk that it needs where pieces go.
+
+    Of a piece there are the positions in the block, and those in the chunk.
+    """
 
     length: int
-    chunks: tuple[int, ...]
-    strips: tuple[Strip, ...]
+    pieces: Mapping[int, Sequence[tuple[slice, slice]]]
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:
@@ -45,32 +39,34 @@ def spans_of(sizes: Sequence[int]) -> list[Span]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
-def parts(chunks: Sequence[int], spans: Sequence[Span], n: int) -> list[Part]:
-    """Give the part for every span of an axis of length `n`, along which a field has `chunks`.
+def parts(chunks: Sequence[int], spans: Sequence[Span]) -> list[Part]:
+    """Give the part for every span of an axis, along which a field has `chunks`.
 
-    Beyond the ends of the axis it begins again.  A field of length 1 stays so.
+    Beyond the ends of the axis it begins again.
     """
-    if sum(chunks) == 1 != n:
-        spans, n = [(0, 1)] * len(spans), 1
     ends = list(itertools.accumulate(chunks))
-    return [_part(a, b, n, ends) for a, b in spans]
+    return [_part(a, b, ends) for a, b in spans]
 
 
-def _part(first: int, last: int, n: int, ends: Sequence[int]) -> Part:
-    pieces: list[tuple[slice, int, slice]] = []
-    at = first
+@lru_cache(maxsize=512)
+def part_of(chunks: tuple[int, ...], span: Span) -> Part:
+    """The part for one span, from memory if it was asked for before."""
+    return parts(chunks, [span])[0]
+
+
+def _part(first: int, last: int, ends: Sequence[int]) -> Part:
+    pieces: dict[int, list[tuple[slice, slice]]] = {}
+    at, n = first, ends[-1]
     while at < last:
         # The chunk that has the element, which is not one without elements.
         chunk = bisect_right(ends, at % n)
         start = at % n - (ends[chunk - 1] if chunk else 0)
         stop = min(last, at + ends[chunk] - at % n)
-        pieces.append((slice(at - first, stop - first), chunk, slice(start, start + stop - at, 1)))
+        piece = slice(at - first, stop - first), slice(start, start + stop - at, 1)
+        pieces.setdefault(chunk, []).append(piece)
         at = stop
     # A block without elements is a part of some chunk, so that it is of its kind.
-    pieces = pieces or [(slice(0, 0), 0, slice(0, 0))]
-    needed = sorted({chunk for _, chunk, _ in pieces})
-    strips = tuple(Strip(target, needed.index(k), source) for target, k, source in pieces)
-    return Part(last - first, tuple(needed), strips)
+    return Part(last - first, dict(sorted(pieces.items())) or {0: [(slice(0, 0), slice(0, 0))]})
 
 
 def put_together(
@@ -81,18 +77,14 @@ def put_together(
     The chunks that its parts need come in C order of their places, and each is held only for a
     while.  They are whatever can be sliced.
     """
-    if all(len(part.strips) == 1 for part in own):
+    axes = [list(part.pieces.values()) for part in own]
+    if all(len(pieces) == len(pieces[0]) == 1 for pieces in axes):
         (chunk,) = chunks
-        found: Array = chunk[tuple(part.strips[0].source for part in own)]
+        found: Array = chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
         return found
     result = make(tuple(part.length for part in own))
-    places = itertools.product(*(range(len(part.chunks)) for part in own))
-    for place, chunk in zip(places, chunks, strict=True):
-        within = [
-            [strip for strip in part.strips if strip.chunk == k]
-            for part, k in zip(own, place, strict=True)
-        ]
-        for strips in itertools.product(*within):
-            target = tuple(strip.target for strip in strips)
-            result[target] = chunk[tuple(strip.source for strip in strips)]
+    for within, chunk in zip(itertools.product(*axes), chunks, strict=True):
+        for along in itertools.product(*within):
+            target, source = zip(*along, strict=True)
+            result[target] = chunk[source]
     return result

@@ -44,12 +44,13 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     first = next(filter(is_cubed, fields))
     arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
+    job = Job(work, shape, tuple([array.shape for array in arrays]))
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
         ends = zip(extent.start, extent.stop, chunks, strict=True)
         cuts = tuple(_cuts(a, b, max(1, *sizes)) for a, b, sizes in ends)
-        operation = _Operation(Job(work, shape), cuts, which, own)
+        operation = _Operation(job, cuts, which, own)
         made |= zip(which, operation.on(arrays, [outputs[k] for k in which]), strict=True)
     return [made[k] for k in range(len(outputs))]
 
@@ -86,7 +87,7 @@ class _Operation:
             dtypes=[output.dtype for output in outputs],
             chunkss=[chunks] * count,
             target_stores=[None] * count if count > 1 else None,
-            num_input_blocks=tuple(math.prod(len(part.chunks) for part in own) for own in middle),
+            num_input_blocks=tuple(math.prod(len(part.pieces) for part in own) for own in middle),
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
             op_name=work.name,
         )
@@ -99,18 +100,19 @@ class _Operation:
 
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""
-        region, shapes = self._region(block), [tuple(map(sum, own)) for own in self.fields]
-        return bound(self.job, region, shapes).reads(region, self.fields)
+        region = self._region(block)
+        return bound(self.job, region).reads(region.start, self.fields)
 
     def keys(self, names: Sequence[str], key: Any) -> Any:
         """Tell Cubed which chunks of the arrays of these names a block reads."""
         found = []
         for name, own in zip(names, self._reads(key.coords), strict=True):
-            places = itertools.product(*(part.chunks for part in own))
+            places = itertools.product(*(part.pieces for part in own))
             found.append(iter([ChunkKey(name, place) for place in places]))
         return FunctionArgs(*found, output_name=key.name)
 
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
-        results = listed(computed(self.job, self._region(block_id), self.fields, chunks))
+        region, given = self._region(block_id), itertools.chain.from_iterable(chunks)
+        results = listed(computed(self.job, region, region.start, self.fields, given))
         return bare([results[k] for k in self.which])

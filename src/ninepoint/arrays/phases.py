@@ -12,7 +12,6 @@ Only where results are put together are there more points.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -88,16 +87,6 @@ def cut_fields(
         field if field.shape == shape else field[tuple(map(slice, shape))]
         for field, shape in zip(fields, shapes, strict=True)
     ]
-
-
-def cut_chunks(chunks: Sequence[Sequence[int]], shape: Shape) -> tuple[tuple[int, ...], ...]:
-    """The chunks of an array that is cut to a shape."""
-    found = []
-    for sizes, n in zip(chunks, shape, strict=True):
-        ends = [min(end, n) for end in accumulate(sizes)]
-        kept = [b - a for a, b in pairwise([0, *ends])]
-        found.append(tuple(sizes) if sum(sizes) <= n else tuple(k for k in kept if k))
-    return tuple(found)
 
 
 def check_device(nodes: Sequence[Node]) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import limits
+from ..arrays.numpy import check_writable
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
@@ -82,14 +83,11 @@ def _targets(
                 f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
                 f"{dtype}."
             )
-        if not array.flags.writeable:
-            raise ValueError("out is read-only.")
-        if any(np.may_share_memory(array, other) for other in outs[:k]):
-            raise ValueError("two of the arrays in out share memory; give each its own.")
         wanted = call.placed(np.broadcast_to(False, call.shape(k)), k).shape
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
+    check_writable(outs)
     return [call.last(array, k) for k, array in enumerate(outs)]
 
 

@@ -21,8 +21,7 @@ from ..backends.threads import VARIABLE, thread_count
 from ..iteration import Iteration, check, iterate
 from ..stepping import Scalars
 from ..tracebacks import door
-from .motion import Motion, Parts
-from .slab import Slab
+from .slab import Motion, Parts, Slab
 
 T = TypeVar("T")
 
@@ -149,15 +148,17 @@ class _Messages:
         """Give arrays to others, and fill arrays with what they give."""
         coming = []
         for other, arrays in into.items():
-            room = np.empty(sum(array.nbytes for array in arrays), np.uint8)
-            coming.append((self._comm.Irecv(room, other, _TAG), room, arrays))
+            for one in arrays:
+                room = np.empty(one.nbytes, np.uint8)
+                coming.append((self._comm.Irecv(room, other, _TAG), room, one))
         going = []
         for other, arrays in give.items():
-            message = packed(arrays)
-            going.append((self._comm.Isend(message, other, _TAG), message))
-        for request, room, arrays in coming:
+            for one in arrays:
+                message = np.ascontiguousarray(one).reshape(-1).view(np.uint8)
+                going.append((self._comm.Isend(message, other, _TAG), message))
+        for request, room, one in coming:
             request.Wait()
-            unpacked(room, arrays)
+            one[...] = room.view(one.dtype).reshape(one.shape)
         for request, _ in going:
             request.Wait()
 
@@ -165,21 +166,6 @@ class _Messages:
         """What all processes have to say."""
         told: list[T] = self._comm.allgather(value)
         return told
-
-
-def packed(arrays: Sequence[Array]) -> Array:
-    """Arrays as bytes one after the other; a single one lies where it is, if it can."""
-    parts = [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in arrays]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def unpacked(message: Array, arrays: Sequence[Array]) -> None:
-    """Fill arrays with bytes."""
-    first = 0
-    for array in arrays:
-        last = first + array.nbytes
-        array[...] = message[first:last].view(array.dtype).reshape(array.shape)
-        first = last
 
 
 def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) -> dict[str, Any]:

@@ -1,31 +1,192 @@
-"""One part of a state: it goes several steps on by itself, then is given what lies beside it.
+"""A state in parts, each of which goes several steps on, then is given what lies beside it.
 
-    frame     |..|==========|..|      the part, and room on both sides for others' points
+    owned     |-- 0 --|-- 1 --|-- 2 --|
+    frame of part 1 |=============|   its points, and room on both sides for others'
     exchange  the others' points come into the room; of fields that are no states once
     steps     the part's own points go into a second frame, which then is the first
 
-The border's rules hold where the whole array ends, and nowhere else.
+Along a ring positions count on beyond the ends.  The border's rules hold where the whole array
+ends, and nowhere else.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from operator import is_
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ..arrays.blocks import parts as parts_of
+from ..arrays.blocks import spans_of
 from ..arrays.borders import Array
-from ..arrays.layout import Region
-from ..arrays.regions import Span, hull
+from ..arrays.layout import Region, Shape
+from ..arrays.numpy import broadcast_shape
+from ..arrays.regions import Span, fields_span, hull, mixed, reach, wraps
 from ..arrays.work import Block, Domain
 from ..backends.memory import empty
+from ..cadence import Steps
+from ..calls import Call
+from ..graph import Graph, graph_of, repeated
 from ..iteration import Iteration
+from ..lowering.schedule import Schedule
 from ..program import Program
-from .motion import Parts
+from ..running import reaching
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Motion:
+    """The call that each step is, the types of its fields, and how it is planned.
+
+    The first `states` fields are the state.
+    """
+
+    call: Call
+    types: tuple[np.dtype, ...]
+    states: int
+    schedule: Schedule
+
+    @cached_property
+    def step(self) -> tuple[Graph, tuple[int, ...]]:
+        """One step as a graph, and its results."""
+        graph, wanted = graph_of(self.call, self.types, looked=True)
+        return graph.along(tuple(range(-graph.nodes[-1].ndim, 0))), wanted
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes the state has."""
+        return self.step[0].nodes[-1].ndim
+
+    @property
+    def steps(self) -> Steps:
+        """One step, as far as exchanges go."""
+        graph, wanted = self.step
+        return Steps.of(graph, wanted, self.schedule)
+
+    def reaching(self, fields: Sequence[Any]) -> list[Any]:
+        """The fields with all axes that the calls work along."""
+        return list(reaching(self.step[0], fields))
+
+    def refusal(self, shapes: Sequence[Shape], axis: int) -> str:
+        """Why states of these shapes cannot be cut along an axis; empty where they can be."""
+        graph, wanted = self.step
+        nodes = graph.needed(wanted)
+        whole = broadcast_shape(shapes)
+        found = graph.shapes(shapes)
+        for node in nodes:
+            if node.resizes:
+                return f"'{node.label}' gives fewer points than it is given"
+            if broadcast_shape([found[value] for value in node.fields]) != whole:
+                return f"'{node.label}' is given fields that are smaller than the state"
+        if mixed(nodes, axis):
+            return 'some calls take the axis as a ring, by boundary="wrap", and others do not'
+        return ""
+
+    def program(self, each: Sequence[Mapping[str, Any]]) -> tuple[Program, list[int]]:
+        """Several steps, for the scalars of each, and the fields that the program is given."""
+        graph, wanted = self.repeated([replace(self.call, scalars=scalars) for scalars in each])
+        return Program.of(graph, graph.needed(wanted), wanted, self.schedule)
+
+    def repeated(self, calls: Sequence[Call]) -> tuple[Graph, tuple[int, ...]]:
+        """Steps that are such calls as a graph, and its results."""
+        graph, wanted = repeated(calls, self.types)
+        return graph.along(tuple(range(-graph.nodes[-1].ndim, 0))), wanted
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A state of this shape, cut along an axis, counted from the end, in parts of these lengths.
+
+    Each field has a shape, and is cut as the state is, or is the same all along the axis.  Between
+    two exchanges there are as many steps as the `longest` block has.
+    """
+
+    motion: Motion
+    shape: Shape
+    axis: int
+    lengths: tuple[int, ...]
+    fields: tuple[tuple[Shape, bool], ...]
+    longest: int
+
+    @staticmethod
+    def of(
+        motion: Motion,
+        axis: int,
+        lengths: Sequence[int],
+        shapes: Sequence[tuple[Shape, bool]],
+        exchange: float,
+        plan: Iteration,
+    ) -> Parts:
+        """Parts of these lengths; an exchange takes so long [s].
+
+        `shapes` are those of each field, or of a part of it, and whether it is cut.
+        """
+        whole = list(broadcast_shape([shape for shape, _ in shapes]))
+        beside = [max(1, n) for n in (max(lengths), *whole[axis:][1:])]
+        longest = motion.steps.between(beside, [axis], exchange, plan.in_a_row)
+        whole[axis] = sum(lengths)
+        return Parts(motion, tuple(whole), axis, tuple(lengths), tuple(shapes), longest)
+
+    @property
+    def owned(self) -> list[Span]:
+        """What each part has."""
+        return spans_of(self.lengths)
+
+    @property
+    def cut(self) -> list[int]:
+        """The numbers of the fields that are cut, the states among them."""
+        return [k for k, (_, cut) in enumerate(self.fields) if cut or k < self.motion.states]
+
+    def shapes(self, length: int) -> list[Shape]:
+        """The shapes of the fields where the axis is so long, as that of a part is."""
+        return [self.shape_of(shape, length) if cut else shape for shape, cut in self.fields]
+
+    def shape_of(self, shape: Shape, length: int) -> Shape:
+        """A shape with another length along the axis."""
+        lengths = list(shape)
+        lengths[self.axis] = length
+        return tuple(lengths)
+
+    def needs(self, steps: int) -> list[Span]:
+        """What so many steps need of the fields, to give what each part has."""
+        graph, wanted = self.motion.repeated([self.motion.call] * steps)
+        nodes, given, n = graph.needed(wanted), graph.given, self.shape[self.axis]
+        return [
+            hull(own, fields_span(nodes, wanted, given, own, n, self.axis))
+            if own[0] < own[1]
+            else own
+            for own in self.owned
+        ]
+
+    @cached_property
+    def frames(self) -> list[Span]:
+        """What each part has room for: what any number of steps up to the longest needs."""
+        graph, wanted = self.motion.repeated([self.motion.call] * self.longest)
+        nodes, n = graph.needed(wanted), self.shape[self.axis]
+        low, high = reach(nodes, wanted, range(graph.given), self.axis)
+        begin, end = (low, n + high) if wraps(nodes, self.axis) else (0, n)
+        return [
+            hull(need, (max(a + low, begin), min(b + high, end))) if a < b else need
+            for (a, b), need in zip(self.owned, self.needs(self.longest), strict=True)
+        ]
+
+    @cached_property
+    def moves(self) -> list[tuple[int, int, Span, Span]]:
+        """What parts take: a part, whose points those are, and where they are here and there."""
+        found = []
+        for part, (frame, own) in enumerate(
+            zip(self.frames, parts_of(self.lengths, self.frames), strict=True)
+        ):
+            for owner, pieces in own.pieces.items():
+                for target, source in pieces:
+                    here = _shifted(source, self.owned[owner])
+                    found.append((part, owner, here, _shifted(target, frame)))
+        return found
 
 
 class Links(Protocol):
@@ -57,27 +218,26 @@ class Slab:
         self.longest, self.unit = parts.longest, parts.motion.steps.unit(parts.longest)
         self._parts, self._part, self._links, self._at, self._plan = parts, part, links, at, plan
         self._count, self.ended = parts.motion.states, False
-        shape = parts.shape_of(parts.shape, parts.lengths[part])
+        self._frame, self._own = parts.frames[part], parts.owned[part]
+        self._needs: dict[int, Span] = {}
+        self._program: tuple[list[Mapping[str, Any]], Program, list[int]] | None = None
         self._fields = [
-            *(np.broadcast_to(one, shape) for one in fields[: self._count]),
-            *fields[self._count :],
+            self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
+            for k, field in enumerate(fields)
         ]
-        # Frames into which the next state goes; and where the frames of all parts are.
-        self._spare: list[Array] = []
-        self._frames = parts.owned
-        # What each part needs, by the number of steps.
-        self._needs: dict[int, list[Span]] = {}
-        self._program: tuple[list[Mapping[str, Any]], Program, tuple[int, ...]] | None = None
+        # Frames into which the next state goes.
+        self._spare = [empty(one.shape, one.dtype) for one in self._fields[: self._count]]
+        self._exchange([self._fields[k] for k in parts.cut[self._count :]])
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        parts, needs = self._parts, self._needed(length)
-        self._grow(self._needed(self.longest))
-        self._grow(needs)
-        self._exchange(self._fields[: self._count], needs)
-        own, need = parts.owned[self._part], needs[self._part]
+        parts, own = self._parts, self._own
+        self._exchange(self._fields[: self._count])
         if own[0] == own[1]:
             return length
+        if length not in self._needs:
+            self._needs[length] = parts.needs(length)[self._part]
+        need = self._needs[length]
         program, numbers = self._steps(first, length)
         given = [
             self._view(self._fields[k], need) if k in parts.cut else self._fields[k]
@@ -107,7 +267,7 @@ class Slab:
         looked = step == plan.steps or not step % (plan.every or plan.steps)
         if not looked or (plan.until is None and plan.callback is None):
             return False
-        before = [self._view(one, self._parts.owned[self._part]) for one in self._spare]
+        before = [self._view(one, self._own) for one in self._spare]
         close = plan.is_close(states, before)
         ended = False
         if plan.callback is not None:
@@ -126,17 +286,9 @@ class Slab:
 
     def own(self) -> list[Array]:
         """The part's own points of the state, where they are."""
-        span = self._parts.owned[self._part]
-        return [self._view(one, span) for one in self._fields[: self._count]]
+        return [self._view(one, self._own) for one in self._fields[: self._count]]
 
-    def _needed(self, length: int) -> list[Span]:
-        if length not in self._needs:
-            parts = self._parts
-            n = parts.shape[parts.axis]
-            self._needs[length] = parts.motion.needs(length, parts.owned, n, parts.axis)
-        return self._needs[length]
-
-    def _steps(self, first: int, length: int) -> tuple[Program, tuple[int, ...]]:
+    def _steps(self, first: int, length: int) -> tuple[Program, list[int]]:
         """The program of some steps; the same one while the scalars are."""
         each = [self._at(step) for step in range(first, first + length)]
         known = self._program
@@ -146,47 +298,36 @@ class Slab:
 
     def _view(self, array: Array, span: Span) -> Array:
         """The part of a frame that stands so along the axis."""
-        begin = self._frames[self._part][0]
-        part = slice(span[0] - begin, span[1] - begin)
+        part = slice(span[0] - self._frame[0], span[1] - self._frame[0])
         index: tuple[Any, ...] = (..., part, *(slice(None),) * (-self._parts.axis - 1))
         view: Array = array[index]
         return view
 
-    def _grow(self, needs: Sequence[Span]) -> None:
-        """Have frames in all parts that hold what is needed, of all fields that are cut."""
-        frames = [hull(*pair) for pair in zip(self._frames, needs, strict=True)]
-        if frames == self._frames and self._spare:
-            return
-        own = self._parts.owned[self._part]
-        which = self._parts.cut
-        before = [self._view(self._fields[k], own) for k in which]
-        self._frames = frames
-        length = frames[self._part][1] - frames[self._part][0]
-        for k, points in zip(which, before, strict=True):
-            self._fields[k] = empty(self._parts.shape_of(points.shape, length), points.dtype)
-            self._view(self._fields[k], own)[...] = points
-        self._spare = [empty(one.shape, one.dtype) for one in self._fields[: self._count]]
-        self._exchange([self._fields[k] for k in which[self._count :]], frames)
+    def _framed(self, number: int, field: Array) -> Array:
+        """A frame with the part's own points of a field; a state has all axes of the shape."""
+        shape = self._parts.shape if number < self._count else field.shape
+        length = self._frame[1] - self._frame[0]
+        made = empty(self._parts.shape_of(shape, length), self._parts.motion.types[number])
+        self._view(made, self._own)[...] = field
+        return made
 
-    def _exchange(self, arrays: Sequence[Array], spans: Sequence[Span]) -> None:
-        """Have these spans in the frames of all parts, of arrays of which each has its own."""
-        me, owned = self._part, self._parts.owned
+    def _exchange(self, arrays: Sequence[Array]) -> None:
+        """Fill the frames of all parts, of arrays of which each has its own points."""
+        me = self._part
         give: dict[int, list[Array]] = defaultdict(list)
         into: dict[int, list[Array]] = defaultdict(list)
-        for part, (span, pieces) in enumerate(zip(spans, self._parts.pieces(spans), strict=True)):
-            for owner, target, source in pieces:
-                here, there = _shifted(source, owned[owner]), _shifted(target, span)
-                if owner == me:
-                    found = [self._view(one, here) for one in arrays]
-                    if part != me:
-                        give[part] += found
-                    elif here != there:
-                        # Along a ring a part may have the same points twice.
-                        for one, piece in zip(arrays, found, strict=True):
-                            self._view(one, there)[...] = piece
-                elif part == me:
-                    into[owner] += [self._view(one, there) for one in arrays]
-        if arrays and len(spans) > 1:
+        for part, owner, here, there in self._parts.moves:
+            if owner == me:
+                found = [self._view(one, here) for one in arrays]
+                if part != me:
+                    give[part] += found
+                elif here != there:
+                    # Along a ring a part may have the same points twice.
+                    for one, piece in zip(arrays, found, strict=True):
+                        self._view(one, there)[...] = piece
+            elif part == me:
+                into[owner] += [self._view(one, there) for one in arrays]
+        if arrays and len(self._parts.lengths) > 1:
             self._links.exchange(give, into)
 
 

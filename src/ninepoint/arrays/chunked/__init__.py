@@ -16,18 +16,14 @@ from typing import Any
 import dask.array as da
 
 from ..engines import refuse_unknown
-from ..layout import Shape
-from ..numpy import broadcast_shape
-from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
-from ..regions import Node
 from .computation import Computation, takes_whole
-from .grid import Chunks, grid, grid_of, lazy, results_of
+from .grid import grid_of, lazy
 from .job import Work, meta_of, uploaded
 from .planner import note
-from .sources import readable
+from .sources import as_array, readable
 
-__all__ = ["Work", "cut_values", "lazily", "taken_to", "takes_whole"]
+__all__ = ["Work", "lazily", "taken_to", "takes_whole"]
 
 
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
@@ -46,36 +42,16 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for NumPy arrays, and if a field has chunks of unknown size.
     """
     shape, chunks = grid_of(fields)
-    arrays = [lazy(field, chunks, da) for field in fields]
-    one = Computation(work, shape, chunks, fields, arrays)
+    arrays = [as_array(field, chunks) for field in fields]
+    one = Computation(work, shape, chunks, arrays)
     if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
-        one.sources = readable(work, fields, chunks)
+        one.sources = readable(work, arrays, chunks)
     rules = one.rules()
     note(one, rules)
     return one.results(rules)
-
-
-def cut_values(
-    nodes: Sequence[Node], shapes: Sequence[Shape], chunks: dict[int, Chunks]
-) -> list[Any]:
-    """Say how values are cut that nodes make of such, and which nodes these are.
-
-    `shapes` are those of all values, and `chunks` those of what is cut.
-    """
-    fine = finer_values(nodes)
-    found = []
-    for node in nodes:
-        if chunks.keys() & node.fields:
-            own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
-            cuts = zip(map(chunks.get, node.fields), own, strict=True)
-            whole = grid([c and cut_chunks(c, n) for c, n in cuts], broadcast_shape(own))
-            outputs = results_of(node, tuple(map(sum, whole)))
-            chunks |= {v: one.chunks(whole) for v, one in zip(node.outputs, outputs, strict=True)}
-            found.append(node)
-    return found
 
 
 def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:

@@ -1,8 +1,14 @@
-"""Blocks bound: in what array a block is computed, and what it takes from where.
+"""Blocks bound: what a task puts together of chunks, or of faces of them, and computes.
 
-    . 0 0 0 .     #      the chunk, of which nothing is copied where machine code reads strips
-    1 # # # 1     0, 1   strips beside it, put together from what its neighbours give
+    . 0 0 0 .     #      the chunk of a block
+    1 # # # 1     0, 1   what its neighbours give: their faces, or slices of them
     . 0 0 0 .
+
+    chunk      +----------+      low and high face of each axis that is cut, corners included,
+               |##########|      copied: who holds them does not hold the chunk
+               |##      ##|
+               |##########|
+               +----------+
 
 No point is computed but as it is in the whole array.  Far from the ends of that all blocks of one
 shape are alike, so they are bound once and remembered: positions are those in an array whose ends
@@ -12,53 +18,76 @@ are as near, or far away.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...backends.memory import empty
 from ...backends.threads import serial
 from ...remembered import Remembered
-from ..blocks import Part, parts, put_together
+from ..blocks import Part, part_of, put_together
 from ..borders import Array
 from ..layout import Region, Shape
+from ..recognise import is_cupy
 from ..regions import Span
 from ..work import Block, Domain
 from .grid import Chunks, aligned, looks, needed, outputs_of
-from .job import Job, Work, bare
+from .job import Job, Work, bare, in_memory, nothing
 
-# Where a chunk stands as seen from the block's own: -1, 0 or 1 for each axis.
-Offset: TypeAlias = tuple[int, ...]
-
-Slices: TypeAlias = tuple[slice, ...]
-
-# Gives elements of a field, by its number, of the chunk that stands so; see `Strip`.
-Parts: TypeAlias = Callable[[int, Offset, Slices], Array]
+# For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
+Depths: TypeAlias = Sequence[tuple[int, int]]
 
 # Where arrays begin, and how long they are, whose ends are far away.
 _FAR = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
-class Strip:
-    """Elements of one chunk, and where they go.
+class Faces:
+    """Copies of faces of a chunk: of each the axis, where it begins, and its elements.
 
-    They are counted from the begin of the chunk; from its end, where it stands before the
-    block's own.
+    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
+    chunk is, where a face has all that is asked for.
     """
 
-    offset: Offset
-    source: Slices
-    target: Slices
+    faces: tuple[tuple[int, int, Array], ...]
+
+    def __sizeof__(self) -> int:
+        # What a scheduler takes for the size of it.
+        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Array:
+        for axis, first, face in self.faces:
+            a, b = index[axis].start, index[axis].stop
+            if first <= a and b <= first + face.shape[axis]:
+                within = slice(a - first, b - first)
+                found: Array = face[(*index[:axis], within, *index[axis + 1 :])]
+                return found
+        raise AssertionError(index)
 
 
-def fill(array: Array, strips: Sequence[Strip], number: int, parts: Parts) -> None:
-    """Put elements of a field where they go."""
-    for one in strips:
-        array[one.target] = parts(number, one.offset, one.source)
+def faces_of(chunk: Any, depths: Depths) -> Faces:
+    """Copy the faces of a chunk; all of it, where they are as large as that.
+
+    Parameters
+    ----------
+    chunk : array
+    depths : sequence of pairs
+        For each axis how many elements at its begin the chunk before needs, and how many at its
+        end the chunk after; as many as there are at most.
+    """
+    chunk = in_memory(chunk)
+    faces = []
+    for axis, ((low, high), n) in enumerate(zip(depths, chunk.shape, strict=True)):
+        for first, last in ((0, min(low, n)), (n - min(high, n), n)):
+            if first < last:
+                index = (slice(None),) * axis + (slice(first, last),)
+                faces.append((axis, first, chunk[index]))
+    if sum(face.size for _, _, face in faces) > chunk.size:
+        faces = [(0, 0, chunk)]
+    return Faces(tuple([(axis, first, face.copy()) for axis, first, face in faces]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,82 +97,96 @@ class BoundBlock:
     It `needs` these points of all fields; each may be one element along some axes (`lacking`).
     """
 
-    work: Work
     domain: Domain
     region: Region
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
     results: tuple[tuple[Shape, np.dtype[Any]], ...]
 
-    def shape(self, number: int) -> Shape:
-        """What it takes of a field."""
-        axes = zip(self.needs, self.lacking[number], strict=True)
-        return tuple(1 if lacks else b - a for (a, b), lacks in axes)
-
-    def strips(self, number: int) -> list[Strip]:
-        """How this is put together of the chunk and what is around."""
-        return _strips(self.region, self.needs, self.lacking[number])
-
-    def reads(self, region: Region, cuts: Sequence[Chunks]) -> list[list[Part]]:
-        """How it is put together for this block, of fields in such chunks."""
-        shape, ndim = self.domain.lengths, len(region.start)
-        assert shape is not None
-        starts = zip(self.needs, region.start, self.region.start, strict=True)
-        begin = [a + b - c for (a, _), b, c in starts]
+    def reads(self, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
+        """How what it takes is put together, of fields in such chunks, in which it begins so."""
+        spans = [
+            (a + at - first, b + at - first)
+            for (a, b), at, first in zip(self.needs, begin, self.region.start, strict=True)
+        ]
         found = []
-        for number, chunks in enumerate(cuts):
-            # Beyond the ends of a ring positions are counted on.
-            spans = [(a, a + n) for a, n in zip(begin, self.shape(number), strict=True)]
-            axes = list(zip(spans, shape, strict=True))[ndim - len(chunks) :]
-            pairs = zip(chunks, axes, strict=True)
-            found.append([parts(sizes, [span], n)[0] for sizes, (span, n) in pairs])
+        for lacking, chunks in zip(self.lacking, cuts, strict=True):
+            own = [(0, 1) if lacks else span for lacks, span in zip(lacking, spans, strict=True)]
+            pairs = zip(chunks, own[len(own) - len(chunks) :], strict=True)
+            found.append([part_of(sizes, span) for sizes, span in pairs])
         return found
-
-    def of(self, fields: Sequence[Array]) -> Any:
-        """Its results, of arrays that have what it takes."""
-        ndim, start = len(self.region.start), tuple(a for a, _ in self.needs)
-        block = Block(tuple([ranked(one, ndim) for one in fields]), start, self.domain)
-        with serial():
-            return bare(self.work.run(block, self.region))
 
 
 # The blocks that were asked for last.
 _known: Remembered[Any, BoundBlock] = Remembered(512)
 
 
-def bound(job: Job, region: Region, shapes: Sequence[Shape]) -> BoundBlock:
-    """Bind a block of an array, whose fields have such shapes."""
+def bound(job: Job, region: Region) -> BoundBlock:
+    """Bind a block of an array."""
     work, shape = job.work, job.shape
-    lacking = tuple(
-        tuple([m == 1 != n for m, n in zip(aligned(own, len(shape), 1), shape, strict=True)])
-        for own in shapes
-    )
     place = _place(work, shape, region)
-    key = (work.token, work.choices, tuple(work.wanted), shape, place, lacking)
+    key = (work.token, work.choices, tuple(work.wanted), shape, job.fields, place)
     found = _known.get(key)
     if found is None:
-        found = _known[key] = _made(work, shape, *place, lacking)
+        found = _known[key] = _made(job, *place)
     return found
 
 
 def computed(
-    job: Job, region: Region, cuts: Sequence[Chunks], chunks: Sequence[Iterable[Any]]
+    job: Job,
+    region: Region,
+    begin: Shape,
+    cuts: Sequence[Chunks],
+    chunks: Iterable[Any],
+    like: Any = None,
 ) -> Any:
-    """Compute a block of fields in such chunks, of each of which those come that it takes."""
-    block = bound(job, region, [tuple(map(sum, own)) for own in cuts])
+    """Compute a block, as far as the wanted values have its points.
+
+    Parameters
+    ----------
+    job : Job
+    region : Region
+        The points of the block.
+    begin : tuple of int
+        Where in the chunks the block begins.
+    cuts : sequence
+        How each field is cut: all of it, or what there is near the block.
+    chunks : iterable
+        Of one field after the other those chunks that the block takes something of, in C order of
+        their places: whatever can be sliced.
+    like : array, optional
+        One that lies where the results are to lie.
+    """
+    block, given = bound(job, region), iter(chunks)
     if not region.points:
-        return bare([np.empty(*result) for result in block.results])
+        return bare([nothing(like, *result) for result in block.results])
     fields = []
-    for own, some, dtype in zip(
-        block.reads(region, cuts), chunks, job.work.field_dtypes, strict=True
-    ):
-        fields.append(np.asarray(put_together(own, some, partial(empty, dtype=dtype)), dtype))
-    return block.of(fields)
+    for own, dtype in zip(block.reads(begin, cuts), job.work.field_dtypes, strict=True):
+        some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
+        field = in_memory(put_together(own, some, partial(nothing, like, dtype=dtype)), dtype)
+        fields.append(field[(None,) * (len(begin) - field.ndim)])
+    start = tuple([a for a, _ in block.needs])
+    with serial():
+        return bare(job.work.run(Block(tuple(fields), start, block.domain), block.region))
 
 
-def ranked(array: Array, ndim: int) -> Array:
-    """The array with axes of one element for those that it lacks."""
-    return array[(None,) * (ndim - array.ndim)] if array.ndim < ndim else array
+def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
+    """Compute a block of its chunks and of faces of others; see `computed`.
+
+    `sizes` are how long the chunks near it are along each axis of the whole.
+    """
+    chunks = [one if isinstance(one, Faces) else in_memory(one) for one in given]
+    like = next(filter(is_cupy, chunks), None)
+    return computed(job, region, begin, _of_fields(job, sizes), chunks, like)
+
+
+def read_block(job: Job, region: Region, begin: Shape, sizes: Chunks, *held: Any) -> Any:
+    """Read what a block needs of what can be sliced, and compute it."""
+    return computed(job, region, begin, _of_fields(job, sizes), held)
+
+
+def _of_fields(job: Job, sizes: Chunks) -> list[Chunks]:
+    return [sizes[len(sizes) - len(shape) :] for shape in job.fields]
 
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
@@ -169,36 +212,15 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
     return tuple(lengths), Region(tuple(start), tuple(stop))
 
 
-def _made(
-    work: Work, shape: Shape, lengths: Shape, region: Region, lacking: tuple[tuple[bool, ...], ...]
-) -> BoundBlock:
+def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
     axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
-    needs = tuple(needed(work, (a, b), n, axis) for axis, (a, b, n) in axes)
+    needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
+    wholes = [aligned(own, len(lengths), 1) for own in job.fields]
+    lacking = tuple(
+        tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
+    )
     results = tuple(
         (output.finer(region.clip(output.extent)).shape, output.dtype)
-        for output in outputs_of(work, lengths)
+        for output in outputs_of(job.work, lengths)
     )
-    return BoundBlock(work, Domain(lengths, shape), region, needs, lacking, results)
-
-
-def _strips(block: Region, spans: Sequence[Span], lacking: Sequence[bool] = ()) -> list[Strip]:
-    """What chunks give of some positions, which are in a block and around it."""
-    axes: list[list[tuple[int, slice, slice]]] = []
-    lacks = lacking or (False,) * len(spans)
-    for first, last, (a, b), none in zip(block.start, block.stop, spans, lacks, strict=True):
-        if none:
-            axes.append([(0, slice(0, 1), slice(0, 1))])
-            continue
-        pieces = [
-            (-1, a, min(b, first), first),
-            (0, max(a, first), min(b, last), first),
-            (1, max(a, last), b, last),
-        ]
-        axes.append(
-            [(o, slice(p - at, q - at), slice(p - a, q - a)) for o, p, q, at in pieces if p < q]
-        )
-    found = []
-    for along in itertools.product(*axes):
-        offset, source, target = zip(*along, strict=True) if along else ((), (), ())
-        found.append(Strip(offset, source, target))
-    return found
+    return BoundBlock(Domain(lengths, job.shape), region, needs, lacking, results)

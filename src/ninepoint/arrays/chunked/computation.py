@@ -23,8 +23,8 @@ from ..regions import Node
 from .grid import Chunks, Output, axes_of, cut_as, grid_of, grouped, outputs_of
 from .job import Job, Work, meta_of
 from .layer import Lazy, Symbolic, known
-from .rules import Blocks, Field, Reads, Recut, Rules
-from .sources import Source, costs, source_of, sources_of
+from .rules import Blocks, Field, Recut, Rules
+from .sources import Source, costs, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -42,7 +42,6 @@ class Computation:
     work: Work
     shape: Shape
     chunks: Chunks
-    fields: Sequence[Any] = ()
     arrays: Sequence[Any] = ()
     sources: Sequence[Source] | None = None
     layer: Lazy | Symbolic | None = None
@@ -64,11 +63,6 @@ class Computation:
     def __dask_tokenize__(self) -> str:
         return self.identity
 
-    @property
-    def inputs(self) -> list[tuple[Any, Any, Any]]:
-        """Each field, the same as an array of Dask, and the type that the program takes it as."""
-        return list(zip(self.fields, self.arrays, self.work.field_dtypes, strict=True))
-
     @cached_property
     def alone(self) -> bool:
         """Whether no axis is cut that the program works along."""
@@ -84,15 +78,13 @@ class Computation:
 
     def rules(self, names: Sequence[str] = ()) -> Rules:
         """The rules of results, of blocks that read from sources or are made of chunks."""
-        work, chunks, job = self.work, self.chunks, Job(self.work, self.shape)
+        work, chunks = self.work, self.chunks
         alone = not self.sources and self.alone
         groups = chunks if self.sources or alone else grouped(work, chunks)
         recut: list[Recut] = []
-        blocks: Blocks | Reads
-        if self.sources:
-            blocks = Reads("", job, chunks, tuple(self.sources))
-        else:
-            blocks = Blocks("", job, groups, self._fields(groups, recut, alone), alone)
+        job = Job(work, self.shape, tuple([array.shape for array in self.arrays]))
+        fields = tuple(self.sources or ()) or self._fields(groups, recut, alone)
+        blocks = Blocks("", job, groups, fields, alone)
         pairs = [
             (one.chunks(groups) if alone else one.blocks(groups), one.chunks(chunks))
             for one in self.outputs
@@ -118,15 +110,15 @@ class Computation:
         for array, dtype in zip(self.arrays, self.work.field_dtypes, strict=True):
             source, own = array.name, array.chunks
             shape = tuple(map(sum, own))
-            wanted, missing = cut_as(shape, groups), len(groups) - len(own)
+            wanted = cut_as(shape, groups)
             # A length that nobody knows is that of the whole.
-            sizes = zip(shape, groups[missing:], strict=True)
-            cut = (False,) * missing + tuple(n == sum(axis) or n != n for n, axis in sizes)
+            sizes = zip(shape, groups[len(groups) - len(own) :], strict=True)
+            cut = tuple(n == sum(axis) or n != n for n, axis in sizes)
             if not alone and wanted != own:
                 joined = f"joined-{tokenize(source, wanted)}"
                 recut.append(Recut(joined, source, dtype, own, wanted))
                 source = joined
-            fields.append(Field(source, f"faces-{tokenize(source, cut, thick)}", len(own), cut))
+            fields.append(Field(source, f"faces-{tokenize(source, cut, thick)}", cut))
         return tuple(fields)
 
     def results(self, rules: Rules) -> list[Any]:
@@ -137,7 +129,7 @@ class Computation:
         graph = HighLevelGraph.merge(*(one.dask for one in self.arrays if one.name in below))
         layers: dict[str, Any] = {rule.name: Lazy(rule) for rule in made}
         needs = {rule.name: set(rule.below) for rule in made}
-        if isinstance(blocks, Blocks) and blocks.alone:
+        if blocks.alone:
             layers[blocks.name], nodes = blocks.whole()
             layers |= {key: MaterializedLayer({key: node}) for key, node in nodes.items()}
             needs[blocks.name] |= nodes.keys()
@@ -189,7 +181,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
     assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
     if array.chunks == chunks:
         return array
-    source = source_of(array)
+    source = known(array).source
     if source is not None:
         return (
             None
@@ -201,7 +193,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
         return None
     origin, position = found
     for one in (origin.further, origin):
-        sources = sources_of(one.fields) if one else None
+        sources = sources_of(one.arrays) if one else None
         if one and sources:
             return _read_so(one, sources, position, chunks)
     return None
@@ -217,7 +209,7 @@ def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks:
     resized = any(n > 1 for n in (*output.factors, *output.every))
     if resized or _is_dear(one.work, sources, fields):
         return None
-    other = Computation(one.work, one.shape, fields, one.fields, one.arrays, sources)
+    other = Computation(one.work, one.shape, fields, one.arrays, sources)
     return other.results(other.rules())[position]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from ..layout import Region, Shape, layout
 from ..numpy import broadcast_shape
 from ..phases import finer
 from ..recognise import is_chunked, is_cupy
-from ..regions import Node, Span, fields_span, reach, wraps
+from ..regions import Span, fields_span, reach, wraps
 
 if TYPE_CHECKING:
     from .job import Work
@@ -119,29 +119,17 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
         if len(shape) < -min(node.along):
             raise on_numpy.too_few_axes(len(node.along), shape)
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        program = node.program
+        program, ones = node.program, (1,) * len(shape)
         on_numpy.check_values(
             plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
         )
-        made |= zip(node.outputs, results_of(node, shape), strict=True)
+        every = _placed(ones, node.along, node.every)
+        factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
+        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
+            start = _placed((0,) * len(shape), node.along, one.extent.start)
+            stop = _placed(shape, node.along, one.extent.stop)
+            made[value] = Output(dtype, Region(start, stop), every, factors)
     return [made[value] for value in work.wanted]
-
-
-def results_of(node: Node, shape: Shape) -> list[Output]:
-    """What each result of a node is, for fields of one shape together."""
-    ones, core = (1,) * len(shape), tuple(shape[axis] for axis in node.along)
-    every = _placed(ones, node.along, node.every)
-    factors = _placed(ones, node.along, node.factors or (1,) * len(core))
-    found = layout(core, tuple(node.reaches), node.border).outputs
-    extents = [
-        Region(
-            _placed((0,) * len(shape), node.along, one.extent.start),
-            _placed(shape, node.along, one.extent.stop),
-        )
-        for one in found
-    ]
-    pairs = zip(node.out_dtypes, extents, strict=True)
-    return [Output(dtype, extent, every, factors) for dtype, extent in pairs]
 
 
 def _placed(numbers: Shape, along: Sequence[int], others: Sequence[int]) -> Shape:
@@ -178,6 +166,14 @@ def needed(work: Work, span: Span, n: int, axis: int) -> Span:
     return fields_span(work.nodes, work.wanted, len(work.field_dtypes), span, n, axis)
 
 
+class Near(NamedTuple):
+    """The blocks of an axis that one takes from, how long they are, where in them it begins."""
+
+    numbers: tuple[int, ...]
+    sizes: tuple[int, ...]
+    begin: int
+
+
 @dataclass(frozen=True, slots=True)
 class Axis:
     """The blocks of an axis: where each is, and what it takes of the ones before and after."""
@@ -193,11 +189,21 @@ class Axis:
         pairs = zip(self.cuts, self.before, self.after, strict=True)
         return [(a - low, b + high) for (a, b), low, high in pairs]
 
-    def near(self, k: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Where the blocks stand that a block takes from, itself first, and their numbers."""
-        needs = (0, 1), (-1, self.before[k]), (1, self.after[k])
-        offsets = tuple([at for at, many in needs if many])
-        return offsets, tuple([(k + at) % len(self.cuts) for at in offsets])
+    @property
+    def beside(self) -> list[Near]:
+        """What each block takes from."""
+        found = []
+        for k, (low, high) in enumerate(zip(self.before, self.after, strict=True)):
+            places = [k + at for at, far in ((-1, low), (0, 1), (1, high)) if far]
+            numbers = tuple([place % len(self.cuts) for place in places])
+            sizes = tuple([b - a for a, b in [self.cuts[number] for number in numbers]])
+            found.append(Near(numbers, sizes, sizes[0] if low else 0))
+        return found
+
+    @property
+    def inside(self) -> list[Near]:
+        """The same, where what it takes from is the whole axis."""
+        return [Near((0,), (self.cuts[-1][1],), a) for a, _ in self.cuts]
 
     def depths(self, k: int) -> tuple[int, int]:
         """How thick the faces are that a block gives, at its begin and at its end."""

@@ -54,10 +54,6 @@ class Work(Protocol):
     def held(self) -> int:
         """Bytes of the arrays of coefficients that it has."""
 
-    @property
-    def is_local(self) -> bool:
-        """Whether a call of it may be done where the chunks lie."""
-
     def run(self, block: Block, region: Region | None) -> list[Array]:
         """Compute the wanted values from a block."""
 
@@ -68,10 +64,14 @@ WITHIN = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of one program has in common: the program, and the shape of the fields."""
+    """What every task of one program has in common: the program, and the shapes of its fields.
+
+    `shape` is that of all of them together.
+    """
 
     work: Work
     shape: Shape
+    fields: tuple[Shape, ...]
 
     @property
     def node(self) -> tuple[dict[Any, Any], Any]:
@@ -81,7 +81,8 @@ class Job:
         """
         if self.work.held <= WITHIN:
             return {}, self
-        key = f"job-{self.work.name}-{tokenize(self.work.token, self.work.wanted, self.shape)}"
+        meaning = self.work.token, self.work.wanted, self.shape, self.fields
+        key = f"job-{self.work.name}-{tokenize(meaning)}"
         return {key: DataNode(key, self)}, TaskRef(key)
 
 
@@ -119,6 +120,6 @@ def uploaded(block: Any) -> Any:
     return driver.uploaded(np.asarray(block))
 
 
-def in_memory(block: Any) -> Any:
+def in_memory(block: Any, dtype: Any = None) -> Any:
     """Give a chunk as an array that can be computed with where it is."""
-    return block if is_cupy(block) else np.asarray(block)
+    return block if is_cupy(block) else np.asarray(block, dtype)

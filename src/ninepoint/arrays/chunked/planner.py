@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from .computation import Computation
-from .grid import Chunks, aligned, axes_of
-from .rules import Blocks, Rules
+from .grid import Chunks, axes_of
+from .rules import Field, Rules
 
 _WHY = {
     "whole cores": "no axis that it works along is cut",
@@ -39,12 +39,12 @@ def _described(one: Computation, rules: Rules) -> str:
     plan = "whole cores" if one.alone else "regions" if one.sources else "edges"
     blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + len(recut)
     axes = [] if plan == "whole cores" else axes_of(one.work, groups)
-    if isinstance(rule, Blocks):
-        thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
-        for array, field, dtype in zip(one.arrays, rule.fields, types, strict=True):
-            whole = aligned(array.shape, len(groups), 1)
-            each = zip(whole, field.cut, thick, strict=False)
-            faces = sum(math.prod(whole) // max(1, n) * far for n, cut, far in each if cut)
+    thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
+    for array, field, dtype in zip(one.arrays, rule.fields, types, strict=True):
+        if isinstance(field, Field):
+            each = zip(array.shape, field.cut, thick[-array.ndim :], strict=False)
+            points = math.prod(array.shape)
+            faces = sum(points // max(1, n) * far for n, cut, far in each if cut)
             moved += faces * dtype.itemsize
             tasks += faces > 0
     if plan == "edges" and (recut or groups != one.chunks):

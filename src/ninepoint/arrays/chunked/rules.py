@@ -22,138 +22,102 @@ from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from dask._task_spec import DataNode, Task, TaskRef
+from dask._task_spec import Task, TaskRef
 
 from ..blocks import parts, put_together, spans_of
 from ..borders import Array
 from ..layout import Region
-from .bound import Offset
-from .faces import Depths, block_of, cut
-from .grid import Axis, Chunks, axes_of
+from .bound import Depths, block_of, faces_of, read_block
+from .grid import Axis, Chunks, Near, axes_of
 from .job import Job, in_memory, nothing, whole_of
 from .layer import Place, Symbolic
-from .sources import Source, read_block
+from .sources import Source
+
+# Tasks by their keys, and what a task is given by those of others.
+Tasks: TypeAlias = dict[Any, Any]
+Refs: TypeAlias = list[TaskRef]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of blocks: the names of its array and of its faces, and which axes it has.
+    """A field of blocks: the names of its array and of its faces.
 
-    It is cut as the whole is along the axes that it has; along others it lacks the axis, or has
-    one element.
+    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
+    Axes that it lacks are the first ones.
     """
 
     name: str
     faces: str
-    ndim: int
     cut: tuple[bool, ...]
 
-    def at(self, place: Place) -> Place:
-        """The place of its chunk for a block."""
-        own = [k if cut else 0 for k, cut in zip(place, self.cut, strict=True)]
-        return tuple(own[len(own) - self.ndim :])
+    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+        """What a block is given of it, where faces that it needs are tasks that may be new."""
+        missing = len(place) - len(self.cut)
+        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
+        numbers = zip(near[missing:], self.cut, strict=True)
+        found = []
+        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
+            ref = chunk = TaskRef((self.name, *at))
+            if at != own:
+                ref = TaskRef((self.faces, *at))
+                if ref.key not in made:
+                    depths = self._depths(axes[missing:], at)
+                    made[ref.key] = Task(ref.key, faces_of, chunk, depths)
+            found.append(ref)
+        return found
 
-    def depths(self, axes: Sequence[Axis], place: Place) -> Depths:
-        """How thick the faces are that its chunk for a block gives."""
+    def _depths(self, axes: Sequence[Axis], place: Place) -> Depths:
+        """How thick the faces are that a chunk gives."""
         own = zip(axes, place, self.cut, strict=True)
-        found = [axis.depths(k) if cut else (0, 0) for axis, k, cut in own]
-        return tuple(found[len(found) - self.ndim :])
-
-    def beside(self, around: list[tuple[Offset, Place]]) -> list[tuple[Offset, Place]]:
-        """Where it has a chunk of its own, of the chunks around one."""
-        if all(self.cut):
-            return around
-        return [
-            (offset, at)
-            for offset, at in around
-            if not any(far and not cut for far, cut in zip(offset, self.cut, strict=True))
-        ]
+        return tuple([axis.depths(k) if cut else (0, 0) for axis, k, cut in own])
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
     """The rule of blocks that are made of chunks, and of faces of those around.
 
-    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.
+    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.  Blocks
+    of sources read what they need, and depend on nothing else.
     """
 
     name: str
     job: Job
     chunks: Chunks
-    fields: tuple[Field, ...]
+    fields: tuple[Field, ...] | tuple[Source, ...]
     alone: bool = False
 
     @property
     def below(self) -> Iterable[str]:
-        """The names of the fields."""
-        return [field.name for field in self.fields]
+        """The names of the fields that others make."""
+        return [field.name for field in self.fields if isinstance(field, Field)]
 
-    def whole(self) -> tuple[Symbolic, dict[Any, Any]]:
+    def whole(self) -> tuple[Symbolic, Tasks]:
         """The layer of blocks that are made alone, and the node of the job, if it has one."""
         nodes, job = self.job.node
         ndim, pairs, counts = len(self.chunks), [job, None], {}
         for field in self.fields:
-            cuts = zip(self.chunks, field.cut, strict=True)
-            own = [len(sizes) if cut else 1 for sizes, cut in cuts]
-            pairs += [field.name, range(ndim - field.ndim, ndim)]
-            counts[field.name] = tuple(own[ndim - field.ndim :])
+            assert isinstance(field, Field), field
+            missing = ndim - len(field.cut)
+            cuts = zip(self.chunks[missing:], field.cut, strict=True)
+            pairs += [field.name, range(missing, ndim)]
+            counts[field.name] = tuple([len(sizes) if cut else 1 for sizes, cut in cuts])
         return Symbolic.of(self.name, ndim, whole_of, pairs, counts), nodes
 
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+    def tasks(self, places: Iterable[Place]) -> Tasks:
         """The blocks at these places, and the faces that they need."""
         made, job = self.job.node
         axes = axes_of(self.job.work, self.chunks)
-        near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
-        refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
+        compute, tables = block_of, [axis.beside for axis in axes]
+        if any(isinstance(field, Source) for field in self.fields):
+            compute, tables = read_block, [axis.inside for axis in axes]
         for place in places:
-            tables = [table[k] for table, k in zip(near, place, strict=True)]
-            stand = itertools.product(*[offsets for offsets, _ in tables])
-            numbers = itertools.product(*[numbers for _, numbers in tables])
-            around = list(zip(stand, numbers, strict=True))[1:]
-            needed: list[TaskRef] = []
-            offsets: list[tuple[Offset, ...]] = []
-            for field, known in zip(self.fields, refs, strict=True):
-                there = field.beside(around)
-                for _, at in there:
-                    if at not in known:
-                        known[at] = ref = TaskRef((field.faces, *field.at(at)))
-                        chunk = TaskRef((field.name, *field.at(at)))
-                        made[ref.key] = Task(ref.key, cut, chunk, field.depths(axes, at))
-                offsets.append(tuple([offset for offset, _ in there]))
-                needed.append(TaskRef((field.name, *field.at(place))))
-                needed += [known[at] for _, at in there]
+            near = [table[k] for table, k in zip(tables, place, strict=True)]
             spans = [axis.cuts[k] for axis, k in zip(axes, place, strict=True)]
-            start, stop = tuple([a for a, _ in spans]), tuple([b for _, b in spans])
-            key = (self.name, *place)
-            made[key] = Task(key, block_of, job, start, stop, tuple(offsets), *needed)
-        return made
-
-
-@dataclass(frozen=True, slots=True)
-class Reads:
-    """The rule of blocks that read what they need from sources, and depend on nothing."""
-
-    name: str
-    job: Job
-    chunks: Chunks
-    sources: tuple[Source, ...]
-
-    @property
-    def below(self) -> Iterable[str]:
-        """None: sources are nodes of the blocks' own."""
-        return ()
-
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
-        """The blocks at these places."""
-        made, job = self.job.node
-        made |= {one.key: DataNode(one.key, one.held) for one in self.sources}
-        refs = [TaskRef(one.key) for one in self.sources]
-        axes = [spans_of(sizes) for sizes in self.chunks]
-        for place in places:
-            spans = [axis[k] for axis, k in zip(axes, place, strict=True)]
             region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
+            given = [one for field in self.fields for one in field.given(place, near, axes, made)]
+            begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)
-            made[key] = Task(key, read_block, job, region, *refs)
+            made[key] = Task(key, compute, job, region, begin, sizes, *given)
         return made
 
 
@@ -176,7 +140,7 @@ class Recut:
         """The name of the other array."""
         return [self.source]
 
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+    def tasks(self, places: Iterable[Place]) -> Tasks:
         """The blocks at these places."""
         # Texts: lengths that nobody knows are alike.
         if self.number is not None and repr(self.before) == repr(self.chunks):
@@ -184,13 +148,13 @@ class Recut:
             tasks = [Task((self.name, *p), pick, TaskRef((self.source, *p))) for p in places]
             return {task.key: task for task in tasks}
         axes = [
-            parts(before, spans_of(sizes), sum(before))
+            parts(before, spans_of(sizes))
             for before, sizes in zip(self.before, self.chunks, strict=True)
         ]
-        made: dict[Any, Any] = {}
+        made: Tasks = {}
         for place in places:
             own = tuple([axis[k] for axis, k in zip(axes, place, strict=True)])
-            needed = itertools.product(*[part.chunks for part in own])
+            needed = itertools.product(*[part.pieces for part in own])
             refs = [TaskRef((self.source, *at)) for at in needed]
             key = (self.name, *place)
             made[key] = Task(key, _recut, own, self.dtype, self.number, *refs)
@@ -203,7 +167,7 @@ def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks
 
 
 # What the blocks of one lazy array are made of.
-Rule: TypeAlias = Blocks | Reads | Recut
+Rule: TypeAlias = Blocks | Recut
 
 
 class Rules(NamedTuple):
@@ -213,5 +177,5 @@ class Rules(NamedTuple):
     """
 
     recut: list[Recut]
-    blocks: Blocks | Reads
+    blocks: Blocks
     results: list[Recut]

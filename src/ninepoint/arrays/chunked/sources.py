@@ -24,19 +24,19 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
 from ... import limits
+from .. import accepted
 from ..blocks import parts, spans_of
-from ..layout import Region, Shape
+from ..layout import Shape
 from ..regions import mixed
-from .bound import computed
-from .grid import Chunks, axis_of, cut_as
-from .job import Job, Work
-from .layer import Symbolic, known
+from .grid import Axis, Chunks, Near, axis_of, cut_as, lazy
+from .job import Work
+from .layer import Place, Symbolic, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
 
-# An array of NumPy beside sources is one node of the graph up to this size [bytes], which a worker
-# fetches once and keeps; a larger one is cut, as Dask does it.
+# An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
+# and keeps; a larger one is cut, as Dask does it.
 WHOLE = 2**26
 
 
@@ -55,6 +55,14 @@ class Source:
         """What its node in a graph is called."""
         return f"original-{self.name}"
 
+    def given(
+        self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: dict[Any, Any]
+    ) -> list[TaskRef]:
+        """What a block is given of it; see `rules.Field`."""
+        if self.key not in made:
+            made[self.key] = DataNode(self.key, self.held)
+        return [TaskRef(self.key)]
+
     def view(self, chunks: Chunks, name: str) -> Any:
         """An array of Dask, each chunk of which is a slice."""
         axes, node = range(len(chunks)), DataNode(self.key, self.held)
@@ -66,38 +74,31 @@ class Source:
         return untyped.Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
 
 
-def read_block(job: Job, region: Region, *held: Any) -> Any:
-    """Read what a block needs of what can be sliced, and compute it."""
-    cuts = [tuple((n,) for n in one.shape) for one in held]
-    return computed(job, region, cuts, [[one] for one in held])
+def as_array(field: Any, chunks: Chunks) -> Any:
+    """A field as an array of Dask, cut as the whole is; one of NumPy is a source, if not large."""
+    if type(field) is not np.ndarray or field.nbytes > WHOLE:
+        return lazy(field, chunks, da)
+    # As it is now: elements may change before a task reads them.
+    field = accepted.as_field(field).copy()
+    name, own = f"array-{tokenize(field)}", cut_as(field.shape, chunks)
+    source = Source(field, field.shape, field.dtype, (1,) * field.ndim, name)
+    return source.view(own, f"{name}-{tokenize(own)}")
 
 
-def source_of(array: Any) -> Source | None:
-    """What an array is a plain view of; None where its chunks are computed.
-
-    An array of NumPy is a source, too, unless it is large.
-    """
-    if type(array) is np.ndarray:
-        name = f"array-{tokenize(array)}" if array.nbytes <= WHOLE else ""
-        whole = Source(array, array.shape, array.dtype, (1,) * array.ndim, name)
-        return whole if name else None
-    return known(array).source
-
-
-def sources_of(fields: Sequence[Any]) -> list[Source] | None:
-    """What fields are plain views of; None if one is computed."""
-    sources = list(map(source_of, fields))
+def sources_of(arrays: Sequence[Any]) -> list[Source] | None:
+    """What arrays are plain views of; None if one is computed."""
+    sources = [known(array).source for array in arrays]
     found = [source for source in sources if source is not None]
     return found if len(found) == len(sources) else None
 
 
-def readable(work: Work, fields: Sequence[Any], chunks: Chunks) -> list[Source] | None:
-    """What blocks may read of fields, where little is decoded twice; None where they may not."""
+def readable(work: Work, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
+    """What blocks may read, where little is decoded twice; None where they may not."""
     axes = enumerate(chunks, -len(chunks))
     if any(len(sizes) > 1 and mixed(work.nodes, axis) for axis, sizes in axes):
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
-    sources = sources_of(fields)
+    sources = sources_of(arrays)
     if sources is None or costs(work, sources, chunks)[0] > limits.current.decoded_ratio:
         return None
     return sources
@@ -118,9 +119,9 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
                 own, all_read = own * n, all_read * n
                 continue
             spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).spans
-            read = [one.source for part in parts((n,), spans, n) for one in part.strips]
+            pieces = [one for part in parts((n,), spans) for one in part.pieces[0]]
             own *= decoded(piece, spans_of(sizes))
-            all_read *= decoded(piece, [(one.start, one.stop) for one in read])
+            all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
         least, most = least + own, most + all_read
     return most / least if least else 1.0, most
 
