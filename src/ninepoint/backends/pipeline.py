@@ -34,7 +34,6 @@ from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained, piped
-from ..lowering.fusion import sparse
 from ..lowering.hoisting import hoisted
 from ..lowering.passes import (
     IN_PLACE,
@@ -130,7 +129,6 @@ def compile_understood(
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
         lowered = replace(kept, rows=1, every=request.every)
-        lowered = sparse(lowered, request.schedule)
         together = None
     lowered = checked(lowered, reach)
     module = texts.module(

@@ -28,7 +28,6 @@ from ..analysis.rewrite import (
     in_bodies,
     reads,
     replayed,
-    rows,
     simplify,
 )
 from ..language.ir import (
@@ -50,7 +49,7 @@ from ..language.ir import (
     of_arrays,
     shifted,
 )
-from .cost import OPERATIONS, ROWS, operation, saved_by_row
+from .cost import operation, saved_by_row
 from .schedule import Schedule
 
 
@@ -192,36 +191,6 @@ def _numbered(
     body: Body, values: tuple[Atom, ...], prefix: str, arrays: Mapping[str, str]
 ) -> tuple[Body, tuple[Atom, ...]]:
     return copied(body, values, lambda _, k: f"{prefix}{k}", lambda expr: of_arrays(expr, arrays))
-
-
-def sparse(kernel: Kernel, schedule: Schedule) -> Kernel:
-    """Compute where it is read what is read at no point twice, where not all points are made.
-
-    every second row and column               stage v = x[0, 0] + x[0, 1]
-    out = v[0, 0] + v[1, 0]            ->      out = (x[0, 0] + x[0, 1]) + (x[1, 0] + x[1, 1])
-    """
-    if not kernel.stages or unfit(kernel):
-        return kernel
-    chosen = dict(schedule.stages)
-    for stage in reversed(kernel.stages):
-        name = stage.names[0]
-        if not isinstance(stage, Values) or name in chosen or not _is_read_once(kernel, stage):
-            continue
-        found = inlined(kernel, replace(schedule, stages=((name, "inline"),)), {name})
-        # One row function can do it.
-        if len(found.body) <= 2 * OPERATIONS and len(rows(found.body)) <= ROWS:
-            kernel = renumbered(found, frozenset())
-    return kernel
-
-
-def _is_read_once(kernel: Kernel, stage: Values) -> bool:
-    """Whether each point of a stage is read for one result at most, and for nothing else."""
-    if any(_offsets(other.body, stage) for other in kernel.stages):
-        return False
-    offsets = _offsets(kernel.body, stage)
-    steps = kernel.every
-    places = {tuple(o % k for o, k in zip(one, steps, strict=True)) for one in offsets}
-    return len(places) == len(offsets)
 
 
 def flattened(kernel: Kernel, most: int) -> Kernel | None:

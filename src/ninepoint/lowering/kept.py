@@ -3,14 +3,6 @@
     v = x[0, 1] - x[0, -1]                  v: rows -1..1, columns 0..0 around a row of the result
     out = v[-1, 0] + v[1, 0]        ->      three rows are kept, and row i + 1 is made with row i
 
-    every second point, out = v[-1] + v[0] + v[1]
-
-    v   0 1 2 3 4 5 ...      v_0   0 2 4 ...      out = v_0[q] + v_1[q] + v_0[q + 1]
-                       ->    v_1   1 3 5 ...
-
-Where not all points of the result are made, rows are taken apart once, while a stage is made, and
-are contiguous where they are read.  Columns that no result reads are not made.
-
 Stages roll down the first axis along which any of them is read at an offset: rows as a rule,
 planes (of rows) where a stage is read in other planes.
 """
@@ -19,23 +11,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..analysis.rewrite import Body, bodies, copied, reads, rows
+from ..analysis.rewrite import Body, bodies, reads
 from ..language.box import Box, joined
 from ..language.ir import (
-    Atom,
-    Expr,
     Kernel,
-    Loop,
     Offset,
-    Read,
-    Reduce,
     RunningSum,
     Stage,
     State,
-    Values,
-    shifted,
 )
-from .cost import OPERATIONS, ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,74 +141,3 @@ def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
         for read in reads(body, kept.stage.names):
             lowest = min(lowest, plane + full(read.offset)[axis])
     return kept.high[axis] - lowest + 1
-
-
-def parts(kernel: Kernel) -> dict[str, tuple[int, ...]]:
-    """The columns of each stage that are made, counted from its lowest up to the step.
-
-    A stage of which all columns are made one beside the other, as where the step is 1, is absent.
-    """
-    step = kernel.every[-1] if kernel.every else 1
-    found: dict[str, tuple[int, ...]] = {}
-    if step == 1:
-        return found
-    kept = kept_stages(kernel)
-    readers: list[tuple[Body, tuple[int, ...] | None]] = [(kernel.body, (0,))]
-    for one in reversed(kept):
-        stage = one.stage
-        columns: set[int] | None = set()
-        for body, made in readers:
-            for offset in {read.offset[-1] for read in reads(body, stage.names)}:
-                if made is None or columns is None:
-                    columns = None
-                else:
-                    columns |= {(column + offset - one.low[-1]) % step for column in made}
-        own = None if columns is None or not _fits(one, len(columns)) else tuple(sorted(columns))
-        if own is not None:
-            found |= dict.fromkeys(stage.names, own)
-        first = None if own is None else tuple(one.low[-1] + column for column in own)
-        readers.append((stage.body, first))
-    return found
-
-
-def _fits(kept: Kept, count: int) -> bool:
-    """Whether one function can make so many columns of a stage."""
-    match kept.stage:
-        case Values(body=body, values=values):
-            if count == 1:
-                return True
-            looped = any(isinstance(a.value, Reduce | Loop) for a in body)
-            pointers = len(rows(body)) + count * len(values)
-            return not looped and count * len(body) <= 2 * OPERATIONS and pointers <= ROWS
-        case RunningSum():
-            return count == 1
-        case _:
-            return False
-
-
-def columns_of(
-    body: Body, values: tuple[Atom, ...], made: tuple[int, ...]
-) -> tuple[Body, tuple[Atom, ...], dict[str, str]]:
-    """Operations and values of one column, for several of them; and what the copies are copies of.
-
-    Those of the first column, which is 0, keep their names.
-    """
-    found, results = list(body), list(values)
-    origins: dict[str, str] = {}
-    for column in made[1:]:
-        one, own = _moved(body, values, column)
-        origins |= {new.name: old.name for new, old in zip(one, body, strict=True)}
-        found += one
-        results += own
-    return tuple(found), tuple(results), origins
-
-
-def _moved(body: Body, values: tuple[Atom, ...], column: int) -> tuple[Body, tuple[Atom, ...]]:
-    """Operations and values so many columns further, under names of their own."""
-
-    def moved(expr: Expr) -> Expr:
-        if not isinstance(expr, Read):
-            return expr
-        return shifted(expr, (*(0,) * (len(expr.offset) - 1), column))
-
-    return copied(body, values, lambda name, _: f"{name}_c{column}", moved)

@@ -54,7 +54,7 @@ class Control:
 
     windows: WindowLoops
     # The rows that are read at computed columns, and the columns that they begin at.
-    rows: Mapping[tuple[str, Offset, int], tuple[str, int]]
+    rows: Mapping[tuple[str, Offset], tuple[str, int]]
     places: list[str]
     looks: bool = field(default=False, init=False)
 
@@ -142,7 +142,7 @@ class Control:
             if outside(expr, axis, known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        found = self.rows.get((expr.field, expr.origin[:-1], 0))
+        found = self.rows.get((expr.field, expr.origin[:-1]))
         if found is None or in_other_rows(expr):
             before, text = self.windows.element(expr.field, expr.origin, along)
         else:
@@ -186,11 +186,11 @@ def in_other_rows(expr: Expr) -> bool:
     return isinstance(expr, Gather) and not all(isinstance(i, Const) for i in expr.index[:-1])
 
 
-def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset, int]]:
+def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
     """The rows of which elements are read at computed columns."""
     reads = (assign.value for assign in within(body))
     return {
-        (one.field, one.origin[:-1], 0)
+        (one.field, one.origin[:-1])
         for one in reads
         if isinstance(one, Gather) and not in_other_rows(one)
     }

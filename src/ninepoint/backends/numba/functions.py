@@ -26,7 +26,7 @@ from ...language.ir import (
 )
 from ...lowering.abreast import abreast, worthwhile
 from ...lowering.chain import Edges
-from ...lowering.kept import Kept, columns_of
+from ...lowering.kept import Kept
 from ...lowering.machine import machine_type
 from .bands import Texts, sum_text
 from .expressions import Expressions
@@ -76,13 +76,7 @@ class Functions(Layout):
         name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values() | State():
-                made = self.parts.get(stage.names[0], (0,))
-                body, values, origins = columns_of(stage.body, stage.values, made)
-                self.known |= {name: self.known[first] for name, first in origins.items()}
-                longer = self.longer(kept)
-                tail = len(stage.body) * longer, len(stage.values) * longer
-                one = Made(name, body, values, start, every=self.step(kept), tail=tail)
-                return (self._function(one),)
+                return (self._function(Made(name, stage.body, stage.values)),)
             case Histogram():
                 storage = dict(self.kernel.fields)[stage.read.field]
                 fields = {n: self.names[n] for n, _ in self.kernel.fields}
@@ -90,7 +84,7 @@ class Functions(Layout):
                     return (histogram_function(name, stage, storage, fields, self.reach, start),)
                 return (self._selecting(name, stage, storage, kept),)
             case RunningSum():
-                return self._running(kept, stage, start)
+                return self._running(stage)
             case _:
                 assert_never(stage)
 
@@ -109,10 +103,10 @@ class Functions(Layout):
             (rows, self.columns(kept)), every,
         )  # fmt: skip
 
-    def _running(self, kept: Kept, stage: RunningSum, start: int) -> tuple[RowFunction, ...]:
+    def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
         name, body, kind = stage.name, stage.body, stage.value.dtype
-        text, every = self.names[name], self.step(kept)
+        text = self.names[name]
         self.expressions.types[name] = self.stage_type(name)
         # The row that goes: the same operations, on the row before the first.
         up = (*(0,) * (self.kernel.ndim - 2), -stage.rows, 0)
@@ -126,9 +120,7 @@ class Functions(Layout):
         self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
         functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
         return tuple(
-            self._function(
-                Made(text + word, lines, (Ref(kind, lines[-1].name),), start, name, every)
-            )
+            self._function(Made(text + word, lines, (Ref(kind, lines[-1].name),), name))
             for word, lines in functions
         )
 
@@ -146,7 +138,7 @@ class Functions(Layout):
         several: list[RowFunction | None] = []
         for kept in self.kept:
             name = self.names[kept.stage.names[0]]
-            one = Made(name, kept.stage.body, kept.stage.values, kept.low[-1])
+            one = Made(name, kept.stage.body, kept.stage.values)
             made = self._rows_at_once(one, f"{name}_r")
             several.append(None if made is None else self._function(made))
         last = self._rows_at_once(Made("band", self.kernel.body, self.kernel.outputs), "r")
@@ -159,7 +151,7 @@ class Functions(Layout):
             return None
         written = abreast(kernel, prefix)
         self.known |= ranges(written)
-        return Made(f"{one.name}_rows", written.body, written.outputs, one.start)
+        return Made(f"{one.name}_rows", written.body, written.outputs)
 
     def _result_function(self, made: Made) -> RowFunction:
         """The function of a row of the result, or of several, those of the first row first."""
@@ -183,9 +175,6 @@ class Functions(Layout):
             )
             for n, d in self.kernel.fields
         }
-        for n, kept in self.by_name.items():
-            own = self.parts.get(n, ())
-            # Rows in parts are read from their first column on.
-            column = kept.low[-1] - made.start if own else lowest.get(n, 0)
-            sources[n] = Source(self.names[n], self.stage_type(n), column, own)
+        for n in self.by_name:
+            sources[n] = Source(self.names[n], self.stage_type(n), lowest.get(n, 0))
         return row_function(made, sources, self.space)

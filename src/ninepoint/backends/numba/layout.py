@@ -17,7 +17,7 @@ from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
-from ...lowering.kept import Kept, full, kept_stages, needed, parts, rolling_axis
+from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from .bands import Sum, sum_text
 from .control import NOTES
@@ -53,8 +53,6 @@ class Layout:
         self.constant = constant_in_rows(kernel)
         self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
         self.every = kernel.every or (1,) * kernel.ndim
-        # The columns that are made of stages of which not all are.
-        self.parts = parts(kernel)
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
         # How many planes are made before the first of the result.
@@ -108,30 +106,9 @@ class Layout:
         return self.points(axis), {"": ended}, after
 
     def columns(self, kept: Kept) -> str:
-        """How many columns a row of a stage has; of one in parts, those that all parts have."""
-        if kept.stage.names[0] in self.parts:
-            return sum_text(({"n": 1, "": self.least(kept)},))
+        """How many columns a row of a stage has."""
         less = [{n: -times for n, times in one.items()} for one in self.start(kept, -1)]
         return sum_text((*self.stop(kept, -1), *less))
-
-    # Points of which some results are not made.
-
-    def count(self, kept: Kept) -> int:
-        """In how many parts a stage is kept."""
-        return len(self.parts.get(kept.stage.names[0], (0,)))
-
-    def step(self, kept: Kept) -> int:
-        """How far the columns of a row of a stage are from each other."""
-        return self.every[-1] if kept.stage.names[0] in self.parts else 1
-
-    def least(self, kept: Kept) -> int:
-        """How many more columns than the result all parts of a stage have."""
-        return (kept.wider - self.parts[kept.stage.names[0]][-1]) // self.step(kept)
-
-    def longer(self, kept: Kept) -> int:
-        """How many parts of a stage have one column more than the others."""
-        made = self.parts.get(kept.stage.names[0], ())
-        return sum((kept.wider - at) // self.step(kept) > self.least(kept) for at in made)
 
     def rolls(self, axis: int) -> bool:
         """Whether results are made at some of the planes of an axis that all have a turn."""
@@ -161,13 +138,9 @@ class Layout:
                 # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
                 inner[-1] += " | 1"
             columns = sum_text((self.points(-1), {"": self.first(kept) + high[-1]}))
-            apart = [str(self.count(kept))] * (self.count(kept) > 1)
-            if kept.stage.names[0] in self.parts:
-                more = self.least(kept) + (self.longer(kept) > 0)
-                columns = sum_text(({"n": 1, "": more},))
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
-                shape = as_tuple([str(kept.count), *inner, *apart, width])
+                shape = as_tuple([str(kept.count), *inner, width])
                 kind = self.stage_type(name)
                 lines.append(f"{self.names[name]} = np.empty({shape}, dtype=np.{kind})")
         return lines
@@ -191,12 +164,12 @@ class Layout:
         axes = range(self.axis + 1, -2)
         return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
 
-    def place(self, kept: Kept, row: Offset, part: int = 0) -> str:
+    def place(self, kept: Kept, row: Offset) -> str:
         """Where a stage keeps a row; along all axes but that which rolls, from the lowest."""
         index = self.plane(kept, row)
         if self.axis < -2:
             index.append(plus("i", row[-1] - self.room(kept)[0][-2]))
-        return as_tuple([*index, *[str(part)] * (self.count(kept) > 1)])
+        return as_tuple(index)
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""

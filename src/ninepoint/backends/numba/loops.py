@@ -210,7 +210,7 @@ class _Writer(Functions):
     def _fetched(self, function: RowFunction, count: int) -> list[str]:
         """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
         newest: dict[str, Offset] = {}
-        for source, offset, _ in function.rows:
+        for source, offset in function.rows:
             if source not in self.by_name and source not in self.constant:
                 newest[source] = max(newest.get(source, offset), offset)
         lines: list[str] = []
@@ -289,9 +289,8 @@ class _Writer(Functions):
         first = sum_text((*start, {"": self.first(kept)}))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [
-            _row_text(self.names[name], self.place(kept, place, part), first)
+            _row_text(self.names[name], self.place(kept, place), first)
             for place in places
-            for part in range(self.count(kept))
             for name in kept.stage.names
         ]
         # What a running sum reads is the last of its rows.
@@ -410,12 +409,12 @@ class _Writer(Functions):
     ) -> str:
         """Call a row function for the columns from `start` on of the row that is `row` away."""
         arguments: list[str] = []
-        for source, offset, part in function.rows:
+        for source, offset in function.rows:
             at = tuple(a + b for a, b in zip(row, offset, strict=True))
             low, kept = {"": function.columns[source]}, self.by_name.get(source)
             if kept is not None:
                 first = sum_text((*start, low, {"": self.first(kept)}))
-                place = self.place(kept, at, part)
+                place = self.place(kept, at)
             else:
                 first = sum_text((*start, low, self.on("before", -1, -self.reach.lo[-1])))
                 place = as_tuple(["b", *self.at(at)])

@@ -23,7 +23,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...analysis.ranges import of_type
 from ...language.box import Box
 from ...language.ir import (
     COMPARISONS,
@@ -32,7 +31,6 @@ from ...language.ir import (
     Binary,
     Cast,
     Coefficient,
-    Const,
     Element,
     Kernel,
     Offset,
@@ -48,9 +46,9 @@ from ...language.ir import (
 )
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
-from ...lowering.pieces import Piece, Roll, pieces, rolled
+from ...lowering.pieces import Piece, pieces
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
-from .expressions import Expressions, as_tuple
+from .expressions import Expressions
 from .window_loops import WindowLoops, indented, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
@@ -70,41 +68,36 @@ _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 class Source:
     """A field or a stage: its name in the text, its type, and the column its rows begin at.
 
-    Of one that is kept in `parts`, where not all results are made, each row holds every so many
-    columns, from one of these on.  All elements of a row of one that is `constant` are alike,
-    positions along another axis, and only the first is there.  Where
-    there is a function to `load` them, elements are converted by it.
+    All elements of a row of one that is `constant` are alike, positions along another axis, and
+    only the first is there.  Where there is a function to `load` them, elements are converted by
+    it.
     """
 
     name: str
     machine: str
     column: int
-    parts: tuple[int, ...] = ()
     constant: bool = False
     load: str = ""
 
 
-# A source, an offset along all axes but the last, and one of the parts.
-Row: TypeAlias = tuple[str, Offset, int]
+# A source, and an offset along all axes but the last.
+Row: TypeAlias = tuple[str, Offset]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What a function makes: some values of a body, in a row that begins at column `start`.
+    """What a function makes: some values of a body.
 
     `held` names what the row holds already, for a function that changes it.  Its columns are
-    `every` so many of those that it reads; of the first values, as many as `tail` says beside the
-    number of operations for them, it makes one more column.  Its results are converted by the
-    functions that `stores` names, "" for none.
+    `every` so many of those that it reads.  Its results are converted by the functions that
+    `stores` names, "" for none.
     """
 
     name: str
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
-    start: int = 0
     held: str = ""
     every: int = 1
-    tail: tuple[int, int] = (0, 0)
     stores: tuple[str, ...] = ()
 
 
@@ -126,13 +119,13 @@ class Space:
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    `rows` are sources with their offsets along all axes but the last, and which of their parts it
-    is, each from one of the `columns` on, relative to its own first; `others` are scalars and
-    coefficients; `loops` says that it also takes whole fields and the place.  With `noalias` LLVM
-    is promised that no two rows overlap; without it, that the results `apart` overlap nothing.
-    With `overlap` (64, 9) the last 64 columns are computed by themselves, some for the second
-    time, where a multiple of 64 leaves at least 9.  It is told what is `given` besides, and the
-    buffers that are `cleared` are zero when it is first called.
+    `rows` are sources with their offsets along all axes but the last, each from one of the
+    `columns` on, relative to its own first; `others` are scalars and coefficients; `loops` says
+    that it also takes whole fields and the place.  With `noalias` LLVM is promised that no two
+    rows overlap; without it, that the results `apart` overlap nothing.  With `overlap` (64, 9) the
+    last 64 columns are computed by themselves, some for the second time, where a multiple of 64
+    leaves at least 9.  It is told what is `given` besides, and the buffers that are `cleared` are
+    zero when it is first called.
     """
 
     name: str
@@ -159,27 +152,15 @@ class _Writer:
     def __init__(self, made: Made, sources: Mapping[str, Source], space: Space) -> None:
         self.made, self.sources, self.space = made, sources, space
         kernel, self.expressions = space.kernel, space.expressions
-        parts: tuple[Piece, ...] = (Piece(made.body, ""),)
+        self.pieces: tuple[Piece, ...] = (Piece(made.body, ""),)
         if _cuttable(made):
-            parts = pieces(made.body, made.values[0])
-        self.rolls = rolled(parts, self._movable)
-        self.body = tuple(assign for roll in self.rolls for assign in roll.piece.body)
-        self.values = made.values
-        if self.rolls[-1].count > 1:
-            self.values = (Ref(made.values[0].dtype, self.rolls[-1].piece.result),)
-        for roll in self.rolls:
-            for own, constants in roll.tables.items():
-                self.expressions.types[own] = str(constants[0].dtype.value)
-                self.expressions.known[own] = of_type(constants[0].dtype)
-        self.reads = _places(self.body, sources, made.every)
-        # What is read in rows that follow from the turn of a loop over pieces.
-        self.elsewhere = {
-            name for roll in self.rolls for name, move in roll.moves.items() if any(move[:-1])
-        }
+            self.pieces = pieces(made.body, made.values[0])
+        self.body = tuple(assign for piece in self.pieces for assign in piece.body)
+        self.reads = _places(self.body, sources)
         along = gathered_rows(self.body)
-        found = {at for name, (at, _) in self.reads.items() if name not in self.elsewhere}
+        found = {at for at, _ in self.reads.values()}
         order = list(sources)
-        self.rows = sorted(found | along, key=lambda row: (order.index(row[0]), *row[1:]))
+        self.rows = sorted(found | along, key=lambda row: (order.index(row[0]), row[1]))
         self.labels = _labels(self.rows, sources, {assign.name for assign in self.body})
         storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
         loads = {name: source.load for name, source in sources.items()}
@@ -193,29 +174,28 @@ class _Writer:
         made, tables = self.made, self.expressions.tables
         tables.fetched = {}
         place = "j" if made.every == 1 else "q0"
-        *before, last = self.rolls
-        lines = [line for roll in before for line in self._piece(roll)]
-        front, own, ends = self._lines(last)
-        atoms = [self.expressions.atom(value) for value in self.values]
+        *before, last = self.pieces
+        lines: list[str] = []
+        for piece in before:
+            # What is made so far is left in the row for the next one.
+            lines += _over_row([*self._lines(piece), f"o0[j] = {piece.result}"])
+        own = self._lines(last)
+        atoms = [self.expressions.atom(value) for value in made.values]
         stored = [
             f"{store}({one})" if store else one
             for one, store in zip_longest(atoms, made.stores, fillvalue="")
         ]
         storing = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
-        lines += _over_row(last, front, [*own, *storing], made.every)
-        if made.tail[1]:
-            # What all values need there may lie outside of what is given.
-            lines += ["q0 = n", f"j = {made.every} * q0"]
-            lines += [*own[:ends], *storing[: made.tail[1]]]
+        lines += _over_row([*own, *storing], made.every)
         return self._called(lines)
 
     def _called(self, lines: Sequence[str]) -> RowFunction:
         """The function of these lines, and what it is called with."""
         made, kernel = self.made, self.space.kernel
-        loops = bool(self.elsewhere) or any(
+        loops = any(
             isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(self.body)
         )
-        others, once = _others(self.body, self.values, kernel), self.once
+        others, once = _others(self.body, made.values, kernel), self.once
         if self.control.looks:
             others, once = (*others, NOTES), [*once, f"turns = {EACH}"]
         arguments = [self.labels[row] for row in self.rows]
@@ -224,16 +204,16 @@ class _Writer:
             places = ["b", *(f"i{a}" for a in range(kernel.ndim - 2)), "i"]
             arguments += places[: kernel.ndim]
             arguments += [buffer for buffer, _, _ in self.windows.buffers]
-        arguments += [f"o{k}" for k in range(len(self.values))] + ["n"]
+        arguments += [f"o{k}" for k in range(len(made.values))] + ["n"]
         arguments += [self.space.names[n] for n in others]
         inner = [*self.expressions.tables.fetched.values(), *once, *lines]
-        machines = [self.sources[field].machine for field, *_ in self.rows]
-        machines += [self.expressions.types[v.name] for v in self.values if isinstance(v, Ref)]
+        machines = [self.sources[field].machine for field, _ in self.rows]
+        machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
         plain = not (made.held or loops or self.control.looks or made.every > 1)
         noalias = _promised(self.reads.values(), len(self.rows), made.every)
         # One result is left to be compared with the rows, which keeps LLVM unsure of these.
-        apart = () if noalias else tuple(f"o{k}" for k in range(len(self.values) - 1))
+        apart = () if noalias else tuple(f"o{k}" for k in range(len(made.values) - 1))
         return RowFunction(
             made.name,
             (f"def {made.name}({', '.join(arguments)}):", *indented(inner)),
@@ -248,96 +228,36 @@ class _Writer:
             _overlap(self.body, widest) if plain else (),
         )
 
-    def _movable(self, name: str) -> bool:
-        """Whether rows of a source can be told by their number: those of a field's own array."""
-        kernel, source = self.space.kernel, self.sources[name]
-        own = name in dict(kernel.fields) and kernel.ndim > 1
-        return own and not source.constant and not source.load
-
-    def _piece(self, roll: Roll) -> list[str]:
-        """A loop over the row that leaves in it what the next one continues with."""
-        front, lines, _ = self._lines(roll)
-        return _over_row(roll, front, [*lines, f"o0[j] = {roll.piece.result}"])
-
-    def _lines(self, roll: Roll) -> tuple[list[str], list[str], int]:
-        """Lines before the loop over the row, those for a point, and how many make its tail."""
-        types, tables, made = self.expressions.types, self.expressions.tables, self.made
-        place = "j" if made.every == 1 else "q0"
-        front = [
-            f"{own} = {tables.listed(types[own], map(_real, numbers))}[p0]"
-            for own, numbers in roll.tables.items()
-        ]
-        lines = [f"{made.held} = o0[{place}]"] if made.held else []
-        if roll.piece.before:
-            # Pieces of one form end with values of one type.
-            types[roll.piece.before] = types[self.rolls[self.rolls.index(roll) - 1].piece.result]
-            lines.append(f"{roll.piece.before} = o0[j]")
-        ends = 0
-        for number, assign in enumerate(roll.piece.body):
-            if number == made.tail[0]:
-                ends = len(lines)
+    def _lines(self, piece: Piece) -> list[str]:
+        """The lines for a point."""
+        made = self.made
+        lines = [f"{made.held} = o0[j]"] if made.held else []
+        if piece.before:
+            lines.append(f"{piece.before} = o0[j]")
+        for assign in piece.body:
             target, expr = assign.name, assign.value
             match expr:
                 case Read():
-                    source = self.sources[expr.field]
-                    types[target] = source.machine
+                    source, (row, step) = self.sources[expr.field], self.reads[target]
+                    self.expressions.types[target] = source.machine
                     if source.constant:
-                        self.once.append(f"{target} = {self.labels[self.reads[target][0]]}[0]")
+                        self.once.append(f"{target} = {self.labels[row]}[0]")
                         continue
-                    row, at = self._element(roll, target, expr)
-                    if target in self.elsewhere:
-                        front.append(f"{target}_row0 = {row}")
-                        row = f"{target}_row0"
-                    lines.append(f"{target} = {self.windows.loaded(expr.field, f'{row}[{at}]')}")
-                case Element() if roll.count > 1:
-                    self.control.lines(target, expr)
-                    index = [f"{at}{_further(roll, target, k)}" for k, at in enumerate(expr.index)]
-                    array = self.space.names[expr.array]
-                    front.append(f"{target} = {array}[{', '.join(index)}]")
+                    element = f"{self.labels[row]}[{plus('j', step)}]"
+                    lines.append(f"{target} = {self.windows.loaded(expr.field, element)}")
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
                     lines += self.control.lines(target, expr)
-        return front, lines, ends
-
-    def _element(self, roll: Roll, target: str, read: Read) -> tuple[str, str]:
-        """In which row an element is, and where in it."""
-        source, (row, step) = self.sources[read.field], self.reads[target]
-        further = _further(roll, target, -1)
-        if target not in self.elsewhere:
-            place = "q0" if source.parts else "j"
-            return self.labels[row], plus(place, step) + further
-        # A row of a field, which a turn of a loop over pieces reads.
-        indices = [*(f"i{axis}" for axis in range(len(read.offset) - 2)), "i"]
-        *steps, step = (at - low for at, low in zip(read.offset, self.space.reach.lo, strict=True))
-        places = [
-            plus(index, step) + _further(roll, target, axis)
-            for axis, (index, step) in enumerate(zip(indices, steps, strict=True))
-        ]
-        own = f"row({source.name}, {as_tuple(['b', *places])})"
-        return own, plus("j", self.made.start + step) + further
+        return lines
 
 
-def _real(constant: Const) -> float:
-    """The number that a float is."""
-    assert isinstance(constant.value, float), constant
-    return constant.value
-
-
-def _further(roll: Roll, name: str, axis: int) -> str:
-    """How much further a read is in each turn of a loop over pieces."""
-    step = roll.moves[name][axis] if name in roll.moves else 0
-    return "" if not step else f" {'+' if step > 0 else '-'} {abs(step)} * p0"
-
-
-def _over_row(roll: Roll, front: Sequence[str], lines: Sequence[str], every: int = 1) -> list[str]:
-    """A loop over the row; for pieces that do the same, one in a loop over these."""
+def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:
+    """A loop over the row."""
+    head = ["for j in range(n):"]
     if every > 1:
-        return ["for q0 in range(n):", f"    j = {every} * q0", *indented(lines)]
-    made = ["for j in range(n):", *indented(lines)]
-    if roll.count == 1:
-        return made
-    return [f"for p0 in range({roll.count}):", *indented([*front, *made])]
+        head = ["for q0 in range(n):", f"    j = {every} * q0"]
+    return [*head, *indented(lines)]
 
 
 def _cuttable(made: Made) -> bool:
@@ -377,20 +297,14 @@ def _promised(places: Collection[tuple[Row, int]], rows: int, every: int) -> boo
     return len(apart) == len(places) or rows > POINTER_CHECKS
 
 
-def _places(
-    body: tuple[Assign, ...], sources: Mapping[str, Source], every: int
-) -> dict[str, tuple[Row, int]]:
+def _places(body: tuple[Assign, ...], sources: Mapping[str, Source]) -> dict[str, tuple[Row, int]]:
     """Where each read of a body looks: in which row, and how far from the place there."""
     found = {}
     for assign in body:
         read = assign.value
         if isinstance(read, Read):
-            source = sources[read.field]
-            step, part = read.offset[-1] - source.column, 0
-            if source.parts:
-                step, rest = divmod(step, every)
-                part = source.parts.index(rest)
-            found[assign.name] = (read.field, read.offset[:-1], part), step
+            step = read.offset[-1] - sources[read.field].column
+            found[assign.name] = (read.field, read.offset[:-1]), step
     return found
 
 
