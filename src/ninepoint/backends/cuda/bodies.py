@@ -16,7 +16,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import DType, computed
-from ...language.ir import Assign, Atom, Binary
+from ...language.ir import Atom, Binary
 from ...loops.reading import functions_of, read
 from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
@@ -163,10 +163,6 @@ class Body(Expressions):
         results = {name: own for name, (_, own) in self._results.items()}
         printer = Printer(names, self._indices, arrays, results, self.own.fresh)
         return [*self.front, *printer.lines(module.function("band").body)]
-
-    def assign(self, assign: Assign) -> None:
-        """An operation that takes atoms only."""
-        self.lines.append(f"{assign.name} = {self.text(assign.name, assign.value)}")
 
     def _fetched(self, node: Node) -> Node:
         """A number stands where it is used."""

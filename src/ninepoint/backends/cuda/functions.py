@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.ir import Assign, Element, Kernel, Read
+from ...language.ir import Assign, Element, Expr, Kernel, Read
 from ...lowering.chain import Constant
 from .bodies import Body, Names
 from .memory import C_TYPES, Array, Local, loaded, stored_type
@@ -76,18 +76,28 @@ class Function:
         text = array.at(list(map(str, expr.index)))
         body.take(name, own, loaded(own, array.dtype, text))
 
-    def computed(self, lines: Sequence[Assign], take: Callable[[Body, str, Read], None]) -> Body:
-        """What some lines compute at a point; `take` gives what is read its name in the body."""
-        body = self.body()
+    def write(
+        self,
+        body: Body,
+        lines: Sequence[Assign],
+        take: Callable[[Body, str, Read], None],
+        others: Callable[[str, Expr], list[str]] | None = None,
+    ) -> None:
+        """Write what some lines compute at a point.
+
+        What is read `take` gives its name in the body; `others` has lines for all else, where that
+        is more than operations.
+        """
         for assign in lines:
             match assign.value:
                 case Read() as read:
                     take(body, assign.name, read)
                 case Element() as element:
                     self.element(body, assign.name, element)
-                case _:
-                    body.assign(assign)
-        return body
+                case expr if others is not None:
+                    body.lines += others(assign.name, expr)
+                case expr:
+                    body.lines.append(f"{assign.name} = {body.text(assign.name, expr)}")
 
     def constant(self, one: Constant) -> str:
         """The name of a constant."""

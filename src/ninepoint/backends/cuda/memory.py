@@ -101,12 +101,16 @@ def loaded(machine: str, dtype: np.dtype, text: str) -> str:
     """A stored element as it is computed with."""
     if dtype == np.bool_ and machine == "bool":
         return f"{text} != 0"
-    same = machine == dtype.name or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
-    return text if same else f"npt_as<{C_TYPES[machine]}>::from({text})"
+    return text if _are_alike(machine, dtype) else f"npt_as<{C_TYPES[machine]}>::from({text})"
 
 
 def stored(dtype: np.dtype, machine: str, text: str) -> str:
     """A value as it is stored, which holds it."""
-    same = machine == dtype.name or (machine == "bool" and not short(dtype))
-    same = same or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
+    same = _are_alike(machine, dtype) or (machine == "bool" and not short(dtype))
     return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
+
+
+def _are_alike(machine: str, dtype: np.dtype) -> bool:
+    """Whether C++ takes a value of the one for one of the other, if that holds it."""
+    both = dtype.kind in "iu" and machine.startswith(("int", "uint"))
+    return both or machine == dtype.name

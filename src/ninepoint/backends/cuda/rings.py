@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add
 
 from ...analysis.ranges import Interval, of_storage, ranges
 from ...analysis.rewrite import reads
-from ...language.box import Box
+from ...language.box import Box, joined
 from ...language.dtypes import value_type
 from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
 from ...lowering.chain import Absent, Constant, Edge, Edges
@@ -79,8 +78,8 @@ class Ring:
 class Rolling:
     """A kernel with its ends: all levels, in the order in which a turn makes them, with rings.
 
-    Borders and ends have two axes: one row is the only row of its plane.  A strip has as many
-    columns as `before` and `after` tell besides those of its results.
+    Borders and ends have two axes: one row is the only row of its plane.  `beside` are the columns
+    that a strip has before and after those of its results.
     """
 
     kernel: Kernel
@@ -91,8 +90,7 @@ class Rolling:
     made: tuple[Made, ...]
     result: Made
     rings: Mapping[str, Ring]
-    before: int
-    after: int
+    beside: tuple[int, int]
 
     @property
     def levels(self) -> tuple[Made, ...]:
@@ -158,15 +156,14 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
             own = _moved(at, full(read.offset), rules.get(read.field))
             extents[read.field] = extents.get(read.field, own) | own
 
-    nothing = (0, 0)
-    visit(result, _Extent(nothing, nothing, nothing, nothing))
+    here = Box((0, 0), (0, 0))
+    visit(result, _Extent(here, here))
     for level in reversed(made):
         found = [extents[name] for name in level.names if name in extents]
         if found:
-            joined = reduce(_Extent.__or__, found)
-            extents |= dict.fromkeys(level.names, joined)
-            inside = replace(joined, least=nothing, most=nothing)
-            visit(level, inside if level.state else joined)
+            whole = reduce(_Extent.__or__, found)
+            extents |= dict.fromkeys(level.names, whole)
+            visit(level, replace(whole, looked=here) if level.state else whole)
     made = [level for level in made if level.names[0] in extents]
     loaded = [one for one in loaded if one.name in extents]
     known, storage = ranges(kernel), dict(kernel.fields)
@@ -177,7 +174,7 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
     for level in made:
         for name, value in zip(level.names, level.values, strict=True):
             types[name] = machine_type(value.dtype, known[name], Body.least)
-    rows = [(extents[level.names[0]].high[0], level) for level in made] + [(0, result)]
+    rows = [(extents[level.names[0]].needed.hi[0], level) for level in made] + [(0, result)]
     return Rolling(
         kernel,
         edges,
@@ -187,8 +184,7 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
         tuple(made),
         result,
         {name: _ring(name, types[name], one, rows) for name, one in extents.items()},
-        max([0, *(-one.low[1] for one in extents.values())]),
-        max([0, *(one.high[1] for one in extents.values())]),
+        joined([here, *(one.needed for one in extents.values())]).sides[1],
     )
 
 
@@ -269,46 +265,37 @@ def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made], Mad
 class _Extent:
     """Where an array is needed, along rows and along columns.
 
-    `low` and `high` count from the first row, or column, of the results and from the last; `least`
-    and `most` from a point inside the array of the step that reads it.  `kept` rows must be there
-    for the rule at the end.
+    What is `needed` counts from the first row, or column, of the results and from the last; what
+    is `looked` at from a point inside the array of the step that reads it.  `kept` rows must be
+    there for the rule at the end.
     """
 
-    low: Offset
-    high: Offset
-    least: Offset
-    most: Offset
+    needed: Box
+    looked: Box
     kept: int = 1
 
     def __or__(self, other: _Extent) -> _Extent:
         """Where either is needed."""
-        return _Extent(
-            tuple(map(min, self.low, other.low)),
-            tuple(map(max, self.high, other.high)),
-            tuple(map(min, self.least, other.least)),
-            tuple(map(max, self.most, other.most)),
-            max(self.kept, other.kept),
-        )
+        kept = max(self.kept, other.kept)
+        return _Extent(self.needed | other.needed, self.looked | other.looked, kept)
 
 
 def _moved(at: _Extent, step: Offset, rules: Rules | None) -> _Extent:
     """Where an array is needed that is read so far from there, and what the rules repeat of it."""
-    low, high, least, most = (
-        list(map(add, one, step)) for one in (at.low, at.high, at.least, at.most)
-    )
-    kept = 1
+    needed, looked, kept = at.needed.shift(step), at.looked.shift(step), 1
+    low, high = list(needed.lo), list(needed.hi)
     for axis, (before, after) in enumerate(rules or ()):
-        source = _repeated(before, -least[axis])
+        source = _repeated(before, -looked.lo[axis])
         if source is not None:
             # Of rows: the row that is repeated must be there when the reader's own is made.
-            far = at.high[0] + source - at.least[0] if axis == 0 else source
+            far = at.needed.hi[0] + source - at.looked.lo[0] if axis == 0 else source
             high[axis] = max(high[axis], far)
-        source = _repeated(after, most[axis])
+        source = _repeated(after, looked.hi[axis])
         if source is not None:
             low[axis] = min(low[axis], -source)
             if axis == 0:
-                kept = 2 if after == "nearest" else source + most[axis] + 1
-    return _Extent(tuple(low), tuple(high), tuple(least), tuple(most), kept)
+                kept = 2 if after == "nearest" else source + looked.hi[axis] + 1
+    return _Extent(Box(tuple(low), tuple(high)), looked, kept)
 
 
 def _repeated(rule: str, far: int) -> int | None:
@@ -320,7 +307,7 @@ def _repeated(rule: str, far: int) -> int | None:
 
 def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Made]]) -> Ring:
     """The ring of an array, of levels that make these rows in a turn."""
-    newest = extent.high[0]
+    newest = extent.needed.hi[0]
     lowest, beside, before, after = newest, -(2**30), 0, 0
     for row, level in rows:
         for read in reads(level.body, {name}):
@@ -331,4 +318,4 @@ def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Ma
             before, after = max(before, -column), max(after, column)
     count = max(newest - lowest + 1, extent.kept)
     fetched = max(beside, lowest) - newest
-    return Ring(machine, newest, extent.low[0], count, fetched, before, after)
+    return Ring(machine, newest, extent.needed.lo[0], count, fetched, before, after)

@@ -26,6 +26,7 @@ from ...language.ir import Kernel
 from ...lowering.chain import Edges
 from ...lowering.cost import operation
 from .borders import Rules
+from .functions import out_arrays
 from .rings import rolling, ruled
 from .source import LANES, Launch, Source
 from .turns import WARPS, Mode, Strip, StripFunction
@@ -117,17 +118,22 @@ def _source(strip: Strip, name: str, apart: bool) -> Source:
     """The text, and its launches; strips near an end may be done `apart`."""
     mode: Mode = "inside" if apart else "all"
     blocks = BLOCKS if _needed(strip) > EASY else 0
-    plain = StripFunction.of(strip, f"{name}_plain", mode, wide=False)
-    function = StripFunction.of(strip, name, mode, wide=True)
+    plain = _function(strip, f"{name}_plain", mode, wide=False)
+    function = _function(strip, name, mode, wide=True)
     lines = [*plain.text(blocks), *function.text(blocks)]
     wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
     launches = [_launch(function, tuple(wide), plain.name)]
     if apart:
         # Strips near an end are few, and need more.
-        ends = StripFunction.of(strip, f"{name}_ends", "ends", wide=False)
+        ends = _function(strip, f"{name}_ends", "ends", wide=False)
         lines += ends.text()
         launches.append(_launch(ends))
     return Source("\n".join([*lines, ""]), tuple(launches), (), strip.rolling.constants)
+
+
+def _function(strip: Strip, name: str, mode: Mode, *, wide: bool) -> StripFunction:
+    found, outs = strip.rolling, out_arrays(strip.outs)
+    return StripFunction(found.kernel, found.known, found.constants, name, outs, strip, mode, wide)
 
 
 def _launch(

@@ -26,7 +26,7 @@ from ...lowering.chain import Absent
 from ...lowering.kept import full
 from .bodies import Body
 from .borders import ABSENT, Rules, ends, finders, instead
-from .functions import Function, field_arrays, out_arrays, plus
+from .functions import Function, field_arrays, plus
 from .memory import C_TYPES, Array, loaded, stored
 from .printing import block
 from .rings import Loaded, Made, Rolling
@@ -50,10 +50,7 @@ class Strip:
     @property
     def halo(self) -> tuple[int, int]:
         """The columns beside those of the result, a multiple of those of a lane."""
-        before, after = (
-            -(-one // self.columns) * self.columns
-            for one in (self.rolling.before, self.rolling.after)
-        )
+        before, after = (-(-n // self.columns) * self.columns for n in self.rolling.beside)
         return before, after
 
     @property
@@ -79,15 +76,6 @@ class StripFunction(Function):
         read = {one.field for one in self.rolling.loaded}
         for array in (*(a for n, a in self.fields.items() if n in read), *self.outs):
             self.use(array)
-
-    @staticmethod
-    def of(strip: Strip, name: str, mode: Mode, *, wide: bool) -> StripFunction:
-        """A function of a strip."""
-        outs = out_arrays(strip.outs)
-        found = strip.rolling
-        return StripFunction(
-            found.kernel, found.known, found.constants, name, outs, strip, mode, wide
-        )
 
     @property
     def rolling(self) -> Rolling:
@@ -305,7 +293,9 @@ class StripFunction(Function):
             text = self._read(read.field, row, *full(read.offset))
             body.take(name, self.rings[read.field].machine, text)
 
-        return self.computed(level.body, take)
+        body = self.body()
+        self.write(body, level.body, take)
+        return body
 
     def _read(self, name: str, row: int, step: int, column: int) -> str:
         """An element of a ring, for a level that makes this row."""
