@@ -276,10 +276,9 @@ def iterated(
             return iterate(chunked, scalars, plan)
         if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
             # Imported here: CuPy is optional, and the caller has it.
-            from .device_states import OnDevice, Sent
+            from .device_states import on_device
 
-            kind = OnDevice if any(map(is_cupy, arrays)) else Sent
-            return iterate(kind(record, schedule, arrays, scalars, plan, out), scalars, plan)
+            return iterate(on_device(record, schedule, arrays, scalars, plan, out), scalars, plan)
         state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
 

@@ -72,7 +72,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
         return None
     one, position = found
     work, layers = one.work, (one.layer, own.layer)
-    if not isinstance(work, Program) or _asks(work) or work.schedule != own.work.choices:
+    if type(work) is not Program or _asks(work) or work.schedule != own.work.schedule:
         return None
     if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None
@@ -111,7 +111,7 @@ def _composed(
     nodes = graph.needed(wanted)
     if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
         return None
-    whole, sources = Program.of(graph, nodes, wanted, program.schedule)
+    whole, sources = Program.of_calls(graph, nodes, wanted, program.schedule)
     order = [arrays[value] for value in sources]
     if grid_of(order)[0] != one.shape:
         # A longer one is cut where a call takes it with a shorter one.

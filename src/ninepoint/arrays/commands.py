@@ -198,14 +198,8 @@ class _Writer:
         """Compute points, and write what is not computed."""
         self._compute(self.plan.computed.within(first, last))
         for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
-            zones = [(zone.within(first, last), keeps) for zone, keeps in output.zones]
-            zones = [(zone, keeps) for zone, keeps in zones if zone.points]
-            if len(zones) > 1 and _are_columns(*zones[:2]):
-                (after, keeps), (before, _) = zones[:2]
-                self._zone(k, before, keeps, after.start[-1] - before.start[-1])
-                zones = zones[2:]
-            for zone, keeps in zones:
-                self._zone(k, zone, keeps)
+            for zone, keeps in output.zones:
+                self._zone(k, zone.within(first, last), keeps)
 
     def _compute(self, box: Region) -> None:
         plan = self.plan
@@ -447,21 +441,16 @@ class _Writer:
             columns += length
         return groups, places
 
-    def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
-        """Write what is not computed; a column with a second one so far from it."""
+    def _zone(self, k: int, zone: Region, keeps: bool) -> None:
+        """Write what is not computed."""
+        if not zone.points:
+            return
         number, start = self.machine.fields + k, self.plan.outputs[k].extent.start
         first = tuple(a - b for a, b in zip(zone.start, start, strict=True))
         source = self._constant(number)
         if keeps:
             source = _Part(k, (0, *self.plan.at(zone.start)), (1, *self.plan.every))
-        shape, to = zone.shape, self._all(number, first)
-        if second:
-            shape = (*shape[:-1], 2)
-            to, source = (
-                _Part(one.array, one.first, (*one.step[:-1], second * one.step[-1]))
-                for one in (to, source)
-            )
-        self._move(number, shape, to, source)
+        self._move(number, zone.shape, self._all(number, first), source)
 
     # Arrays.
 
@@ -527,20 +516,6 @@ class _Writer:
             return array, (self.image, *first[1:])
         start, blocks = self.band
         return blocks[array - self.machine.fields], (0, first[1] - start, *first[2:])
-
-
-def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:
-    """Whether two zones are single columns of the same rows, the second one before the first.
-
-    Then they are written together: the end of a row and the begin of the next one lie in one
-    line of the cache.
-    """
-    (after, keeps_after), (before, keeps_before) = one, other
-    if keeps_after != keeps_before:
-        return False
-    alike = after.start[:-1] == before.start[:-1] and after.stop[:-1] == before.stop[:-1]
-    single = after.shape[-1] == before.shape[-1] == 1
-    return alike and single and after.start[-1] > before.start[-1]
 
 
 def _elements(array: int, part: Sequence[Run]) -> _Part:

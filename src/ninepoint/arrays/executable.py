@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays.accepted import as_field
 from ninepoint.arrays.arranging import Arrangement, are_writable
 from ninepoint.arrays.borders import Array, Border
@@ -40,6 +41,7 @@ from ninepoint.arrays.parts import (
     divided,
     has_movable_zones,
     images_together,
+    is_shared,
     itemsize_of,
     machine_of,
     moved_arrays,
@@ -80,7 +82,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_arrangement", "_bound", "_entry", "_flat", "_handoff", "_lead", "_lists", "_machine",
+        "_apart", "_arrangement", "_bound", "_entry", "_flat", "_lead", "_lists", "_machine",
         "_make", "_plan", "_points", "_program", "_shared", "_specs", "_stack", "_told",
         "_values", "_zones",
     )  # fmt: skip
@@ -96,8 +98,9 @@ class Executable:
         threads: int | None = None,
         ghosts: tuple[Extensions, ...] = (),
     ) -> None:
-        # What it was bound to, to be bound anew without `out`.
+        # What it was bound to, and what does the same without `out`, once that is asked for.
         self._bound = program, border, cval, axes, threads
+        self._apart: Executable | None = None
         shape = broadcast_shape([field.shape for field in fields])
         core = core_shape(fields, program.ndim, axes)
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
@@ -133,9 +136,8 @@ class Executable:
         # For so many threads of the last call.
         self._lists: tuple[int, list[Array]] = 0, []
         self._told: Array | None = None
-        self._handoff = 0.0
         if self._machine is not None:
-            self._entry, self._handoff = program.entry, program.handoff
+            self._entry = program.entry
             self._told = commands(plan, self._machine, self._whole)
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
@@ -214,8 +216,8 @@ class Executable:
         program, told = self._program, self._told
         expected = program.pace[0] * self._points if program.pace else math.inf
         # To ask how many threads there are takes as long as a small call.
-        one = expected <= self._handoff
-        threads = thread_count(self._bound[-1]) if self._shared and not one else 1
+        shared = self._shared and (told is None or is_shared(program, self._points))
+        threads = thread_count(self._bound[-1]) if shared else 1
         if told is not None and threads == 1:
             began = perf_counter()
             self._run(fields, results, numbers, told)
@@ -240,11 +242,16 @@ class Executable:
     ) -> Any:
         """The same where results may lie over fields: made in their place, or moved there."""
         check_writable(targets)
-        if not self._takes_place(fields, numbers, targets):
-            program, border, cval, axes, threads = self._bound
-            ghosts = self._values.ghosts
-            made = Executable(program, fields, border, cval, axes, None, threads, ghosts)
-            for target, one in zip(targets, listed(made(fields, numbers)), strict=True):
+        small = self._points <= limits.current.in_place_points
+        if small or not self._takes_place(fields, numbers, targets):
+            if self._apart is None:
+                program, border, cval, axes, threads = self._bound
+                ghosts = self._values.ghosts
+                self._apart = Executable(
+                    program, fields, border, cval, axes, None, threads, ghosts
+                )
+            made = self._apart(fields, numbers)
+            for target, one in zip(targets, listed(made), strict=True):
                 write(target, one)
         return targets[0] if len(targets) == 1 else tuple(targets)
 

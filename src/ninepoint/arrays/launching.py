@@ -159,8 +159,6 @@ def _bind_at_once(
     whole = None
     if work.shape is not None and work.lengths is not None:
         margin = do.margin
-        if margin is None:
-            return None
         has, _, gives = extents(work, group.nodes[0], group.fields, margin)
         enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
         if not enough or not reached(group, margin, gives, has, work.shape):

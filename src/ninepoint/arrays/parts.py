@@ -43,6 +43,12 @@ PARTS = 4
 PART_POINTS = 32_768
 
 
+# What is shared is to take at most this part of the time of one thread; if it did not, so many
+# calls are done by one.  (512x512 uint8 Sobel on two cores of a virtual machine: one thread 42 us,
+# two 78 us.)
+GAIN, ALONE = 0.9, 50
+
+
 class Values:
     """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
 
@@ -350,20 +356,30 @@ def is_shared(program: Bound, points: int) -> bool:
     (With one and two threads a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to
     40, 82 and 42; a median of 3x3 77 and 43, Zen 5.)
     """
-    return not program.pace or program.pace[0] * points > program.handoff
+    if not program.pace:
+        return True
+    pace, alone = program.pace
+    if alone:
+        program.pace[1] -= 1
+        return False
+    return pace * points > program.handoff
 
 
 def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
     """Remember how long a point takes, of so many that took so long [s].
 
     What takes longer than before may do so for another reason, and counts four times as much at
-    most.  What is shared is taken to become faster, so that one thread is tried again in a while.
+    most.  What is shared is taken to become faster, so that one thread is tried again in a while;
+    and where it was not faster than one thread, that one does the next calls.
     """
-    pace = program.pace
-    if threads > 1 and pace:
-        pace[:] = [0.97 * min(pace[0], took * threads / points)]
+    known = program.pace
+    if not known:
+        known[:] = [took * threads / points, 0]
+    elif threads == 1:
+        known[0] = min(took / points, 4 * known[0])
     else:
-        pace[:] = [min(took / points, 4 * pace[0]) if pace else took * threads / points]
+        known[1] = 0 if took < GAIN * known[0] * points else ALONE
+        known[0] = 0.97 * min(known[0], took * threads / points)
 
 
 def divided(plan: Layout, stack: int, count: int) -> list[Part]:

@@ -29,8 +29,8 @@ class AtOnce(Protocol):
     """Nodes in one pass on a GPU, which takes all sides of the fields for ends of the array."""
 
     @property
-    def margin(self) -> Box | None:
-        """Where the nodes look, all together; None if they have to be done one by one."""
+    def margin(self) -> Box:
+        """Where the nodes look, all together."""
 
     def bind(
         self, values: Mapping[int, Array], outs: Mapping[int, Array], whole: Shape | None
