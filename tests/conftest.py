@@ -12,8 +12,12 @@ import tempfile
 import pytest
 
 import protected
+import verify_kernels
+import verify_loops
 from leftovers import DaskTraces, Traces, keep_dask
 from ninepoint import _testing
+from ninepoint.loops import reading
+from ninepoint.lowering import passes
 from seconds import Seconds
 
 CACHE = "NINEPOINT_CACHE_DIR"
@@ -32,8 +36,10 @@ def pytest_configure(config):
         config.pluginmanager.register(Seconds())
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
-    # What holds of every kernel is looked at after each pass.
+    # What holds of every kernel is looked at after each pass, whatever other processes compiled.
     os.environ.setdefault("NINEPOINT_VERIFY", "1")
+    passes.LOOKS.append(verify_kernels.verify)
+    reading.LOOKS.append(verify_loops.verify)
     # Those who work on the package want to see where an error comes from.
     os.environ.setdefault("NINEPOINT_TRACEBACKS", "whole")
     _stderr.append(os.dup(2))

@@ -7,7 +7,7 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
     with limits(block_elements=40):     # small arrays go the ways of large ones
         smooth(image)
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
-    passes_of(smooth, "uint8")          # the kernel after each pass, to print and to verify
+    passes_of(smooth, "uint8")          # the kernel after each pass, to print
     forget_device()                     # GPUs are looked for again, as in a new process
     view(sliced, chunks, pieces)        # an array of Dask, as `open` makes one of a file
 """
@@ -45,7 +45,6 @@ from .language.ir import Kernel
 from .limits import Limits
 from .lowering.notes import Note
 from .lowering.passes import IN_PLACE, ROWS, SIMPLIFIED, WINDOWED, passed
-from .lowering.verify import verify
 from .lowering.work import Work, work
 
 
@@ -126,10 +125,6 @@ class PassesOf:
     def text(self, name: str) -> str:
         """The kernel after this pass, printed in full."""
         return pformat(self.kernels[name])
-
-    def verify(self, name: str) -> None:
-        """Raise `AssertionError` for what no kernel may be."""
-        verify(self.kernels[name], self.reach)
 
 
 def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:

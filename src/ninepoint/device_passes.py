@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from .arrays.cuda import Executable, Text, fitted
+from .arrays.cuda import Executable, Work, fitted
 from .arrays.layout import Region, Shape
 from .arrays.recognise import listed
 from .arrays.single import lengths_of, told
-from .backends.compiled import Bound, Compiled
+from .backends.compiled import Bound
 from .backends.cuda.source import Source
 from .backends.cuda.writing import rolled, title
 from .backends.pipeline import Forms
@@ -52,30 +52,23 @@ class OnePass:
     cvals: tuple[Any, ...]
     margin: Box
     steps: int = 1
-    points: ClassVar[bool] = False
 
     @property
-    def compiled(self) -> Sequence[Compiled]:
-        """The kernels of the calls."""
-        return [node.compiled for node in self.nodes]
-
-    @property
-    def field_dtypes(self) -> Sequence[np.dtype]:
-        """The types of the fields."""
-        return [self.graph.dtypes[value] for value in self.fields]
-
-    @property
-    def out_dtypes(self) -> Sequence[np.dtype]:
+    def out_dtypes(self) -> list[np.dtype]:
         """The types of the outputs."""
         return [self.graph.dtypes[value] for value in self.outputs]
 
-    def extents(self, core: Shape) -> Sequence[Region]:
-        """All points, of each output."""
-        return [Region((0,) * len(core), core)] * len(self.outputs)
-
-    def text(self) -> Text:
-        """The text, with the values of its constants."""
-        return self.source, fitted(self.source, self.cvals)
+    @property
+    def work(self) -> Work:
+        """What the text does."""
+        return Work(
+            [node.compiled for node in self.nodes],
+            [self.graph.dtypes[value] for value in self.fields],
+            self.out_dtypes,
+            lambda core: [Region((0,) * len(core), core)] * len(self.outputs),
+            lambda: (self.source, fitted(self.source, self.cvals)),
+            self.steps,
+        )
 
     def bind(
         self, values: Mapping[int, Any], outs: Mapping[int, Any], whole: Shape | None
@@ -92,7 +85,7 @@ class OnePass:
         if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
             return None
         into = [outs[value] for value in self.outputs if value in outs]
-        run = Executable(self, inputs, into or None, along)
+        run = Executable(self.work, inputs, into or None, along)
         members = [node.outputs[0] for node in self.nodes]
         bounds = [node.program for node in self.nodes]
         program = Bound(

@@ -146,7 +146,7 @@ class OnDevice:
         """Do several steps in one pass."""
         key = chain.steps, *[device_key(field) for field in fields]
         if key not in self._passes:
-            self._passes[key] = cuda.Executable(chain, fields, results)
+            self._passes[key] = cuda.Executable(chain.work, fields, results)
         self._passes[key](fields, numbers, results)
 
     def ends(self, step: int) -> bool:

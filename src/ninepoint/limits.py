@@ -26,7 +26,7 @@ class Limits:
     # Such a piece has so many times as many rows as are moved for it and for the next one.
     rows_moved_twice: int = 8
 
-    # Results of fewer points are made apart, and moved to the place of fields.  (Laplace of float32
+    # Results of fewer points are made apart, and moved to the place of fields.  (Laplace, float32,
     # with `out` its field: 100x100 10 us so and 35 in its place, 512x512 119 and 134, 1024x1024
     # 410 and 400, 2048x2048 2.1 and 1.4 ms.)
     in_place_points: int = 1 << 19

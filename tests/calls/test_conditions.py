@@ -621,3 +621,15 @@ def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
     border = ((nobody, "mirror"), "nearest")
     stencil = npt.stencil(one)
     np.testing.assert_array_equal(stencil.debug(x, boundary=border), stencil(x, boundary=border))
+
+
+def test_values_that_do_not_fit_are_refused_beside_no_elements_too() -> None:
+    @npt.stencil
+    def across(u):
+        return u[-1, 0] + u[0, 1]
+
+    empty = np.empty((2, 0))
+    assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
+    for call in (across, across.debug):
+        with pytest.raises(ValueError, match=r"values of shape \(3,\), and the edge has"):
+            call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))

@@ -308,3 +308,22 @@ def test_plain_python_is_not_for_gufuncs(tmp_path):
         check=False,
     )
     assert "does not run with NUMBA_DISABLE_JIT=1; unset that variable, or call" in done.stderr
+
+
+def test_debug_of_gufuncs_needs_no_numba_to_compile(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\nimport ninepoint as npt\n"
+        "@npt.gufunc('(n)->()')\ndef mean(x):\n    return x.sum() / len(x)\n"
+        "@npt.gufunc('(n),()->(n)')\ndef scaled(x, p, out):\n"
+        "    for i in range(len(x)):\n        out[i] = x[i] * p\n"
+        "print(mean.debug(np.arange(6).reshape(2, 3)), scaled.debug(np.arange(3.0), 2))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[1. 4.] [0. 2. 4.]\n"

@@ -32,7 +32,7 @@ from ninepoint.loops.nodes import (
 )
 from ninepoint.loops.reading import NotRead, functions_of, read
 from ninepoint.loops.values import applied, chosen, compared, convert, cut, number, word
-from ninepoint.loops.verify import verify
+from verify_loops import verify
 
 LIBRARY = """
 def twice(a):

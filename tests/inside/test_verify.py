@@ -26,7 +26,7 @@ from ninepoint.language.ir import (
     State,
     Values,
 )
-from ninepoint.lowering.verify import verify
+from verify_kernels import verify
 
 
 def read(name: str, field: str, *offset: int) -> Assign:

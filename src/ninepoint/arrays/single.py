@@ -213,7 +213,7 @@ def bind_call(
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(cuda.SingleCall(program, border, node.cval), fields, into, axes)
+        run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
         run = _finer(node, program, border, work.threads)
     else:

@@ -34,8 +34,8 @@ from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained, piped
+from ..lowering.fusion import sparse
 from ..lowering.hoisting import hoisted
-from ..lowering.inlining import sparse
 from ..lowering.passes import (
     IN_PLACE,
     ROWS,

@@ -505,12 +505,14 @@ def _table() -> dict[Any, Builder]:
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")
+    return table | _casts()
+
+
+def _casts() -> dict[Any, Builder]:
+    """The types of numbers, called as functions."""
     casts: set[Any] = {bool, int, float, np.bool, np.float16, np.float32, np.float64}
     casts |= {np.complex64, np.complex128, *(np.dtype(one).type for one in "bBhHiIlLqQ")}
-    for target in casts:
-        table[target] = _cast(target)
-    table[complex] = _complex
-    return table
+    return {complex: _complex, **{target: _cast(target) for target in casts}}
 
 
 FUNCTIONS = _table()

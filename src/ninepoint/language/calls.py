@@ -116,18 +116,7 @@ class Calls(Frame):
                 return self.length(0)
             return self.of_whole(function.__name__)
         if function in _STRUCTURE:
-            for one in everything:
-                if isinstance(one, Field):
-                    raise errors.bad_operand(span, f"'{name}'", words(one))
-                if isinstance(one, Coefficients):
-                    raise NotUnderstood(f"'{name}' of an array", span)
-                if isinstance(one, Steps):
-                    raise NotUnderstood("a loop whose range is not constant", span)
-            if function is range and any(isinstance(one, Value) for one in everything):
-                return self.steps(span, name, args, keywords)
-            if function is len and any(isinstance(one, Value) for one in args):
-                raise NotUnderstood(f"'{name}' of something that varies", span)
-            return _tried(partial(_structure, function), span, name, args, keywords)
+            return self.arranged(span, function, name, args, keywords)
         if is_shape(function):
             # The shape of a window, made while the kernel is read.
             if holds_value(tuple(everything)):
@@ -149,6 +138,24 @@ class Calls(Frame):
             field = next(v for v in everything if isinstance(v, Field))
             raise errors.bad_operand(span, f"'{name}'", words(field))
         return self.built(KNOWN[function], name, args, keywords)
+
+    def arranged(
+        self, span: Span, function: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """What a builtin gives that arranges values, without looking at them."""
+        everything = [*args, *keywords.values()]
+        for one in everything:
+            if isinstance(one, Field):
+                raise errors.bad_operand(span, f"'{name}'", words(one))
+            if isinstance(one, Coefficients):
+                raise NotUnderstood(f"'{name}' of an array", span)
+            if isinstance(one, Steps):
+                raise NotUnderstood("a loop whose range is not constant", span)
+        if function is range and any(isinstance(one, Value) for one in everything):
+            return self.steps(span, name, args, keywords)
+        if function is len and any(isinstance(one, Value) for one in args):
+            raise NotUnderstood(f"'{name}' of something that varies", span)
+        return _tried(partial(_structure, function), span, name, args, keywords)
 
     def steps(
         self, span: Span, name: str, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -57,29 +57,40 @@ def read(
     operations.unsigned = any(_is_unsigned(argument) for argument in arguments.values())
     fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
     pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
-    ndim = Axes(neighborhood, indices(function, fields), bool(pointwise), factors)
+    axes = Axes(neighborhood, indices(function, fields), bool(pointwise), factors)
     names = {n: _value(argument) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
-        ndim.phase = phase
-        frame = Statements(function, dict(names), operations, ndim)
+        axes.phase = phase
+        frame = Statements(function, dict(names), operations, axes)
         for field in pointwise:
-            here = (0,) * (ndim.count or 1)
+            here = (0,) * (axes.count or 1)
             dtype = value_type(field.storage)
             frame.names[field.name] = operations.emit(ir.Read(dtype, field.label, here))
         found.append(_results(frame, operations))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[0]), len(found[-1]))
-    if ndim.count is None:
+    if axes.count is None:
         raise errors.no_field(function.place, function.name)
     alike = [operations.alike(same) for same in zip(*found, strict=True)]
-    outputs = [one for together in zip(*alike, strict=True) for one in together]
-    measured = sorted(ndim.measured)
-    body = operations.body.assignments(tuple(outputs))
+    outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
+    return _kernel(arguments, operations, axes, outputs)
+
+
+def _kernel(
+    arguments: Mapping[str, Argument],
+    operations: Operations,
+    axes: Axes,
+    outputs: tuple[ir.Atom, ...],
+) -> Kernel:
+    """What was read, as far as the outputs need it."""
+    assert axes.count is not None
+    measured = sorted(axes.measured)
+    body = operations.body.assignments(outputs)
     read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
     positions = {k: v for k, v in sorted(operations.positions.items()) if k in read}
     return Kernel(
-        ndim=ndim.count,
+        ndim=axes.count,
         fields=(
             *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
             *((label, np.dtype("int64")) for label in positions),
@@ -94,7 +105,7 @@ def read(
             if isinstance(a, Coefficients)
         ),
         body=body,
-        outputs=tuple(outputs),
+        outputs=outputs,
         lengths=tuple(map(Length, measured)),
         positions=tuple(positions.values()),
     )

@@ -183,21 +183,11 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
     """
     shape = window.shape
     assert shape is not None
-    indices = index if isinstance(index, tuple) else (index,)
-    for one in indices:
-        _check(one, shape, span, text)
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    try:
-        found = np.asarray(places[index])
-    except IndexError as error:
-        raise errors.window_index(span, text, str(error)) from error
-    if found.ndim:
-        if not found.size:
-            raise errors.mask_empty(span, text)
-        if np.array_equal(found, places):
-            return window
-        if found.ndim > 1:
-            raise NotUnderstood("a part of a window that has several axes", span)
+    found = _taken(shape, index, span, text)
+    if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
+        return window
+    if found.ndim > 1:
+        raise NotUnderstood("a part of a window that has several axes", span)
     numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
@@ -235,6 +225,19 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         some if found.ndim else one_number,
     )
     return Value(atom, window.weak, found.shape or None)
+
+
+def _taken(shape: Offset, index: Any, span: Span, text: str) -> np.ndarray:
+    """The elements of a window that an index takes, by their numbers."""
+    for one in index if isinstance(index, tuple) else (index,):
+        _check(one, shape, span, text)
+    try:
+        found = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[index])
+    except IndexError as error:
+        raise errors.window_index(span, text, str(error)) from error
+    if not found.size:
+        raise errors.mask_empty(span, text)
+    return found
 
 
 def _check(index: Any, shape: Offset, span: Span, text: str) -> None:

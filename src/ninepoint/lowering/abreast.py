@@ -29,9 +29,9 @@ POINTER_CHECKS = 8
 # fast as 4 (Zen 4).
 _POINTERS = 14
 
-# Operations up to which several rows are made at once: a median of 5 x 3 bytes, 448 of them,
+# Operations up to which several rows are made at once: a median of 5 x 3 bytes, 307 of them,
 # took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
-_LONGEST = 450
+_LONGEST = 310
 
 # By how much several rows must be less work than as many by themselves, where stages are kept.
 _GAIN = 0.95

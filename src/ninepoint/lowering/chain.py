@@ -28,8 +28,7 @@ from ..analysis.rewrite import Body, reads
 from ..language.box import Box
 from ..language.dtypes import DType, short, value_type
 from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, Stage, State, Values
-from .fusion import Part, unfit
-from .inlining import inlined, renumbered
+from .fusion import Part, inlined, renumbered, unfit
 from .kept import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
 

@@ -12,8 +12,8 @@ from .schedule import Schedule
 if TYPE_CHECKING:
     from ..language.box import Neighborhood
 
-# Set by the tests: look after every pass whether it kept what holds of every kernel, and compile
-# what another process did, too.
+# Set by the tests, which look at every kernel after every pass: what another process compiled is
+# compiled again.
 VERIFY = "NINEPOINT_VERIFY"
 
 

@@ -17,7 +17,7 @@ import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from itertools import starmap
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -58,78 +58,41 @@ Text: TypeAlias = tuple[Source, tuple[Any, ...]]
 _Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
 
 
-class Work(Protocol):
+@dataclass(frozen=True, slots=True)
+class Work:
     """What a text does: a call, or several calls and steps at once.
 
     It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
-    scalars.  `points` tells that no result looks beside its own point.
+    scalars.  For the lengths of fields along the core axes `extents` gives the points that each
+    output has, and `text` the text with the values of its constants.  `points` tells that no
+    result looks beside its own point.
     """
 
-    @property
-    def compiled(self) -> Sequence[Compiled]: ...
-
-    @property
-    def steps(self) -> int: ...
-
-    @property
-    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
-
-    @property
-    def out_dtypes(self) -> Sequence[np.dtype[Any]]: ...
-
-    @property
-    def points(self) -> bool: ...
-
-    def extents(self, core: Shape) -> Sequence[Region]:
-        """The points that each output has, of fields that are so long along the core axes."""
-
-    def text(self) -> Text:
-        """The text, with the values of its constants."""
+    compiled: Sequence[Compiled]
+    field_dtypes: Sequence[np.dtype[Any]]
+    out_dtypes: Sequence[np.dtype[Any]]
+    extents: Callable[[Shape], Sequence[Region]]
+    text: Callable[[], Text]
+    steps: int = 1
+    points: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SingleCall:
-    """A call of one kernel, by one border."""
+def single_call(program: Bound, border: Border, cval: Any) -> Work:
+    """What a call of one kernel does; its extents raise where the constant does not fit."""
+    dtypes, outs, positions = program.field_dtypes, program.out_dtypes, program.positions
 
-    program: Bound
-    border: Border
-    cval: Any
-    steps: ClassVar[int] = 1
-
-    @property
-    def compiled(self) -> Sequence[Compiled]:
-        """The kernel."""
-        return (self.program.compiled,)
-
-    @property
-    def field_dtypes(self) -> Sequence[np.dtype[Any]]:
-        """The types of the fields."""
-        return self.program.field_dtypes
-
-    @property
-    def out_dtypes(self) -> Sequence[np.dtype[Any]]:
-        """The types of the outputs."""
-        return self.program.out_dtypes
-
-    @property
-    def points(self) -> bool:
-        """Whether no result looks beside its own point."""
-        return looks_at_points(self.program)
-
-    def extents(self, core: Shape) -> Sequence[Region]:
-        """The points that each output has; raises `ValueError` where the constant does not fit."""
-        program, plan = self.program, layout(core, self.program.reaches, self.border)
-        on_numpy.check_values(
-            plan, self.cval, program.field_dtypes, program.out_dtypes, program.positions
-        )
+    def extents(core: Shape) -> Sequence[Region]:
+        plan = layout(core, program.reaches, border)
+        on_numpy.check_values(plan, cval, dtypes, outs, positions)
         return [output.extent for output in plan.outputs]
 
-    def text(self) -> Text:
-        """The text, with the values of its constants."""
-        dtypes = self.program.field_dtypes
-        given = dtypes[: len(dtypes) - self.program.positions]
-        source = source_of(self.program.compiled, self.border)
-        return source, fitted(source, [self.cval], set(dtypes).difference(given))
+    def text() -> Text:
+        source = source_of(program.compiled, border)
+        given = dtypes[: len(dtypes) - positions]
+        return source, fitted(source, [cval], set(dtypes).difference(given))
+
+    points = looks_at_points(program)
+    return Work((program.compiled,), dtypes, outs, extents, text, points=points)
 
 
 def fitted(

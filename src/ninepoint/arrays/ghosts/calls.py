@@ -101,12 +101,13 @@ class GhostCall:
         results: Sequence[Array],
     ) -> list[Array]:
         """What it gives for fields whose core axes come last, in `results` if there are some."""
+        # Values that do not fit are wrong beside an array without elements as well.
+        sides = self._sides(boundary)
         if self._plain is not None:
             made = listed(self._plain(fields, numbers, None))
             for result, one in zip(results, made, strict=False):
                 result[...] = one
             return list(results) or list(made)
-        sides = self._sides(boundary)
         if self._copies:
             types = self._program.field_dtypes
             fields = [copied(one, dtype) for one, dtype in zip(fields, types, strict=True)]

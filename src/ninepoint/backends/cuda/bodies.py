@@ -1,7 +1,6 @@
 """Bodies: what is computed at a point, written in the loop language and printed as C++.
 
     t2 = x[0, 1] + x[0, -1]    ->    t2 = i32(t0 + t1)    ->    const int t5 = t3 + t4;
-    x[i0, i1] of float16       ->    npt_as<float>::from(f0[i0 * f0_0 + i1 * f0_1])
 
 The text of an operation is that of the CPU; only its integers have 32 bits at least.
 """
@@ -9,19 +8,20 @@ The text of an operation is that of the CPU; only its integers have 32 bits at l
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.dtypes import DType, computed, short
+from ...language.dtypes import DType, computed
 from ...language.ir import Assign, Atom, Binary
 from ...loops.reading import functions_of, read
 from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
-from .printing import C_TYPES, Local, Memory, Printer, number, stored_type
+from .memory import C_TYPES, Local, Memory, loaded
+from .printing import Printer, number
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -48,79 +48,8 @@ def keyed_float64(key):
 """
 _AT = "def at{0}(i, n):\n    return i\n"
 
-
-@dataclass(frozen=True, slots=True)
-class Array:
-    """An array of a text: its name in launches, its parameter, and what its elements are."""
-
-    name: str
-    parameter: str
-    dtype: np.dtype
-
-    @property
-    def kept(self) -> bool:
-        """Whether it is the result of a launch before, and has no border."""
-        return self.name.startswith("scratch")
-
-    @property
-    def stored(self) -> str:
-        """How its elements are called."""
-        return stored_type(self.dtype)
-
-    def at(self, places: Sequence[str]) -> str:
-        """The element at a position along each core axis."""
-        steps = (
-            f"{f'({place})' if ' ' in place else place} * {self.parameter}_{axis}"
-            for axis, place in enumerate(places)
-        )
-        return f"{self.parameter}[{' + '.join(steps)}]"
-
-    def load(self, machine: str, places: Sequence[str]) -> str:
-        """An element as a value of a machine type."""
-        return loaded(machine, self.dtype, self.at(places))
-
-    def store(self, machine: str, places: Sequence[str], value: str) -> str:
-        """Write a value of a machine type, which the element holds."""
-        return f"{self.at(places)} = {stored(self.dtype, machine, value)};"
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficients(Local):
-    """An array of coefficients, contiguous, whose elements are of `dtype`."""
-
-    dtype: np.dtype
-
-    def load(self, machine: str, places: Sequence[str]) -> str:
-        """An element as a value of a machine type."""
-        return loaded(machine, self.dtype, Local.load(self, machine, places))
-
-
-def loaded(machine: str, dtype: np.dtype, text: str) -> str:
-    """A stored element as it is computed with."""
-    if dtype == np.bool_ and machine == "bool":
-        return f"{text} != 0"
-    same = machine == dtype.name or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
-    return text if same else f"npt_as<{C_TYPES[machine]}>::from({text})"
-
-
-def stored(dtype: np.dtype, machine: str, text: str) -> str:
-    """A value as it is stored, which holds it."""
-    same = machine == dtype.name or (machine == "bool" and not short(dtype))
-    same = same or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
-    return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    """What is left of a body under a name."""
-
-    name: str
-
-    def load(self, machine: str, places: Sequence[str]) -> str:
-        raise AssertionError("a result is written only")
-
-    def store(self, machine: str, places: Sequence[str], value: str) -> str:
-        return f"const {C_TYPES[machine]} {self.name} = {value};"
+# Bytes of constants up to which they are kept where a whole warp reads one at once.
+_CONSTANT = 1 << 14
 
 
 @dataclass
@@ -147,11 +76,7 @@ class Names:
         listed = ",\n  ".join(", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8))
         head = f"{room} const {C_TYPES[machine]} {name}[{len(texts)}]"
         self.tables.append(f"{head} = {{\n  {listed}\n}};")
-        return Local(name, values.shape)
-
-
-# Bytes of constants up to which they are kept where a whole warp reads one at once.
-_CONSTANT = 1 << 14
+        return Local(name, values.dtype, values.shape)
 
 
 class Body(Expressions):
@@ -174,9 +99,11 @@ class Body(Expressions):
         # Lines of the loop language's constants, and of C++ before all else.
         self.constants: list[str] = []
         self.front: list[str] = []
+        # What there is, with its machine type and its name in C++; arrays also with their axes.
         self._given = {text[name]: (types[name], one) for name, one in scalars.items()}
         self._indices: set[str] = set()
         self._arrays: dict[str, tuple[str, int, Memory]] = {}
+        self._results: dict[str, tuple[str, str]] = {}
         self._made = 0
 
     def take(self, name: str, machine: str, text: str) -> None:
@@ -198,7 +125,7 @@ class Body(Expressions):
         self._indices.add(name)
         return name
 
-    def memory(self, array: Array | Coefficients, ndim: int) -> str:
+    def memory(self, array: Memory, ndim: int) -> str:
         """The name of an array."""
         name = f"{array.name}_array"
         self._arrays[name] = computed(array.dtype).name, ndim, array
@@ -209,10 +136,6 @@ class Body(Expressions):
         self._made += 1
         return f"{word}_{self._made}_own"
 
-    def assign(self, assign: Assign) -> None:
-        """An operation that takes atoms only."""
-        self.lines.append(f"{assign.name} = {self.text(assign.name, assign.value)}")
-
     def result(self, atom: Atom, machine: str = "") -> str:
         """The name in C++ of a value, in a machine type, once the body is printed."""
         return self.kept(self.atom(atom, machine or None), machine or self.machine(atom))
@@ -220,24 +143,30 @@ class Body(Expressions):
     def kept(self, text: str, machine: str) -> str:
         """The same of a text of the loop language."""
         name, own = self.new("result"), self.own.fresh()
-        self._arrays[name] = machine, 1, _Result(own)
+        self._results[name] = machine, own
         self.lines.append(f"{name}[0] = {text}")
         return own
 
     def printed(self) -> list[str]:
         """All of it as C++."""
-        arguments = ", ".join((*self._given, *self._arrays))
+        arguments = ", ".join((*self._given, *self._arrays, *self._results))
         text = [*self.constants, *self.tables.lines(), f"def band({arguments}):"]
         text += ["    " + line for line in self.lines or ["pass"]]
         types = [(machine, 0) for machine, _ in self._given.values()]
         types += [(machine, ndim) for machine, ndim, _ in self._arrays.values()]
+        types += [(machine, 1) for machine, _ in self._results.values()]
         known = {"nan": float("nan"), "inf": float("inf")}
         module = read("\n".join(text), _library(), known, types)
         arrays = {name: one for name, (_, _, one) in self._arrays.items()}
         arrays |= {name: self.own.table(values) for name, values in module.tables}
         names = {name: own for name, (_, own) in self._given.items()}
-        printer = Printer(names, self._indices, arrays, self.own.fresh)
+        results = {name: own for name, (_, own) in self._results.items()}
+        printer = Printer(names, self._indices, arrays, results, self.own.fresh)
         return [*self.front, *printer.lines(module.function("band").body)]
+
+    def assign(self, assign: Assign) -> None:
+        """An operation that takes atoms only."""
+        self.lines.append(f"{assign.name} = {self.text(assign.name, assign.value)}")
 
     def _fetched(self, node: Node) -> Node:
         """A number stands where it is used."""

@@ -17,8 +17,8 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...language.ir import Assign, Element, Kernel, Read
 from ...lowering.chain import Constant
-from .bodies import Array, Body, Coefficients, Names
-from .printing import C_TYPES, stored_type
+from .bodies import Body, Names
+from .memory import C_TYPES, Array, Local, loaded, stored_type
 
 
 def field_arrays(kernel: Kernel) -> dict[str, Array]:
@@ -53,22 +53,28 @@ class Function:
         self.types = {name: dtype.numpy.name for name, dtype in self.kernel.scalars}
         self.names = Names(self.name)
 
+    @property
+    def ndim(self) -> int:
+        """How many core axes there are."""
+        return self.kernel.ndim
+
     def body(self) -> Body:
         """What is computed at a point, of which nothing is written yet."""
         scalars = {name: f"k{k}" for k, (name, _) in enumerate(self.kernel.scalars)}
         return Body(dict(self.known), self.types, scalars, self.names)
 
-    def coefficients(self, name: str) -> Coefficients:
+    def coefficients(self, name: str) -> Local:
         """A coefficient array."""
         number = [name for name, _, _ in self.kernel.coefficients].index(name)
         _, dtype, shape = self.kernel.coefficients[number]
-        return Coefficients(f"c{number}", tuple(shape), dtype)
+        return Local(f"c{number}", dtype, tuple(shape))
 
     def element(self, body: Body, name: str, expr: Element) -> None:
         """Give an element of a coefficient array its name in a body."""
         array = self.coefficients(expr.array)
         own = body.declare(name, expr)
-        body.take(name, own, array.load(own, list(map(str, expr.index))))
+        text = array.at(list(map(str, expr.index)))
+        body.take(name, own, loaded(own, array.dtype, text))
 
     def computed(self, lines: Sequence[Assign], take: Callable[[Body, str, Read], None]) -> Body:
         """What some lines compute at a point; `take` gives what is read its name in the body."""
@@ -112,7 +118,7 @@ class Function:
 
     @property
     def _shape(self) -> str:
-        return f"{self.kernel.ndim}, {len(self.arrays)}"
+        return f"{self.ndim}, {len(self.arrays)}"
 
     def _parameters(self) -> list[str]:
         kernel = self.kernel
@@ -136,7 +142,7 @@ class Function:
             for position, array in enumerate(self.arrays)
         ]
         for position, array in enumerate(self.arrays):
-            for axis in range(self.kernel.ndim):
+            for axis in range(self.ndim):
                 step = f"npt_index(g.core[{position}][{axis}])"
                 lines.append(f"const npt_index {array.parameter}_{axis} = {step};")
         return lines

@@ -10,13 +10,11 @@ and what is added to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
-from ...language.dtypes import SHORT_FLOATS
 from ...loops.nodes import (
     BITS,
     PARTS,
@@ -39,23 +37,7 @@ from ...loops.nodes import (
     Variable,
     While,
 )
-
-# How the machine types are called in C++: those of values, and those that only storage has.
-C_TYPES = {
-    "bool": "bool",
-    "int8": "signed char",
-    "int16": "short",
-    "int32": "int",
-    "int64": "npt_int64",
-    "uint8": "unsigned char",
-    "uint16": "unsigned short",
-    "uint32": "unsigned",
-    "uint64": "npt_uint64",
-    "float32": "float",
-    "float64": "double",
-    "complex64": "npt_complex64",
-    "complex128": "npt_complex128",
-} | {name: one.device for name, one in SHORT_FLOATS.items()}
+from .memory import C_TYPES, Local, Memory, loaded, stored
 
 # How tightly an operator binds; more binds more.
 _BINDING = {
@@ -76,42 +58,18 @@ _BITS = {
 }
 
 
-class Memory(Protocol):
-    """An array of a text, as its elements are read and written."""
-
-    def load(self, machine: str, places: Sequence[str]) -> str:
-        """An element as a value of a machine type."""
-
-    def store(self, machine: str, places: Sequence[str], value: str) -> str:
-        """The statement that writes an element."""
-
-
-@dataclass(frozen=True, slots=True)
-class Local:
-    """An array of known lengths that a text has itself: constants, or memory of a thread."""
-
-    name: str
-    shape: tuple[int, ...]
-
-    def load(self, machine: str, places: Sequence[str]) -> str:
-        """An element."""
-        return f"{self.name}[{flat(places, self.shape)}]"
-
-    def store(self, machine: str, places: Sequence[str], value: str) -> str:
-        """Write an element."""
-        return f"{self.name}[{flat(places, self.shape)}] = {value};"
-
-
 @dataclass
 class Printer:
     """Prints statements; `names` are those that what is there already has in C++.
 
-    `fresh` gives a name that nothing else has.  Names of `indices` stand for positions.
+    `fresh` gives a name that nothing else has.  Names of `indices` stand for positions,
+    and those of `results` for arrays whose only element is left under a name.
     """
 
     names: dict[str, str]
     indices: set[str]
     arrays: dict[str, Memory]
+    results: Mapping[str, str]
     fresh: Callable[[], str]
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
@@ -134,9 +92,13 @@ class Printer:
                 return [f"{C_TYPES[value.type]} {self._named(name)} = {text};"]
             case Assign(name, value):
                 return [f"{self.names[name]} = {self._text(value)};"]
+            case Store(array, _, value) if array.name in self.results:
+                kind, name = C_TYPES[array.element], self.results[array.name]
+                return [f"const {kind} {name} = {self._text(value)};"]
             case Store(array, index, value):
-                places = [self._text(one) for one in index]
-                return [self.arrays[array.name].store(array.element, places, self._text(value))]
+                target = self.arrays[array.name]
+                text = stored(target.dtype, array.element, self._text(value))
+                return [f"{target.at(list(map(self._text, index)))} = {text};"]
             case Alloc():
                 return [self._memory(node)]
             case For():
@@ -178,7 +140,7 @@ class Printer:
             assert isinstance(one, Number), "memory of a thread has a known length"
             assert isinstance(one.value, int)
             shape.append(one.value)
-        own = Local(self._named(node.array.name), tuple(shape))
+        own = Local(self._named(node.array.name), np.dtype(node.array.element), tuple(shape))
         self.arrays[node.array.name] = own
         cleared = " = {}" if node.zero else ""
         return f"{C_TYPES[node.array.element]} {own.name}[{int(np.prod(shape))}]{cleared};"
@@ -197,8 +159,9 @@ class Printer:
             case Name(_, name):
                 return self.names[name], _CLOSED
             case Load(array, index):
-                places = [self._text(one) for one in index]
-                text = self.arrays[array.name].load(array.element, places)
+                source = self.arrays[array.name]
+                element = source.at(list(map(self._text, index)))
+                text = loaded(array.element, source.dtype, element)
                 return text, _BINDING["!="] if " != " in text else _CLOSED
             case Call(_, function, args):
                 name = function.partition(".")[0].removeprefix("complex_")
@@ -216,16 +179,14 @@ class Printer:
 
     def _called(self, name: str, args: Sequence[Value | Array]) -> str:
         """A function of the device's text."""
+        place = name.startswith("at")
         texts = []
         for arg in args:
             assert not isinstance(arg, Array), "functions of a text take values"
             text = self._text(arg)
             known = isinstance(arg, Name) and not self._is_index(arg)
-            texts.append(text if arg.type != "int64" or known else cast("int64", text))
-        if name.startswith("at"):
-            texts = [self._text(arg) for arg in args if not isinstance(arg, Array)]
-            return f"{name}({', '.join(texts)})"
-        return f"npt_{name}({', '.join(texts)})"
+            texts.append(text if place or known or arg.type != "int64" else cast("int64", text))
+        return f"{'' if place else 'npt_'}{name}({', '.join(texts)})"
 
     def _is_index(self, value: Value) -> bool:
         """Whether a number is a position, or is added to one."""
@@ -303,32 +264,14 @@ class Printer:
             # What the ranges of kernels prove to fit in 32 bits does not wrap.
             return self._infix(value.op, left, right)
         unsigned = f"uint{max(32, BITS[value.type])}"
-        text, binding = self._unsigned(value, unsigned)
-        return (text, binding) if value.type == unsigned else (cast(value.type, text), _CLOSED)
-
-    def _unsigned(self, value: Value, machine: str, least: int = 0) -> tuple[str, int]:
-        """Operations of unsigned numbers, bound so tightly at least."""
-        match value:
-            case Number(_, bool(held) | int(held)):
-                return number(machine, held), _CLOSED
-            case Op(_, op, (left, right)) if op in _MODULAR and value.type in BITS:
-                binding = _BINDING[op]
-                first, _ = self._unsigned(left, machine, binding)
-                last, _ = self._unsigned(right, machine, binding + 1)
-                text = f"{first} {op} {last}"
-            case Op(_, "<<", (left, right)):
-                binding = _BINDING["<<"]
-                first, _ = self._unsigned(left, machine, binding)
-                text = f"{first} << {self._within(right, _SIGN)}"
-            case Op(kind, "to", (arg,)) if kind in BITS and arg.type in BITS:
-                if BITS[kind] < BITS[machine] or isinstance(arg, Op):
-                    return cast(machine, self._text(value)), _CLOSED
-                return self._unsigned(arg, machine, least)
-            case _:
-                text, binding = self._print(value)
-                if value.type != machine:
-                    return cast(machine, text), _CLOSED
-        return (text, binding) if binding >= least else (f"({text})", _CLOSED)
+        first = cast(unsigned, self._text(left))
+        last = self._within(right, _SIGN)
+        if value.op in _MODULAR:
+            last = cast(unsigned, self._text(right))
+        text = f"{first} {value.op} {last}"
+        if value.type == unsigned:
+            return text, _BINDING[value.op]
+        return cast(value.type, text), _CLOSED
 
 
 def _cut(value: Value) -> bool:
@@ -341,24 +284,10 @@ def block(head: str, lines: Sequence[str]) -> list[str]:
     return [head, *("  " + line for line in lines), "}"]
 
 
-def stored_type(dtype: np.dtype) -> str:
-    """How the elements of an array are called; of a bool whatever byte there is."""
-    return "unsigned char" if dtype == np.bool_ else C_TYPES[dtype.name]
-
-
 def cast(machine: str, text: str) -> str:
     """A value as another machine type."""
     name = C_TYPES[machine]
     return f"({name})({text})" if " " in name else f"{name}({text})"
-
-
-def flat(places: Sequence[str], shape: Sequence[int]) -> str:
-    """The index in C order of an element of an array of this shape."""
-    text = places[0]
-    for place, length in zip(places[1:], shape[1:], strict=True):
-        first = f"({text})" if " " in text else text
-        text = f"{first} * {length} + {place}"
-    return text
 
 
 def number(machine: str, value: bool | int | float | complex) -> str:

@@ -16,16 +16,17 @@ which it would itself be made.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
-from typing import TypeGuard
 
-from ...analysis.ranges import Interval, of_storage
+from ...analysis.ranges import Interval, of_storage, ranges
+from ...analysis.rewrite import reads
+from ...language.box import Box
 from ...language.dtypes import value_type
-from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, State, Values, needed
-from ...lowering.chain import Edge, Edges
+from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
+from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from ...lowering.machine import machine_type
 from .bodies import Body
@@ -76,11 +77,16 @@ class Ring:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """All levels, in the order in which a turn makes them, and what is kept of each.
+    """A kernel with its ends: all levels, in the order in which a turn makes them, with rings.
 
-    `before` and `after` are the columns that a strip has besides those of its results.
+    Borders and ends have two axes: one row is the only row of its plane.  A strip has as many
+    columns as `before` and `after` tell besides those of its results.
     """
 
+    kernel: Kernel
+    edges: Edges
+    borders: tuple[Rules, ...]
+    known: Mapping[str, Interval]
     loaded: tuple[Loaded, ...]
     made: tuple[Made, ...]
     result: Made
@@ -89,24 +95,52 @@ class Rolling:
     after: int
 
     @property
+    def levels(self) -> tuple[Made, ...]:
+        """All that is made."""
+        return (*self.made, self.result)
+
+    @property
     def warm(self) -> int:
         """The turns before the first row of a result."""
         return max((ring.newest - ring.low for ring in self.rings.values()), default=0)
 
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """The constants that a rule asks for."""
+        rules = [{side for pair in one for side in pair} for one in self.borders]
+        return tuple(one for one in self.edges.constants if one[2] in rules[one[0]])
 
-def rolling(
-    kernel: Kernel,
-    edges: Edges,
-    borders: Sequence[Rules],
-    known: Mapping[str, Interval],
-    *,
-    closed: bool,
-) -> Rolling | None:
-    """What rolls down for a kernel; None where its stages do not roll so.
+    def fallback(self, axis: int) -> tuple[str, str]:
+        """A rule for fields beyond whose ends nobody looks: where all else wraps they do too."""
+        wraps = ("wrap", "wrap") in [rules[axis] for rules in self.borders]
+        return ("wrap", "wrap") if wraps else ("nearest", "nearest")
 
-    `closed` asks for what the rules need between steps; else the array goes on everywhere.
-    """
-    levels = _levels(kernel, edges, closed=closed)
+    def left_out(self, absent: Absent, axis: int) -> tuple[int, int]:
+        """How many points at both ends have other values than those inside."""
+        return left_out(self.borders[absent.border], absent.reach)[axis]
+
+    def zones(self, axis: int) -> tuple[int, int]:
+        """The most of these of all states and results."""
+        found = [edge.absent for edge in self.edges.arrays.values()]
+        lost = [self.left_out(one, axis) for one in (*found, *self.edges.results) if one]
+        low, high = zip((0, 0), *lost, strict=True)
+        return max(low), max(high)
+
+    def margins(self) -> tuple[int, int]:
+        """How many rows must lie before and after those of a result that is near no end."""
+        (low, high), rings = self.zones(0), self.rings
+        loads = [self.warm - rings[one.name].newest for one in self.loaded]
+        least = [low - ring.low for ring in rings.values()]
+        most = [high + ring.newest for ring in rings.values()]
+        return max(0, low, *loads, *least), max(0, high, *most)
+
+
+def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling | None:
+    """What rolls down for a kernel; None where its stages do not roll so."""
+    # One row is the only row of its plane, beyond whose ends nobody looks.
+    borders = [(("valid", "valid"),) * (2 - kernel.ndim) + rules for rules in borders]
+    edges = _in_rows(edges)
+    levels = _levels(kernel, edges)
     if levels is None:
         return None
     loaded, made, result = levels
@@ -120,7 +154,7 @@ def rolling(
 
     def visit(level: Made, at: _Extent) -> None:
         """Note where a level that is needed there reads."""
-        for read in _reads(level.body):
+        for read in reads(level.body):
             own = _moved(at, full(read.offset), rules.get(read.field))
             extents[read.field] = extents.get(read.field, own) | own
 
@@ -135,7 +169,7 @@ def rolling(
             visit(level, inside if level.state else joined)
     made = [level for level in made if level.names[0] in extents]
     loaded = [one for one in loaded if one.name in extents]
-    storage = dict(kernel.fields)
+    known, storage = ranges(kernel), dict(kernel.fields)
     types: dict[str, str] = {}
     for one in loaded:
         dtype = storage[one.field]
@@ -145,6 +179,10 @@ def rolling(
             types[name] = machine_type(value.dtype, known[name], Body.least)
     rows = [(extents[level.names[0]].high[0], level) for level in made] + [(0, result)]
     return Rolling(
+        kernel,
+        edges,
+        tuple(borders),
+        known,
         tuple(loaded),
         tuple(made),
         result,
@@ -154,20 +192,24 @@ def rolling(
     )
 
 
-def ruled(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> bool | None:
+def ruled(found: Rolling) -> bool | None:
     """Whether a rule puts something at the ends of a state, or beyond them.
 
     None where that cannot be done: what "wrap" has beyond is computed as what is inside is, from
     what lies farther beyond, for which everything else must wrap along that axis too.
     """
-    kept = [edges.arrays[name] for stage in kernel.stages if _kept(stage) for name in stage.names]
-    copies = [edges.arrays[n] for stage in kernel.stages if _copied(stage) for n in stage.names]
+    stages, arrays, borders = found.kernel.stages, found.edges.arrays, found.borders
+    states = [stage for stage in stages if isinstance(stage, State)]
+    kept = [arrays[name] for stage in states if not _copied(stage) for name in stage.names]
+    copies = [arrays[name] for stage in states if _copied(stage) for name in stage.names]
     asked = False
     for axis in range(2):
-        rules = [pair for edge in kept if (pair := _pair(edge, borders, axis)) is not None]
-        others = [pair for edge in copies if (pair := _pair(edge, borders, axis)) is not None]
+        rules, others = (
+            [borders[edge.beyond[0]][axis] for edge in some if edge.beyond is not None]
+            for some in (kept, copies)
+        )
         absent = [edge.absent for edge in kept if edge.absent is not None]
-        leaves = any(any(left_out(borders[one.border], one.reach)[axis]) for one in absent)
+        leaves = any(any(found.left_out(one, axis)) for one in absent)
         if any("wrap" in pair for pair in rules):
             if leaves or any("wrap" not in pair for pair in (*rules, *others)):
                 return None
@@ -176,83 +218,51 @@ def ruled(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> bool | None
     return asked
 
 
-def _pair(edge: Edge, borders: Sequence[Rules], axis: int) -> tuple[str, str] | None:
-    """The rules for what lies beyond the ends of an axis, if anybody looks there."""
-    return borders[edge.beyond[0]][axis] if edge.beyond is not None else None
+def _in_rows(edges: Edges) -> Edges:
+    """The same ends, for arrays of two axes: one row is the only row of its plane."""
+
+    def two(absent: Absent | None) -> Absent | None:
+        if absent is None:
+            return None
+        return replace(absent, reach=Box(full(absent.reach.lo), full(absent.reach.hi)))
+
+    arrays = {n: replace(edge, absent=two(edge.absent)) for n, edge in edges.arrays.items()}
+    return replace(edges, arrays=arrays, results=tuple(map(two, edges.results)))
 
 
-def _copied(stage: object) -> TypeGuard[State]:
-    """Whether a stage is a field with another end."""
+def _copied(stage: Stage) -> str:
+    """What a stage is a copy of, with another end; empty if it is none."""
     if not isinstance(stage, State) or len(stage.body) != 1 or len(stage.names) != 1:
-        return False
+        return ""
     value = stage.body[0].value
     own = isinstance(value, Read) and not any(value.offset)
-    return own and stage.values[0] == Ref(value.dtype, stage.body[0].name)
+    own = own and stage.values[0] == Ref(value.dtype, stage.body[0].name)
+    return value.field if own and isinstance(value, Read) else ""
 
 
-def _kept(stage: object) -> TypeGuard[State]:
-    return isinstance(stage, State) and not _copied(stage)
-
-
-def _levels(
-    kernel: Kernel, edges: Edges, *, closed: bool
-) -> tuple[list[Loaded], list[Made], Made] | None:
-    """What is loaded, what is made, and the result; names that mean the same are one."""
+def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made], Made] | None:
+    """What is loaded, what is made, and the result."""
     fields = {name for name, _ in kernel.fields}
     loaded: dict[str, Loaded] = {}
-    alias: dict[str, str] = {}
     made: list[Made] = []
-
-    def read(name: str) -> str:
-        """What a name of the kernel's is called here."""
-        name = alias.get(name, name)
-        if name in fields and name not in loaded:
-            loaded[name] = Loaded(name, name)
-        return name
-
-    def level(
-        names: tuple[str, ...],
-        body: tuple[Assign, ...],
-        values: tuple[Atom, ...],
-        absent: Sequence[Edge | None],
-        state: bool,
-    ) -> Made:
-        if not closed:
-            # What "keep" asks for is read near the ends only.
-            body = needed(body, values)
-        lines = tuple(
-            replace(one, value=replace(one.value, field=read(one.value.field)))
-            if isinstance(one.value, Read)
-            else one
-            for one in body
-        )
-        ends = tuple(_renamed(edge, alias) for edge in absent)
-        return Made(names, lines, values, ends, state)
-
     for stage in kernel.stages:
         if not isinstance(stage, Values | State):
             return None
-        if _copied(stage) and isinstance(stage.body[0].value, Read):
-            (name,), source = stage.names, stage.body[0].value.field
-            if source in fields:
-                # Where the array goes on all copies are one.
-                alias[name] = own = name if closed else source
-                loaded.setdefault(own, Loaded(own, source, edges.arrays[name].beyond))
-                continue
+        source = _copied(stage)
+        if source in fields:
+            (name,) = stage.names
+            loaded[name] = Loaded(name, source, edges.arrays[name].beyond)
+            continue
         state = isinstance(stage, State)
-        ends = [edges.arrays[name] if state and closed else None for name in stage.names]
-        made.append(level(stage.names, stage.body, stage.values, ends, state))
+        ends = tuple(edges.arrays[name] if state else None for name in stage.names)
+        made.append(Made(stage.names, stage.body, stage.values, ends, state))
     outs = tuple(f"out{k}" for k in range(len(kernel.outputs)))
-    results = [Edge(None, one) for one in edges.results]
-    result = level(outs, kernel.body, kernel.outputs, results, True)
+    results = tuple(Edge(None, one) for one in edges.results)
+    result = Made(outs, kernel.body, kernel.outputs, results, True)
+    for level in (*made, result):
+        for read in reads(level.body, fields):
+            loaded.setdefault(read.field, Loaded(read.field, read.field))
     return list(loaded.values()), made, result
-
-
-def _renamed(edge: Edge | None, alias: Mapping[str, str]) -> Edge | None:
-    if edge is None or edge.absent is None or not edge.absent.before:
-        return edge
-    before = alias.get(edge.absent.before, edge.absent.before)
-    return replace(edge, absent=replace(edge.absent, before=before))
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,9 +323,7 @@ def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Ma
     newest = extent.high[0]
     lowest, beside, before, after = newest, -(2**30), 0, 0
     for row, level in rows:
-        for read in _reads(level.body):
-            if read.field != name:
-                continue
+        for read in reads(level.body, {name}):
             step, column = full(read.offset)
             lowest = min(lowest, row + step)
             if column:
@@ -324,7 +332,3 @@ def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Ma
     count = max(newest - lowest + 1, extent.kept)
     fetched = max(beside, lowest) - newest
     return Ring(machine, newest, extent.low[0], count, fetched, before, after)
-
-
-def _reads(body: tuple[Assign, ...]) -> Iterator[Read]:
-    return (assign.value for assign in body if isinstance(assign.value, Read))

@@ -8,32 +8,34 @@ Of all that fit the registers it is that of the least work for each point.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...analysis.rewrite import operands, reads
 from ...language.box import Box
 from ...language.ir import (
-    Assign,
     Binary,
     Call,
     Cast,
     Element,
+    Histogram,
     Kernel,
     Offset,
     Read,
     Ref,
     Select,
+    Stage,
     Unary,
-    atoms,
 )
 from ...lowering.abreast import abreast
 from ...lowering.chain import Constant
 from ...lowering.cost import operation
-from .bodies import Array
 from .borders import Rules
+from .memory import Array
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -68,8 +70,8 @@ GAIN = 0.97
 class Part:
     """What one launch computes: the outputs of `kernel`, from `low` to the lengths plus `high`.
 
-    `regions` are those of the scratch arrays that it may read.  Results have `reaches`, whose
-    ends are written as the border says; a stage has none.
+    It reads `arrays`, by their names in the kernel.  Results have `reaches`, whose ends are
+    written as the border says; a `stage` has none.
     """
 
     kernel: Kernel
@@ -78,16 +80,10 @@ class Part:
     high: Offset
     targets: tuple[Array, ...]
     arrays: Mapping[str, Array]
-    regions: Mapping[str, tuple[Offset, Offset]]
     rules: Rules
     constants: tuple[Constant, ...]
     reaches: tuple[Box, ...] = ()
-
-    @property
-    def sizes(self) -> list[int]:
-        """The size of an element of each array that is read or written [bytes]."""
-        read = {a.value.field for a in self.kernel.body if isinstance(a.value, Read)}
-        return [a.dtype.itemsize for a in (*self.targets, *(self.arrays[n] for n in read))]
+    stage: Stage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +91,36 @@ class Chunk:
     """So many columns from `first` on, of a row of a field: what one load is for."""
 
     name: str
+    field: str
+    lead: Offset
     first: int
     count: int
 
-
-Row = tuple[str, Offset]
+    def place(self, read: Read) -> int | None:
+        """Where in it an element is; None if it is elsewhere."""
+        place = read.offset[-1] - self.first
+        own = (self.field, self.lead) == (read.field, read.offset[:-1])
+        return place if own and 0 <= place < self.count else None
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many columns and rows a thread makes, by which operations."""
+    """How many columns and rows a thread makes, by which operations, of which chunks.
+
+    Values take `live` registers where they are most.  What is in no chunk is read where it is
+    needed.
+    """
 
     columns: int
     rows: int
     kernel: Kernel
-    chunks: Mapping[Row, tuple[Chunk, ...]]
+    chunks: tuple[Chunk, ...] = ()
     live: int = 0
+
+    @property
+    def several(self) -> bool:
+        """Whether a thread makes several points, which it loads and stores in chunks."""
+        return self.rows * self.columns > 1
 
 
 def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
@@ -120,23 +130,25 @@ def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
     return (*low[:-1], first), (*high[:-1], last)
 
 
-def shape_of(part: Part) -> Shape | None:
+def shape_of(part: Part) -> Shape:
     """The columns and rows of the least work for each point, whose values fit the registers."""
     kernel = part.kernel
+    best = Shape(1, 1, kernel)
     plain = (Read, Element, Unary, Binary, Select, Cast, Call)
-    if not all(isinstance(assign.value, plain) for assign in kernel.body):
-        return None
-    columns = [a.value.offset[-1] for a in kernel.body if isinstance(a.value, Read)]
+    if isinstance(part.stage, Histogram) or not all(
+        isinstance(a.value, plain) for a in kernel.body
+    ):
+        return best
+    columns = [read.offset[-1] for read in reads(kernel.body)]
     if columns and max(columns) - min(columns) > SPAN:
-        return None
-    best: Shape | None = None
-    least = 0.0
+        return best
+    least = math.inf
     for limit, gain in ((_REGISTERS, GAIN), (_MANY, _MUCH)):
         for shape in _shapes(part, limit):
             work = _work(shape, part)
-            if best is None or work < least * gain:
+            if work < least * gain:
                 best, least = shape, work
-        if least <= _SHORT and best is not None:
+        if least <= _SHORT:
             break
     return best
 
@@ -144,17 +156,18 @@ def shape_of(part: Part) -> Shape | None:
 def _shapes(part: Part, limit: int) -> Iterator[Shape]:
     """All that are not too long, and whose values take no more registers."""
     kernel = part.kernel
-    widest, narrowest = max(part.sizes), min(part.sizes)
-    columns = first = max(1, WIDEST // widest)
-    while columns == first or columns * narrowest >= 4:
+    read = {one.field for one in reads(kernel.body)}
+    sizes = [a.dtype.itemsize for a in (*part.targets, *(part.arrays[name] for name in read))]
+    columns = first = max(1, WIDEST // max(sizes))
+    while columns == first or columns * min(sizes) >= 4:
         for rows in _ROWS if kernel.ndim > 1 else (1,):
             if rows * columns * len(kernel.body) > 2 * LONGEST or rows == columns == 1:
                 continue
             several = abreast(replace(kernel, rows=rows), "r", columns)
             if len(several.body) > LONGEST:
                 break
-            shape = Shape(columns, rows, several, _chunks(several, part.arrays, columns))
-            shape = replace(shape, live=_live(shape, part))
+            chunks = _chunks(several, part, columns)
+            shape = Shape(columns, rows, several, chunks, _live(several, chunks, part))
             if shape.live > limit:
                 break
             yield shape
@@ -163,31 +176,23 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
         columns //= 2
 
 
-def _chunks(
-    kernel: Kernel, arrays: Mapping[str, Array], columns: int
-) -> dict[Row, tuple[Chunk, ...]]:
+def _chunks(kernel: Kernel, part: Part, columns: int) -> tuple[Chunk, ...]:
     """Which columns of each row are loaded together: those of a block that are needed.
 
     A block is as many columns as a thread makes, at a multiple of them; of one not all of whose
     columns are needed the smallest half, quarter, ... that has them is loaded.
     """
-    needed: dict[Row, set[int]] = defaultdict(set)
-    for assign in kernel.body:
-        if isinstance(assign.value, Read):
-            name, offset = assign.value.field, assign.value.offset
-            needed[name, offset[:-1]].add(offset[-1])
-    found: dict[Row, tuple[Chunk, ...]] = {}
-    number = 0
-    order = {name: k for k, name in enumerate(arrays)}
-    for row in sorted(needed, key=lambda row: (order[row[0]], row[1])):
-        chunks: list[Chunk] = []
-        for block in sorted({column // columns for column in needed[row]}):
-            inside = [c - block * columns for c in needed[row] if c // columns == block]
-            first, count = _smallest(min(inside), max(inside))
-            chunks.append(Chunk(f"x{number}", block * columns + first, count))
-            number += 1
-        found[row] = tuple(chunks)
-    return found
+    needed: dict[tuple[int, Offset, int], set[int]] = defaultdict(set)
+    names = list(part.arrays)
+    for read in reads(kernel.body):
+        number, column = names.index(read.field), read.offset[-1]
+        needed[number, read.offset[:-1], column // columns].add(column % columns)
+    found: list[Chunk] = []
+    for (number, lead, block), inside in sorted(needed.items()):
+        first, count = _smallest(min(inside), max(inside))
+        name = f"x{len(found)}"
+        found.append(Chunk(name, names[number], lead, block * columns + first, count))
+    return tuple(found)
 
 
 def _smallest(low: int, high: int) -> tuple[int, int]:
@@ -200,8 +205,7 @@ def _smallest(low: int, high: int) -> tuple[int, int]:
 
 def _work(shape: Shape, part: Part) -> float:
     """Operations for each point."""
-    total: float = THREAD + STORE * shape.rows * len(part.targets)
-    total += LOAD * sum(map(len, shape.chunks.values()))
+    total: float = THREAD + STORE * shape.rows * len(part.targets) + LOAD * len(shape.chunks)
     for assign in shape.kernel.body:
         if isinstance(assign.value, Read):
             total += part.arrays[assign.value.field].dtype.itemsize < 4
@@ -210,53 +214,31 @@ def _work(shape: Shape, part: Part) -> float:
     return total / (shape.rows * shape.columns)
 
 
-def _live(shape: Shape, part: Part) -> int:
+def _live(kernel: Kernel, chunks: Sequence[Chunk], part: Part) -> int:
     """How many registers the values take where they are most."""
-    kernel = shape.kernel
-    sizes = {
-        chunk.name: part.arrays[name].dtype.itemsize * chunk.count
-        for (name, _), chunks in shape.chunks.items()
-        for chunk in chunks
-    }
-    live = most = sum(map(_words, sizes.values()))
-    last: dict[str, int] = {}
-    for place, assign in enumerate(kernel.body):
+    words = {one.name: _words(part.arrays[one.field].dtype.itemsize * one.count) for one in chunks}
+    live = most = sum(words.values())
+    last = {one.name: len(kernel.body) for one in kernel.outputs if isinstance(one, Ref)}
+    dying: dict[int, list[str]] = defaultdict(list)
+    for place, assign in reversed(list(enumerate(kernel.body))):
         value = assign.value
-        for name in _used(assign, shape):
-            last[name] = place
-        sizes[assign.name] = 4 if value.dtype.is_integer else value.dtype.numpy.itemsize
-        if isinstance(value, Read) and part.arrays[value.field].dtype.itemsize >= 4:
-            # It is what was loaded, and not a value of its own.
-            sizes[assign.name] = 0
-    last |= {output.name: len(kernel.body) for output in kernel.outputs if isinstance(output, Ref)}
-    freed: dict[int, int] = defaultdict(int)
-    for name, place in last.items():
-        freed[place] += _words(sizes.get(name, 4))
+        words[assign.name] = 1 if value.dtype.is_integer else _words(value.dtype.numpy.itemsize)
+        used = operands(value)
+        if isinstance(value, Read):
+            used = [one.name for one in chunks if one.place(value) is not None]
+            if part.arrays[value.field].dtype.itemsize >= 4:
+                # It is what was loaded, and not a value of its own.
+                words[assign.name] = 0
+        for name in used:
+            if last.setdefault(name, place) == place:
+                dying[place].append(name)
     for place, assign in enumerate(kernel.body):
-        live += _words(sizes[assign.name])
+        live += words[assign.name]
         most = max(most, live)
-        live -= freed[place]
+        live -= sum(words.get(name, 1) for name in set(dying[place]))
     return most
 
 
 def _words(size: int) -> int:
     """How many registers so many bytes take."""
     return -(-size // 4)
-
-
-def _used(assign: Assign, shape: Shape) -> Iterator[str]:
-    if isinstance(assign.value, Read):
-        yield chunk_of(assign.value, shape).name
-    else:
-        yield from (atom.name for atom in atoms(assign.value) if isinstance(atom, Ref))
-
-
-def chunk_of(read: Read, shape: Shape) -> Chunk:
-    """The chunk that has an element."""
-    column = read.offset[-1]
-    (found,) = (
-        chunk
-        for chunk in shape.chunks[read.field, read.offset[:-1]]
-        if chunk.first <= column < chunk.first + chunk.count
-    )
-    return found

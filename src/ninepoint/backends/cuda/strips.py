@@ -19,16 +19,12 @@ Along the first axis the number of blocks may be any: each does as many rows as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from ...analysis.ranges import ranges
-from ...language.box import Box
 from ...language.ir import Kernel
-from ...lowering.chain import Absent, Edges
+from ...lowering.chain import Edges
 from ...lowering.cost import operation
-from ...lowering.kept import full
 from .borders import Rules
 from .rings import rolling, ruled
 from .source import LANES, Launch, Source
@@ -70,21 +66,11 @@ def strips(
     """The text of a kernel with the rules of its borders; None where it does not roll so."""
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
-    # One row is the only row of its plane, beyond whose ends nobody looks.
-    borders = [(("valid", "valid"),) * (2 - kernel.ndim) + rules for rules in borders]
-    edges = _in_rows(edges)
-    between = ruled(kernel, edges, borders)
-    if between is None:
+    found = rolling(kernel, edges, borders)
+    between = None if found is None else ruled(found)
+    if found is None or between is None or not found.loaded:
         return None
-    known = ranges(kernel)
-    closed = rolling(kernel, edges, borders, known, closed=True)
-    inside = rolling(kernel, edges, borders, known, closed=False)
-    if closed is None or inside is None or not inside.loaded:
-        return None
-    tried = [
-        Strip(kernel, edges, tuple(borders), tuple(outs), known, closed, inside, one)
-        for one in COLUMNS
-    ]
+    tried = [Strip(found, tuple(outs), columns) for columns in COLUMNS]
     fit = [one for one in tried if one.width > 0 and _fits(one)]
     if not fit:
         return None
@@ -93,21 +79,9 @@ def strips(
     return _source(best, name, between or _needed(best) > EASY)
 
 
-def _in_rows(edges: Edges) -> Edges:
-    """The same ends, for arrays of two axes: one row is the only row of its plane."""
-
-    def two(absent: Absent | None) -> Absent | None:
-        if absent is None:
-            return None
-        return replace(absent, reach=Box(full(absent.reach.lo), full(absent.reach.hi)))
-
-    arrays = {n: replace(edge, absent=two(edge.absent)) for n, edge in edges.arrays.items()}
-    return replace(edges, arrays=arrays, results=tuple(map(two, edges.results)))
-
-
 def _fits(strip: Strip) -> bool:
     """Whether a quarter of the columns are those of the result, and registers are left."""
-    largest = max(dtype.itemsize for _, dtype in strip.kernel.fields)
+    largest = max(dtype.itemsize for _, dtype in strip.rolling.kernel.fields)
     if strip.columns * largest > max(BYTES, largest) or strip.width < LANES * strip.columns // 4:
         return False
     return _needed(strip) <= REGISTERS
@@ -115,7 +89,8 @@ def _fits(strip: Strip) -> bool:
 
 def _needed(strip: Strip) -> int:
     """About how many registers a lane needs; the assembler has the last word."""
-    found, columns, storage = strip.inside, strip.columns, dict(strip.kernel.fields)
+    found, columns = strip.rolling, strip.columns
+    storage = dict(found.kernel.fields)
     total, most = 24.0, 0
     for ring in found.rings.values():
         words = max(1, np.dtype(ring.machine).itemsize // 4)
@@ -124,17 +99,15 @@ def _needed(strip: Strip) -> int:
         most = max(most, words * (columns + ring.before + ring.after))
     for one in found.loaded:
         total += max(1, columns * storage[one.field].itemsize / 4)
-    widest = max(len(level.body) for level in (*found.made, found.result))
+    widest = max(len(level.body) for level in found.levels)
     # Operations of several columns are under way at once.
     return int(total + most + min(16, widest) + 2 * columns)
 
 
 def _cost(strip: Strip) -> float:
     """Instructions of a warp for each column of the result."""
-    found = strip.inside
-    work = sum(
-        operation(assign.value) for level in (*found.made, found.result) for assign in level.body
-    )
+    found = strip.rolling
+    work = sum(operation(assign.value) for level in found.levels for assign in level.body)
     beside = sum(ring.before + ring.after for ring in found.rings.values())
     waiting = max(1.0, _needed(strip) / EASY)
     return waiting * LANES * (strip.columns * work + beside + TURN) / strip.width
@@ -143,9 +116,9 @@ def _cost(strip: Strip) -> float:
 def _source(strip: Strip, name: str, apart: bool) -> Source:
     """The text, and its launches; strips near an end may be done `apart`."""
     mode: Mode = "inside" if apart else "all"
+    blocks = BLOCKS if _needed(strip) > EASY else 0
     plain = StripFunction.of(strip, f"{name}_plain", mode, wide=False)
     function = StripFunction.of(strip, name, mode, wide=True)
-    blocks = BLOCKS if _needed(strip) > EASY else 0
     lines = [*plain.text(blocks), *function.text(blocks)]
     wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
     launches = [_launch(function, tuple(wide), plain.name)]
@@ -154,15 +127,15 @@ def _source(strip: Strip, name: str, apart: bool) -> Source:
         ends = StripFunction.of(strip, f"{name}_ends", "ends", wide=False)
         lines += ends.text()
         launches.append(_launch(ends))
-    return Source("\n".join([*lines, ""]), tuple(launches), (), strip.constants)
+    return Source("\n".join([*lines, ""]), tuple(launches), (), strip.rolling.constants)
 
 
 def _launch(
     function: StripFunction, wide: tuple[tuple[str, int], ...] = (), plain: str = ""
 ) -> Launch:
-    strip, nothing = function.strip, (0,) * function.kernel.ndim
+    nothing = (0,) * function.ndim
     names = tuple(array.name for array in function.arrays)
-    tile = (ROWS, WARPS * strip.width)[-len(nothing) :]
-    least = max(LEAST, WARM * strip.inside.warm) if len(nothing) > 1 else 0
+    tile = (ROWS, WARPS * function.strip.width)[-function.ndim :]
+    least = max(LEAST, WARM * function.rolling.warm) if function.ndim > 1 else 0
     threads = (LANES, WARPS, 1)
     return Launch(function.name, names, threads, tile, nothing, nothing, wide, plain, least)

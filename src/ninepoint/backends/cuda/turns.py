@@ -15,20 +15,20 @@ A strip is what a warp rolls down.  Its outer columns are made for what reads be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ...analysis.ranges import Interval
-from ...language.ir import Kernel, Read
-from ...lowering.chain import Absent, Constant, Edges
+from ...language.ir import Read
+from ...lowering.chain import Absent
 from ...lowering.kept import full
-from .bodies import Array, Body, loaded, stored
-from .borders import ABSENT, Rules, ends, finders, instead, left_out
+from .bodies import Body
+from .borders import ABSENT, Rules, ends, finders, instead
 from .functions import Function, field_arrays, out_arrays, plus
-from .printing import C_TYPES, block, cast
+from .memory import C_TYPES, Array, loaded, stored
+from .printing import block
 from .rings import Loaded, Made, Rolling
 from .source import LANES
 
@@ -41,65 +41,25 @@ Mode: TypeAlias = Literal["inside", "ends", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A kernel, what rolls down for it, and in how many columns a lane does it.
+    """What rolls down, results of which types it gives, and in how many columns a lane does it."""
 
-    `closed` is what rolls where rules are put between steps, and `inside` where none is.  Borders
-    and ends have two axes: one row is the only row of its plane.
-    """
-
-    kernel: Kernel
-    edges: Edges
-    borders: tuple[Rules, ...]
+    rolling: Rolling
     outs: tuple[np.dtype, ...]
-    known: dict[str, Interval]
-    closed: Rolling
-    inside: Rolling
     columns: int
 
     @property
     def halo(self) -> tuple[int, int]:
         """The columns beside those of the result, a multiple of those of a lane."""
-        both = (self.closed, self.inside)
-        before = max(-(-one.before // self.columns) for one in both) * self.columns
-        after = max(-(-one.after // self.columns) for one in both) * self.columns
+        before, after = (
+            -(-one // self.columns) * self.columns
+            for one in (self.rolling.before, self.rolling.after)
+        )
         return before, after
 
     @property
     def width(self) -> int:
         """The columns of the result."""
         return LANES * self.columns - sum(self.halo)
-
-    @property
-    def constants(self) -> tuple[Constant, ...]:
-        """The constants that a rule asks for."""
-        rules = [{side for pair in one for side in pair} for one in self.borders]
-        return tuple(one for one in self.edges.constants if one[2] in rules[one[0]])
-
-    def fallback(self, axis: int) -> tuple[str, str]:
-        """A rule for fields beyond whose ends nobody looks: where all else wraps they do too."""
-        wraps = ("wrap", "wrap") in [rules[axis] for rules in self.borders]
-        return ("wrap", "wrap") if wraps else ("nearest", "nearest")
-
-    def left_out(self, absent: Absent, axis: int) -> tuple[int, int]:
-        """How many points at both ends have other values than those inside."""
-        return left_out(self.borders[absent.border], absent.reach)[axis]
-
-    def zones(self, axis: int) -> tuple[int, int]:
-        """The most of these of all states and results."""
-        found = [edge.absent for edge in self.edges.arrays.values()]
-        lost = [self.left_out(one, axis) for one in (*found, *self.edges.results) if one]
-        low, high = zip((0, 0), *lost, strict=True)
-        return max(low), max(high)
-
-    def margins(self) -> tuple[int, int]:
-        """How many rows must lie before and after those of a result that is near no end."""
-        inside, warm = self.inside, self.inside.warm
-        low, high = self.zones(0)
-        rings = inside.rings
-        loads = [warm - rings[one.name].newest for one in inside.loaded]
-        least = [low - ring.low for ring in rings.values()]
-        most = [high + ring.newest for ring in rings.values()]
-        return max(0, low, *loads, *least), max(0, high, *most)
 
 
 @dataclass
@@ -112,12 +72,11 @@ class StripFunction(Function):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.found = self.strip.inside if self.mode == "inside" else self.strip.closed
-        self.columns, self.last = self.strip.columns, self.kernel.ndim - 1
+        self.columns, self.last = self.strip.columns, self.ndim - 1
         self.fields = field_arrays(self.kernel)
-        self.rings = self.found.rings
+        self.rings = self.rolling.rings
         self.registers = {name: f"r{k}" for k, name in enumerate(self.rings)}
-        read = {one.field for one in self.found.loaded}
+        read = {one.field for one in self.rolling.loaded}
         for array in (*(a for n, a in self.fields.items() if n in read), *self.outs):
             self.use(array)
 
@@ -125,20 +84,26 @@ class StripFunction(Function):
     def of(strip: Strip, name: str, mode: Mode, *, wide: bool) -> StripFunction:
         """A function of a strip."""
         outs = out_arrays(strip.outs)
+        found = strip.rolling
         return StripFunction(
-            strip.kernel, strip.known, strip.constants, name, outs, strip, mode, wide
+            found.kernel, found.known, found.constants, name, outs, strip, mode, wide
         )
+
+    @property
+    def rolling(self) -> Rolling:
+        """What rolls down."""
+        return self.strip.rolling
 
     def text(self, blocks: int = 0) -> list[str]:
         """The text, for registers of which there are enough for so many blocks."""
-        first = plus("i0", -self.found.warm)
-        made = [self._taken(one) for one in self.found.loaded]
-        made += [self._made(level) for level in self.found.made]
+        first = plus("i0", -self.rolling.warm)
+        made = [self._taken(one) for one in self.rolling.loaded]
+        made += [self._made(level) for level in self.rolling.made]
         turn = [*self._begun(), *(line for level in made for line in level), *self._result()]
         body = [
             *self._place(),
             *self._kept(),
-            *(line for one in self.found.loaded for line in self._load(one, first)),
+            *(line for one in self.rolling.loaded for line in self._load(one, first)),
             *self._unrolled(),
             *block(f"for (npt_index i = {first}; i < i1; i++) {{", turn),
         ]
@@ -159,7 +124,7 @@ class StripFunction(Function):
 
     def _place(self) -> list[str]:
         """Which strip, which of its rows and which frame; and whether an end is near."""
-        strip, (low, high) = self.strip, self.strip.zones(1)
+        strip, (low, high) = self.strip, self.rolling.zones(1)
         end = plus("start", LANES * strip.columns + high)
         lines = [
             "const auto [m, n, first, i0, i1, frame, none] = "
@@ -170,7 +135,7 @@ class StripFunction(Function):
             f"const bool inner = start >= {low} && {end} <= m;",
         ]
         if self.mode != "all":
-            top, bottom = strip.margins()
+            top, bottom = self.rolling.margins()
             within = f"inner && i0 >= {top} && {plus('i1', bottom)} <= n"
             lines.append(
                 f"if (!({within})) return;" if self.mode == "inside" else f"if ({within}) return;"
@@ -184,13 +149,13 @@ class StripFunction(Function):
             size = ring.before + self.columns + ring.after
             rows = f"{self.registers[name]}[{ring.count}][{size}]"
             lines.append(f"{C_TYPES[ring.machine]} {rows} = {{}};")
-        for one in self.found.loaded:
+        for one in self.rolling.loaded:
             kind = f"npt_chunk<{self.fields[one.field].stored}, {self.columns}>"
             lines.append(f"{kind} {self._next(one)} = {{}};")
         # Memory for a row that is given its ends.
         sizes = [
             np.dtype(self.rings[name].machine).itemsize
-            for level in self.found.made
+            for level in self.rolling.made
             for name, edge in zip(level.names, level.edges, strict=True)
             if edge is not None and edge.beyond is not None
         ]
@@ -242,29 +207,32 @@ class StripFunction(Function):
     def _load(self, one: Loaded, turn: str) -> list[str]:
         """Load the row of a field that is taken in this turn."""
         array, target = self.fields[one.field], self._next(one)
-        source, step = array.parameter, f"{array.parameter}_{self.last}"
         row = plus(turn, self.rings[one.name].newest)
         if self.mode == "inside":
-            down = f"({row}) * {source}_0 + "
-            if self.wide:
-                return [f"{target} = npt_together<{self.columns}>({source} + ({down}j));"]
-            place = f"{source} + ({down}j * {step}), {step}"
-            return [f"{target} = npt_strided<{self.columns}>({place});"]
-        rules = [self.strip.fallback(axis) for axis in range(2)]
-        there, constant = "true", ""
+            return [f"{target} = {self._whole(array, row)};"]
+        rules: Rules = tuple(map(self.rolling.fallback, range(2)))
+        constant = ""
         if one.beyond is not None:
             border, number = one.beyond
-            rules = list(self.strip.borders[border])
+            rules = self.rolling.borders[border]
             if any("constant" in pair for pair in rules):
-                constant = f", {self.constant(self.strip.edges.constants[number])}"
-        lines, place = [], source
-        if self.last:
-            lines.append(f"const npt_index row = npt_at<{finders(rules[0])}>({row}, n);")
-            place = f"{source} + row * {source}_0"
-            there = "row >= 0" if "constant" in rules[0] else there
+                constant = f", {self.constant(self.rolling.edges.constants[number])}"
+        places = [f"npt_at<{finders(rules[0])}>({row}, n)"] * self.last
+        lines, there = array.row(places, rules)
         kind = f"{finders(rules[1])}, {'true' if self.wide else 'false'}"
-        lines.append(f"npt_row<{kind}>({target}, {place}, {there}, j, 0, m, {step}{constant});")
+        step = f"{array.parameter}_{self.last}"
+        lines.append(f"npt_row<{kind}>({target}, row, {there}, j, 0, m, {step}{constant});")
         return block("{", lines)
+
+    def _whole(self, array: Array, row: str, *chunk: str) -> str:
+        """Load the lane's columns of a row, or store them."""
+        name, step = array.parameter, f"{array.parameter}_{self.last}"
+        down = f"({row}) * {name}_0 + " * self.last
+        if self.wide:
+            how, told = "together", [f"{name} + ({down}j)"]
+        else:
+            how, told = "strided", [f"{name} + ({down}j * {step})", step]
+        return f"npt_{how}<{self.columns}>({', '.join([*told, *chunk])})"
 
     def _made(self, level: Made) -> list[str]:
         """A row of a stage, and what lies beyond its ends."""
@@ -279,7 +247,8 @@ class StripFunction(Function):
         stores, after = [], list[str]()
         for name, value, edge in zip(level.names, values, level.edges, strict=True):
             if put and edge is not None and edge.absent is not None:
-                value = self._instead(edge.absent, newest, self.rings[name].machine, value)
+                kind = C_TYPES[self.rings[name].machine]
+                value = self._instead(edge.absent, ("at", newest), value, kind)
             stores.append(f"{self._newest(name)} = {value};")
             if put and edge is not None and edge.beyond is not None:
                 after += self._beyond(name, edge.beyond)
@@ -291,44 +260,30 @@ class StripFunction(Function):
             lines += [] if self.rings[name].fetched else self._fetched(name)
         return block("{", lines)
 
-    def _instead(self, absent: Absent, row: int, machine: str, value: str) -> str:
-        """The value of a stage, or what stands where the point is left out."""
-
-        def convert(text: str, own: str) -> str:
-            if own == machine:
-                return text
-            return cast(machine, text) if own else f"npt_as<{C_TYPES[machine]}>::from({text})"
-
-        value = f"({value})" if " " in value else value
-        return self._or_absent(absent, ("at", row), value, convert)
-
-    def _or_absent(
-        self, absent: Absent, at: tuple[str, int], value: str, convert: Callable[[str, str], str]
-    ) -> str:
-        """A value of the row `at` a place and so far from the turn's, or what its border has.
-
-        `convert` gives a value of a machine type, or a constant of none, as one of this kind.
-        """
+    def _instead(self, absent: Absent, at: tuple[str, int], value: str, kind: str) -> str:
+        """A value of the row `at` a place and so far from the turn's, or what its border has."""
         row, step = at
 
         def other(rule: str) -> str:
-            if rule == "keep":
-                before = absent.before
-                return convert(self._read(before, step, 0, 0), self.rings[before].machine)
-            return convert(self.constant(self.strip.edges.constants[absent.constant]), "")
+            text = (
+                self._read(absent.before, step, 0, 0)
+                if rule == "keep"
+                else self.constant(self.rolling.edges.constants[absent.constant])
+            )
+            return f"npt_as<{kind}>::from({text})"
 
         places = ((row, "n"), ("column", "m"))
-        tests = ends(self.strip.borders[absent.border], absent.reach, places)
+        tests = ends(self.rolling.borders[absent.border], absent.reach, places)
         return instead(tests, value, other)
 
     def _beyond(self, name: str, beyond: tuple[int, int]) -> list[str]:
         """Put beyond the ends of a ring's newest row, and of its rows, what the rule has there."""
         border, number = beyond
         ring, register = self.rings[name], self.registers[name]
-        rows, sides = self.strip.borders[border]
+        rows, sides = self.rolling.borders[border]
         kind, value = C_TYPES[ring.machine], ""
         if "constant" in (*rows, *sides):
-            constant = self.constant(self.strip.edges.constants[number])
+            constant = self.constant(self.rolling.edges.constants[number])
             value = f", npt_as<{kind}>::from({constant})"
         lines = []
         if _is_put(sides):
@@ -361,7 +316,7 @@ class StripFunction(Function):
     # The result.
 
     def _result(self) -> list[str]:
-        level = self.found.result
+        level = self.rolling.result
         body = self._body(level, 0)
         values = [(body.machine(value), body.result(value)) for value in level.values]
         lines = [
@@ -371,7 +326,7 @@ class StripFunction(Function):
         for k, (array, (machine, value)) in enumerate(zip(self.outs, values, strict=True)):
             inner.append(f"p{k}.put(e, {stored(array.dtype, machine, value)});")
         lines += [*self._each(inner), *self._stored(level)]
-        return block("if (i >= i0) {" if self.found.warm else "{", lines)
+        return block("if (i >= i0) {" if self.rolling.warm else "{", lines)
 
     def _stored(self, level: Made) -> list[str]:
         """Write the row of each result, or what the rules of its border write near the ends."""
@@ -379,19 +334,14 @@ class StripFunction(Function):
         single: list[str] = []
         tests = ["inner"]
         for k, (array, edge) in enumerate(zip(self.outs, level.edges, strict=True)):
-            name, down = array.parameter, f"i * {array.parameter}_0 + " * bool(self.last)
-            step = f"{name}_{self.last}"
-            if self.wide:
-                whole.append(f"npt_together<{self.columns}>({name} + ({down}j), p{k});")
-            else:
-                place = f"{name} + ({down}j * {step}), {step}"
-                whole.append(f"npt_strided<{self.columns}>({place}, p{k});")
+            whole.append(self._whole(array, "i", f"p{k}") + ";")
             value = f"p{k}.get(e)"
             if edge is not None and edge.absent is not None:
-                value = self._written(edge.absent, array, value)
-                low, high = self.strip.left_out(edge.absent, 0)
+                value = self._instead(edge.absent, ("i", 0), value, array.stored)
+                low, high = self.rolling.left_out(edge.absent, 0)
                 tests += [f"i >= {low}"] * bool(low) + [f"i < n - {high}"] * bool(high)
-            single.append(f"{name}[{down}column * {step}] = {value};")
+            element = array.at(["i", "column"][-self.ndim :])
+            single.append(f"{element} = {value};")
         lines = whole
         if self.mode != "inside":
             place = "const npt_index column = j + e;"
@@ -402,14 +352,6 @@ class StripFunction(Function):
         lanes = [f"threadIdx.x >= {before}"] * bool(before)
         lanes += [f"threadIdx.x < {LANES - after}"] * bool(after)
         return block(f"if ({' && '.join(lanes)}) {{", lines) if lanes else lines
-
-    def _written(self, absent: Absent, array: Array, value: str) -> str:
-        """A value of a result, or what its border writes in its place."""
-
-        def convert(text: str, own: str) -> str:
-            return f"({array.stored})({stored(array.dtype, own, text)})" if own else text
-
-        return self._or_absent(absent, ("i", 0), value, convert)
 
 
 def _is_put(rules: tuple[str, str]) -> bool:

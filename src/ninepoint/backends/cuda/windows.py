@@ -58,13 +58,8 @@ class Windows(WindowLoops):
         if reduce.kind == "quantile":
             low, fraction = quantile_position(count, reduce.quantile)
             ranks = Ranks(body, machine, result, item)
-            lines, found = ranks.lines(loops, low, 2 if fraction else 1)
-            if item.nan:
-                strange = f"strange_{name}"
-                each = f"{strange} = {strange} | ({result} != {result})"
-                lines += [f"{strange} = False", *loops([each])]
-            pair = found[0], found[-1]
-            return [*lines, *quantile(name, reduce, short, pair, item.nan)]
+            lines, found = ranks.of_numbers(loops, low, 2 if fraction else 1)
+            return [*lines, *quantile(name, reduce, short, (found[0], found[-1]), False)]
         at = f"at_{name}"
         filled = f"({result} if {result} == {result} else {SHORT[machine]}(inf))"
         wanted = 1 if reduce.kind == "nanrank" else 2
@@ -122,6 +117,18 @@ class Ranks:
             ]
             keys.append(above)
         return lines, [self._value(one) for one in keys]
+
+    def of_numbers(
+        self, loops: Callable[[Sequence[str]], list[str]], rank: int, wanted: int
+    ) -> tuple[list[str], list[str]]:
+        """The same; all are NaN where any element is."""
+        lines, found = self.lines(loops, rank, wanted)
+        if self.values.nan:
+            strange = self.body.new("strange")
+            test = f"{strange} = {strange} | ({self.element} != {self.element})"
+            lines += [f"{strange} = False", *loops([test])]
+            found = [f"{SHORT[self.machine]}(nan) if {strange} else {one}" for one in found]
+        return lines, found
 
     @property
     def _floats(self) -> bool:

@@ -21,10 +21,9 @@ from ...language.ir import Kernel, Reduce, Values
 from ...lowering.algorithms import is_ordered
 from ...lowering.chain import Edges, Link, piped
 from ...lowering.cost import operation
-from ...lowering.exchanges import exchanged
-from ...lowering.fusion import Part, unfit
-from ...lowering.inlining import flattened
+from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.passes import IN_PLACE, ROWS, checked, passed
+from ...lowering.ranks import exchanged
 from ...lowering.sharing import merged
 from .borders import Rules
 from .points import points

@@ -13,7 +13,6 @@ well (see `elements`).
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,9 +22,7 @@ import numpy as np
 from llvmlite import ir
 
 from ...loops.nodes import PARTS
-from ...loops.reading import functions_of, read
-from ...loops.verify import verify
-from ...lowering.request import VERIFY
+from ...loops.reading import LOOKS, functions_of, read
 from . import native
 from .building import (
     BIT,
@@ -89,8 +86,8 @@ def _band(text: str, kinds: Sequence[Kind], fastmath: bool, module: ir.Module) -
     library = Path(__file__).with_name("library.py").read_text(encoding="utf-8")
     types = [(kind.machine, kind.ndim) for kind in kinds]
     loops = read(text, functions_of(library), _CONSTANTS, types, fastmath=fastmath)
-    if VERIFY in os.environ:
-        verify(loops)
+    for look in LOOKS:
+        look(loops)
     return printed(loops, module)
 
 

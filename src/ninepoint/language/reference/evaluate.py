@@ -238,13 +238,14 @@ class _Kernel:
         return (1,) * (len(self.shape) - len(self.rules)) + self.factors
 
     def bordered(self, values: Array, number: int) -> Array:
-        """An output by the rule of the border, which is that of the elements around which it is.
-
-        Of these only so many are left as there are to be.
-        """
+        """An output by the rule of the border, at the points that are to be left of it."""
+        made = self._bordered(values, number) if self.bounded else values
         kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
-        if not self.bounded:
-            return values[kept]
+        left: Array = made[kept]
+        return left
+
+    def _bordered(self, values: Array, number: int) -> Array:
+        """An output by the rule of the elements around which its points are."""
         reach = self.reaches[number if self.setting.neighborhood is None else 0]
         beside = [_broadcast(array, self.shape) for array in self.fields.values()]
         beside += [None] * (number + 1)
@@ -264,7 +265,7 @@ class _Kernel:
         result = np.empty([n * k for n, k in pairs], object)
         for phase, part in parts.items():
             result[every(phase)] = part
-        return result[kept]
+        return result
 
     def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
         """The outputs at `point`; None where Python has no number for them."""

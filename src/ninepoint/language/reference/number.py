@@ -204,19 +204,19 @@ class _Text(Operand):
         return literal(UNARY[symbol](_python(self)))
 
 
-class TextInteger(_Text, int):  # type: ignore[misc]
+class TextInteger(_Text, int):
     """An integer that stands in the text."""
 
     __hash__ = int.__hash__
 
 
-class TextFloat(_Text, float):  # type: ignore[misc]
+class TextFloat(_Text, float):
     """A float that stands in the text."""
 
     __hash__ = float.__hash__
 
 
-class TextComplex(_Text, complex):  # type: ignore[misc]
+class TextComplex(_Text, complex):
     """A complex number that stands in the text."""
 
     __hash__ = complex.__hash__

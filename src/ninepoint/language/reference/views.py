@@ -178,7 +178,8 @@ class Field:
         self, name: str, read: Callable[[tuple[int, ...]], Any], blank: Any, **known: Any
     ) -> None:
         self._name, self._read, self._blank, self._known = name, read, blank, known
-        self.array, self.beside = known.get("array"), known.get("beside")
+        self.array: Any = known.get("array")
+        self.beside: Any = known.get("beside")
         self.like: Callable[..., Field] | None = known.get("like")
 
     def _whole(self, what: str) -> Any:

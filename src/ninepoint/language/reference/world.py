@@ -43,15 +43,9 @@ def rebound(function: Any) -> Any:
     inverts = _inverts(function, set())
 
     def exchanged(value: Any) -> Any:
-        if value is len:
-            return _Known(value, _length)
-        if value is index:
-            # Not as a function of numbers, which gives literals for literals.
-            return _position
-        if is_own(value):
-            return _Known(value, lambda w, *a: w.reduce(REFERENCE[value.__name__], *a))
-        if value is min or value is max:
-            return _Known(value, partial(_ordered, value))
+        own = _own_version(value)
+        if own is not None:
+            return own
         if isinstance(value, (bool, np.bool_)) and inverts:
             return Literal(bool(value))
         if isinstance(value, ArrayFunction):
@@ -74,10 +68,6 @@ def rebound(function: Any) -> Any:
             return type(value)(exchanged(item) for item in value)
         if hasattr(value, "py_func"):
             return exchanged(value.py_func)
-        if functions.is_known(value):
-            return _Known(value, partial(_called, value))
-        if is_shape(value):
-            return _Known(value, partial(_shape, value))
         return clone(value) if isinstance(value, types.FunctionType) else value
 
     def clone(original: types.FunctionType) -> types.FunctionType:
@@ -100,6 +90,26 @@ def rebound(function: Any) -> Any:
         return copy
 
     return exchanged(function)
+
+
+def _own_version(value: Any) -> Any:
+    """What stands for a function that the reference has a version of; None of any other value."""
+    if value is index:
+        # Not as a function of numbers, which gives literals for literals.
+        return _position
+    if value is len:
+        call: Callable[..., Any] = _length
+    elif value is min or value is max:
+        call = partial(_ordered, value)
+    elif is_own(value):
+        call = partial(_reduced, REFERENCE[value.__name__])
+    elif functions.is_known(value):
+        call = partial(_called, value)
+    elif is_shape(value):
+        call = partial(_shape, value)
+    else:
+        return None
+    return _Known(value, call)
 
 
 def _readable(value: Any, truths: bool) -> Any:
@@ -145,6 +155,11 @@ def argument(value: Any) -> Any:
     if type(value) is int:
         return Literal(value)
     return see(value[()] if isinstance(value, np.ndarray) else value) if number else value
+
+
+def _reduced(name: str, window: Any, *arguments: Any) -> Any:
+    """One of this package's reductions of windows."""
+    return window.reduce(name, *arguments)
 
 
 def _length(value: Any) -> Any:

@@ -1,10 +1,10 @@
-"""Verify: what holds of every kernel, after whichever pass.
+"""What holds of every kernel, after whichever pass.
 
     t1 = t0 + 1.0        where t0 is an int       ->      AssertionError: t1: int and float64
     out = v0[0, 3]       where x reaches 2 only   ->      AssertionError: x[0, 3] beyond 2
 
-A pass that breaks one of these is wrong, even where the numbers happen to be right.  The tests
-look after every pass; see `passes`.
+A pass that breaks one of these is wrong, even where the numbers happen to be right.  This is
+looked at after every pass; see `ninepoint.lowering.passes`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..analysis.footprint import extents
-from ..analysis.rewrite import Body
-from ..language.box import Box
-from ..language.dtypes import DType, value_type
-from ..language.functions import FLOAT_FUNCTIONS
-from ..language.ir import (
+from ninepoint.analysis.footprint import extents
+from ninepoint.analysis.rewrite import Body
+from ninepoint.language.box import Box
+from ninepoint.language.dtypes import DType, value_type
+from ninepoint.language.functions import FLOAT_FUNCTIONS
+from ninepoint.language.ir import (
     COMPARISONS,
     Atom,
     Binary,
@@ -48,7 +48,7 @@ from ..language.ir import (
     Weight,
     atoms,
 )
-from .kept import computed_at, full
+from ninepoint.lowering.kept import computed_at, full
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})

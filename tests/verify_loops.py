@@ -1,4 +1,4 @@
-"""Verify: what holds of every module of the loop language, whoever made it.
+"""What holds of every module of the loop language, whoever made it.
 
     let t1 = t0 + 1.0    where t0 is an int32     ->      AssertionError: t1: + of int32, float64
     x_0[j, 0] = t1       where x_0 has one axis   ->      AssertionError: x_0: 2 indices, 1 axes
@@ -14,7 +14,7 @@ from typing import assert_never
 
 import numpy as np
 
-from .nodes import (
+from ninepoint.loops.nodes import (
     BITS,
     COMPARISONS,
     FLOATS,
