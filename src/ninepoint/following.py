@@ -13,11 +13,10 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from .arrays.chunked.computation import Computation
-from .arrays.chunked.grid import grid_of
+from .arrays.chunked.grid import Chunks, grid_of
 from .arrays.chunked.layer import Lazy, known
 from .arrays.chunked.sources import readable
 from .arrays.recognise import is_cupy
@@ -47,21 +46,20 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
         return
     makers = [_maker(array, own) for array in own.arrays]
-    if not any(makers):
-        return
-    whole = _composed(own, layer, makers)
+    whole = _composed(own, layer.rule.chunks, makers) if any(makers) else None
     if whole is None:
         return
     whole.sources = readable(whole.work, whole.arrays, whole.chunks)
-    rule = whole.rules().blocks
     if not whole.sources:
         # What Dask makes one with something else is not there for others.
         fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
         there = set() if fused else made[0].dask.layers.keys()
-        if rule.chunks != whole.chunks or not set(rule.below) <= there:
+        groups = whole.grouped()
+        same = groups.chunks == whole.chunks and {one.name for one in groups.arrays} <= there
+        if not same:
             return
     passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
-    whole.layer = Lazy(replace(rule, name=layer.rule.name))
+    whole.layer = Lazy(whole.blocks(layer.rule.name))
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources)
     own.further = whole
@@ -74,7 +72,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
         return None
     one, position = found
     work, layers = one.work, (one.layer, own.layer)
-    if type(work) is not Program or _asks(work) or work.schedule != own.work.choices:
+    if type(work) is not Program or _asks(work) or work.schedule != own.work.schedule:
         return None
     if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None
@@ -87,18 +85,17 @@ def _asks(program: Program) -> bool:
 
 
 def _composed(
-    one: Computation, layer: Lazy, makers: Sequence[tuple[Computation, int] | None]
+    one: Computation, chunks: Chunks, makers: Sequence[tuple[Computation, int] | None]
 ) -> Computation | None:
     """What makers and a program do, as one program of what these were given.
 
     There is none where the calls are better done in several tasks a block.
     """
-    program, chunks = one.work, layer.rule.chunks
+    program = one.work
     assert isinstance(program, Program)
-    own = zip(one.arrays, program.field_dtypes, strict=True)
     given = [
-        list(zip(maker[0].arrays, maker[0].work.field_dtypes, strict=True)) if maker else [field]
-        for field, maker in zip(own, makers, strict=True)
+        maker[0].inputs if maker else [field]
+        for field, maker in zip(one.inputs, makers, strict=True)
     ]
     inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
     arrays, dtypes = zip(*inputs.values(), strict=True)
@@ -114,7 +111,7 @@ def _composed(
     nodes = graph.needed(wanted)
     if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
         return None
-    whole, sources = Program.of(graph, nodes, wanted, program.schedule)
+    whole, sources = Program.of_calls(graph, nodes, wanted, program.schedule)
     order = [arrays[value] for value in sources]
     if grid_of(order)[0] != one.shape:
         # A longer one is cut where a call takes it with a shorter one.

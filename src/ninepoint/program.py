@@ -48,7 +48,7 @@ class Program:
     token: str = ""
 
     @staticmethod
-    def of(
+    def of_calls(
         graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
     ) -> tuple[Program, list[int]]:
         """Some calls of a graph as a program of their own, and which values that is given."""
@@ -79,11 +79,6 @@ class Program:
     def name(self) -> str:
         """What its last call is called."""
         return self.graph.nodes[-1].call.definition.name.strip("<>")
-
-    @property
-    def choices(self) -> Schedule:
-        """With what choices it is planned."""
-        return self.schedule
 
     @property
     def held(self) -> int:

@@ -275,7 +275,7 @@ def _on_chunks(
         outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
         order = sorted(inside & outside)
         full = [node.full if node in thin else node for node in nodes]
-        program, sources = Program.of(graph, full, order, schedule)
+        program, sources = Program.of_calls(graph, full, order, schedule)
         work: chunked.Work = program
         if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
             # Imported here: CuPy is optional.

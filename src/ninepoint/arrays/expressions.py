@@ -12,8 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from operator import getitem
 from typing import Any, ClassVar
 
+from dask._task_spec import Task, TaskRef
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
@@ -45,15 +47,20 @@ class Results(ArrayExpr):
 
     @cached_property
     def chunks(self) -> Chunks:
-        return self._output.chunks(self.computation.chunks)
+        one = self.computation
+        found = self._output.chunks if one.alone else self._output.blocks
+        return found(one.chunks)
 
     def _layer(self) -> dict[Any, Any]:
         one = replace(self.computation, arrays=self.dependencies())
-        recut, blocks, results = one.rules([self._name] * len(one.outputs))
-        tasks: dict[Any, Any] = {}
-        for rule in [*recut, blocks, *results[self.which : self.which + 1]]:
-            tasks |= Lazy(rule)
-        return tasks
+        if len(one.outputs) == 1:
+            return dict(Lazy(one.blocks(self._name)))
+        blocks = Lazy(one.blocks())
+        picks = {
+            (self._name, *key[1:]): Task((self._name, *key[1:]), getitem, TaskRef(key), self.which)
+            for key in blocks.get_output_keys()
+        }
+        return {**blocks, **picks}
 
 
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
@@ -62,6 +69,12 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     for field in filter(is_expression, fields):
         refuse_unknown(field)
     shape, chunks = grid_of(fields)
-    one = Computation(work, shape, chunks)
-    sources = [lazy(field, chunks, library).expr for field in fields]
-    return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
+    one = Computation(work, shape, chunks, [lazy(field, chunks, library) for field in fields])
+    if not one.alone:
+        one = one.grouped()
+    node = Computation(work, shape, one.chunks)
+    sources = [array.expr for array in one.arrays]
+    return [
+        new_collection(Results(node, k, *sources)).rechunk(output.chunks(chunks), method="tasks")
+        for k, output in enumerate(one.outputs)
+    ]

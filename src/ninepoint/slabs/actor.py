@@ -41,8 +41,6 @@ class Keeper:
         self._fixed = dict(parts.motion.call.scalars)
         self._fields: list[Array] = [np.block(pieces) for pieces in fields]
         self._slab: Slab | None = None
-        # Copies of the state of parts after some step.
-        self._copies: dict[tuple[int, int], list[Array]] = {}
         self._others: Sequence[Any] = ()
         # What others said, by the turn, of which all have as many, and the number of the part.
         self._turn = 0
@@ -73,28 +71,10 @@ class Keeper:
             step = done
         return step, slab.ended
 
-    def take(self, part: int, step: int | None, number: int) -> Array:
-        """Give the state of this part, or of a part that was copied at a step."""
+    def take(self, number: int) -> Array:
+        """Give the part's own points of a state."""
         assert self._slab is not None
-        state = self._slab.own() if step is None else self._copies[part, step]
-        return state[number].copy()
-
-    def copy(self, step: int) -> None:
-        """Copy the part's state, for itself and for the next part."""
-        assert self._slab is not None
-        own = self._slab.final()
-        self._copies[self._part, step] = own
-        following = (self._part + 1) % len(self._others)
-        if following != self._part:
-            self._ended(self._others[following].keep(self._part, step, own))
-
-    async def keep(self, part: int, step: int, state: list[Array]) -> None:
-        """Keep a copy of the state of another part."""
-        self._copies[part, step] = state
-
-    def forget(self, step: int) -> None:
-        """Forget the copies of other steps: all parts have one of this step."""
-        self._copies = {key: state for key, state in self._copies.items() if key[1] == step}
+        return self._slab.own()[number].copy()
 
     async def push(self, turn: int, sender: int, message: Any) -> None:
         """Hear what another part says."""
@@ -138,23 +118,9 @@ class Keeper:
         with self._news:
             while key not in self._heard:
                 if self._stopped:
-                    raise _lost()
+                    raise Lost("another part of the state is gone.")
                 self._news.wait(1.0)
             return self._heard.pop(key)
-
-    def _ended(self, going: Any) -> None:
-        """Wait for the end of a call of another actor, which never comes if that is gone."""
-        while True:
-            try:
-                going.result(timeout=0.5)
-                return
-            except TimeoutError:
-                if self._stopped:
-                    raise _lost() from None
-
-
-def _lost() -> Lost:
-    return Lost("another part of the state is gone.")
 
 
 def _proxy(other: Any) -> Any:
@@ -168,8 +134,8 @@ def _proxy(other: Any) -> Any:
     return own
 
 
-def take(key: str, *what: Any) -> Array:
-    """Give what an actor of this worker has; a task that runs where it is.
+def take(key: str, number: int) -> Array:
+    """Give a state of the part that an actor of this worker has; a task that runs where it is.
 
     Raises
     ------
@@ -180,7 +146,7 @@ def take(key: str, *what: Any) -> Array:
     found: Keeper | None = get_worker().state.actors.get(key)
     if found is None:
         raise Lost("the part of a state that this worker had is gone.")
-    return found.take(*what)
+    return found.take(number)
 
 
 def limit(dask_worker: Any) -> int:

@@ -90,7 +90,7 @@ class Motion:
     def program(self, each: Sequence[Mapping[str, Any]]) -> tuple[Program, list[int]]:
         """Several steps, for the scalars of each, and the fields that the program is given."""
         graph, wanted = self.repeated([replace(self.call, scalars=scalars) for scalars in each])
-        return Program.of(graph, graph.needed(wanted), wanted, self.schedule)
+        return Program.of_calls(graph, graph.needed(wanted), wanted, self.schedule)
 
     def repeated(self, calls: Sequence[Call]) -> tuple[Graph, tuple[int, ...]]:
         """Steps that are such calls as a graph, and its results."""

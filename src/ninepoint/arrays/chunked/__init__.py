@@ -43,15 +43,20 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """
     shape, chunks = grid_of(fields)
     arrays = [as_array(field, chunks) for field in fields]
-    one = Computation(work, shape, chunks, arrays)
+    given = one = Computation(work, shape, chunks, arrays)
     if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
         one.sources = readable(work, arrays, chunks)
-    rules = one.rules()
-    note(one, rules)
-    return one.results(rules)
+        if not one.sources:
+            one = given.grouped()
+    note(given, one)
+    made = one.results()
+    if one.chunks == chunks:
+        return made
+    cuts = [output.chunks(chunks) for output in one.outputs]
+    return [array.rechunk(cut, method="tasks") for array, cut in zip(made, cuts, strict=True)]
 
 
 def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:

@@ -125,7 +125,7 @@ def bound(job: Job, region: Region) -> BoundBlock:
     """Bind a block of an array."""
     work, shape = job.work, job.shape
     place = _place(work, shape, region)
-    key = (work.token, work.choices, tuple(work.wanted), shape, job.fields, place)
+    key = (work.token, work.schedule, tuple(work.wanted), shape, job.fields, place)
     found = _known.get(key)
     if found is None:
         found = _known[key] = _made(job, *place)

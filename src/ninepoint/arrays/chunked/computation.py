@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from operator import getitem
 from typing import Any
 
 import dask.array as da
+import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
@@ -23,7 +25,7 @@ from ..regions import Node
 from .grid import Chunks, Output, axes_of, cut_as, grid_of, grouped, outputs_of
 from .job import Job, Work, meta_of
 from .layer import Lazy, Symbolic, known
-from .rules import Blocks, Field, Recut, Rules
+from .rules import Blocks, Field
 from .sources import Source, costs, sources_of
 
 # Most of Dask's functions carry no annotations.
@@ -63,85 +65,84 @@ class Computation:
     def __dask_tokenize__(self) -> str:
         return self.identity
 
+    @property
+    def inputs(self) -> list[tuple[Any, np.dtype[Any]]]:
+        """Each field, and the type that the program takes it as."""
+        return list(zip(self.arrays, self.work.field_dtypes, strict=True))
+
     @cached_property
     def alone(self) -> bool:
         """Whether no axis is cut that the program works along."""
         return takes_whole(self.work.nodes, self.arrays, self.chunks)
 
+    def grouped(self) -> Computation:
+        """The same in groups of chunks where these are thin, of which fields are put together."""
+        groups = grouped(self.work, self.chunks)
+        arrays = [
+            array.rechunk(cut_as(array.shape, groups), method="tasks") for array in self.arrays
+        ]
+        return Computation(self.work, self.shape, groups, arrays)
+
     @property
     def names(self) -> list[str]:
-        """The names of the results."""
+        """The names of the results, as they are cut in blocks."""
         name, count = self.work.name, len(self.outputs)
         if count == 1:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def rules(self, names: Sequence[str] = ()) -> Rules:
-        """The rules of results, of blocks that read from sources or are made of chunks."""
-        work, chunks = self.work, self.chunks
-        alone = not self.sources and self.alone
-        groups = chunks if self.sources or alone else grouped(work, chunks)
-        recut: list[Recut] = []
-        job = Job(work, self.shape, tuple([array.shape for array in self.arrays]))
-        fields = tuple(self.sources or ()) or self._fields(groups, recut, alone)
-        blocks = Blocks("", job, groups, fields, alone)
-        pairs = [
-            (one.chunks(groups) if alone else one.blocks(groups), one.chunks(chunks))
-            for one in self.outputs
-        ]
-        names, many = names or self.names, len(pairs) > 1
-        # Texts: lengths that nobody knows are alike.
-        if not many and repr(pairs[0][0]) == repr(pairs[0][1]):
-            return Rules(recut, replace(blocks, name=names[0]), [])
+    def blocks(self, name: str = "") -> Blocks:
+        """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        whole = f"{work.name}-all-{self.identity}"
-        results = [
-            Recut(name, whole, output.dtype, *pair, k if many else None)
-            for k, (name, output, pair) in enumerate(zip(names, self.outputs, pairs, strict=True))
-        ]
-        return Rules(recut, replace(blocks, name=whole), results)
-
-    def _fields(self, groups: Chunks, recut: list[Recut], alone: bool) -> tuple[Field, ...]:
-        """The fields of blocks, of which some may be put together before."""
-        axes = [] if alone else axes_of(self.work, groups)
+        many = f"{self.work.name}-all-{self.identity}"
+        name = name or (self.names[0] if len(self.outputs) == 1 else many)
+        job = Job(self.work, self.shape, tuple([array.shape for array in self.arrays]))
+        if self.sources:
+            return Blocks(name, job, self.chunks, tuple(self.sources))
+        axes = [] if self.alone else axes_of(self.work, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
         fields = []
-        for array, dtype in zip(self.arrays, self.work.field_dtypes, strict=True):
-            source, own = array.name, array.chunks
-            shape = tuple(map(sum, own))
-            wanted = cut_as(shape, groups)
+        for array in self.arrays:
+            missing = len(self.chunks) - len(array.chunks)
+            pairs = zip(map(sum, array.chunks), map(sum, self.chunks[missing:]), strict=True)
             # A length that nobody knows is that of the whole.
-            sizes = zip(shape, groups[len(groups) - len(own) :], strict=True)
-            cut = tuple(n == sum(axis) or n != n for n, axis in sizes)
-            if not alone and wanted != own:
-                joined = f"joined-{tokenize(source, wanted)}"
-                recut.append(Recut(joined, source, dtype, own, wanted))
-                source = joined
-            fields.append(Field(source, f"faces-{tokenize(source, cut, thick)}", cut))
-        return tuple(fields)
+            cut = tuple(own == n or own != own for own, n in pairs)
+            fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
+        return Blocks(name, job, self.chunks, tuple(fields), self.alone)
 
-    def results(self, rules: Rules) -> list[Any]:
+    def results(self) -> list[Any]:
         """The results as arrays of Dask."""
-        recut, blocks, taken = rules
-        made = [*recut, blocks, *taken]
-        below = {name for rule in made for name in rule.below}
-        graph = HighLevelGraph.merge(*(one.dask for one in self.arrays if one.name in below))
-        layers: dict[str, Any] = {rule.name: Lazy(rule) for rule in made}
-        needs = {rule.name: set(rule.below) for rule in made}
-        if blocks.alone:
+        blocks, ndim = self.blocks(), len(self.chunks)
+        graph = HighLevelGraph.merge(
+            *(one.dask for one in self.arrays if one.name in blocks.below)
+        )
+        layers: dict[str, Any] = {blocks.name: Lazy(blocks)}
+        needs: dict[str, set[str]] = {blocks.name: set(blocks.below)}
+        if self.alone:
             layers[blocks.name], nodes = blocks.whole()
             layers |= {key: MaterializedLayer({key: node}) for key, node in nodes.items()}
             needs[blocks.name] |= nodes.keys()
             needs |= {key: set() for key in nodes}
         self.layer = layers[blocks.name]
         self.passed = frozenset((blocks.name, *self.names))
+        if len(self.outputs) > 1:
+            counts = {blocks.name: tuple(map(len, self.chunks))}
+            for k, name in enumerate(self.names):
+                pairs = [blocks.name, range(ndim), k, None]
+                layers[name] = Symbolic.of(name, ndim, getitem, pairs, counts)
+                needs[name] = {blocks.name}
         graph = HighLevelGraph({**graph.layers, **layers}, {**graph.dependencies, **needs})
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
             layers[name].origin = self, k
-            meta = meta_of(self.arrays[0], len(self.chunks), output.dtype)
-            found.append(untyped.Array(graph, name, output.chunks(self.chunks), meta=meta))
+            meta = meta_of(self.arrays[0], ndim, output.dtype)
+            whole = output.chunks(self.chunks)
+            if self.alone:
+                found.append(untyped.Array(graph, name, whole, meta=meta))
+            else:
+                array = untyped.Array(graph, name, output.blocks(self.chunks), meta=meta)
+                found.append(array.rechunk(whole, method="tasks"))
         return found
 
 
@@ -210,7 +211,7 @@ def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks:
     if resized or _is_dear(one.work, sources, fields):
         return None
     other = Computation(one.work, one.shape, fields, one.arrays, sources)
-    return other.results(other.rules())[position]
+    return other.results()[position]
 
 
 def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,9 +24,7 @@ from ..numpy import broadcast_shape
 from ..phases import finer
 from ..recognise import is_chunked, is_cupy
 from ..regions import Span, fields_span, reach, wraps
-
-if TYPE_CHECKING:
-    from .job import Work
+from .job import Work
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 

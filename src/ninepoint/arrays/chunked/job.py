@@ -47,7 +47,7 @@ class Work(Protocol):
         """Begins the name of the layers."""
 
     @property
-    def choices(self) -> Hashable:
+    def schedule(self) -> Hashable:
         """With what choices it is planned, in which programs of one meaning may differ."""
 
     @property

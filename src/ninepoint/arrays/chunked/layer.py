@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.base import clone_key
@@ -22,10 +22,7 @@ from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-if TYPE_CHECKING:
-    from .computation import Computation
-    from .rules import Rule
-    from .sources import Source
+from .grid import Chunks
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -33,13 +30,26 @@ Place: TypeAlias = tuple[int, ...]
 blockwise: Any = core_blockwise
 
 
+class Rule(Protocol):
+    """What the blocks of one lazy array are made of."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def chunks(self) -> Chunks: ...
+
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+        """The blocks at these places, and what only they need."""
+
+
 class Known:
     """What the client knows of the array that a layer of ours makes."""
 
-    # What made it, and as which result.
-    origin: tuple[Computation, int] | None = None
-    # What it is a plain view of.
-    source: Source | None = None
+    # The `Computation` that made it, and as which result.
+    origin: tuple[Any, int] | None = None
+    # The `Source` that it is a plain view of.
+    source: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tasks": None, "origin": None}

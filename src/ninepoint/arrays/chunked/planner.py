@@ -16,7 +16,7 @@ from contextvars import ContextVar
 
 from .computation import Computation
 from .grid import Chunks, axes_of
-from .rules import Field, Rules
+from .rules import Field
 
 _WHY = {
     "whole cores": "no axis that it works along is cut",
@@ -28,34 +28,38 @@ _WHY = {
 }
 
 
-def _described(one: Computation, rules: Rules) -> str:
-    """What a plan costs.
+def _described(given: Computation, one: Computation) -> str:
+    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
 
     The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
     which have to move where workers are many; the bytes of a task, which a thread holds.
     """
-    recut, rule, results = rules
-    types, groups = one.work.field_dtypes, rule.chunks
-    plan = "whole cores" if one.alone else "regions" if one.sources else "edges"
-    blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + len(recut)
+    rule, groups = one.blocks(), one.chunks
+    plan = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    pairs = zip(given.arrays, one.arrays, strict=True)
+    joined = sum(before.chunks != after.chunks for before, after in pairs)
+    blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + joined
     axes = [] if plan == "whole cores" else axes_of(one.work, groups)
     thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
-    for array, field, dtype in zip(one.arrays, rule.fields, types, strict=True):
+    for (array, dtype), field in zip(one.inputs, rule.fields, strict=True):
         if isinstance(field, Field):
             each = zip(array.shape, field.cut, thick[-array.ndim :], strict=False)
             points = math.prod(array.shape)
             faces = sum(points // max(1, n) * far for n, cut, far in each if cut)
             moved += faces * dtype.itemsize
             tasks += faces > 0
-    if plan == "edges" and (recut or groups != one.chunks):
-        plan, why = "groups", "groups" if groups != one.chunks else "put together"
-    read = sum(dtype.itemsize for dtype in types)
+    if joined or groups != given.chunks:
+        plan, why = "groups", "groups" if groups != given.chunks else "put together"
+    read = sum(dtype.itemsize for _, dtype in one.inputs)
     held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
     if plan == "regions":
         held += math.prod(max(b - a for a, b in axis.spans) for axis in axes) * read
     else:
         held += read * _largest(groups) + moved // max(1, blocks)
-    tasks = tasks * blocks / max(1, math.prod(map(len, one.chunks))) + len(results)
+    tasks *= blocks / max(1, math.prod(map(len, given.chunks)))
+    first = one.outputs[0]
+    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
+        tasks += len(one.outputs)
     return (
         f"{one.work.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
         f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
@@ -91,8 +95,8 @@ def noted() -> Iterator[list[str]]:
         _notes.reset(token)
 
 
-def note(one: Computation, rules: Rules) -> None:
+def note(given: Computation, one: Computation) -> None:
     """Tell of a plan, if somebody asks."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(_described(one, rules))
+        notes.append(_described(given, one))

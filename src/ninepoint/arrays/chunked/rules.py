@@ -5,11 +5,8 @@ r"""Rules: what the tasks of an array are made of, written for those blocks that
 
 What moves between workers are faces, thin as the program looks far.
 
-    chunks  |.|.|.|.|.|.|      chunks thinner than a program looks far are computed in groups;
-    groups  |  .  |  .  |      what is computed is cut as the chunks were
-    result  |.|.|.|.|.|.|
-
-Nothing is rechunked for good: a group lives for as long as it is computed with.
+Chunks thinner than a program looks far are put together before, and results cut as these were, by
+Dask itself.
 """
 
 from __future__ import annotations
@@ -17,19 +14,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
-import numpy as np
 from dask._task_spec import Task, TaskRef
 
-from ..blocks import parts, put_together, spans_of
-from ..borders import Array
 from ..layout import Region
 from .bound import Depths, block_of, faces_of, read_block
 from .grid import Axis, Chunks, Near, axes_of
-from .job import Job, in_memory, nothing, whole_of
+from .job import Job, whole_of
 from .layer import Place, Symbolic
 from .sources import Source
 
@@ -119,63 +111,3 @@ class Blocks:
             key = (self.name, *place)
             made[key] = Task(key, compute, job, region, begin, sizes, *given)
         return made
-
-
-@dataclass(frozen=True, slots=True)
-class Recut:
-    """The rule of an array in other chunks, each put together from those that have its points.
-
-    Where those are tuples of arrays it is of those of this `number`.
-    """
-
-    name: str
-    source: str
-    dtype: np.dtype[Any]
-    before: Chunks
-    chunks: Chunks
-    number: int | None = None
-
-    @property
-    def below(self) -> Iterable[str]:
-        """The name of the other array."""
-        return [self.source]
-
-    def tasks(self, places: Iterable[Place]) -> Tasks:
-        """The blocks at these places."""
-        # Texts: lengths that nobody knows are alike.
-        if self.number is not None and repr(self.before) == repr(self.chunks):
-            pick = itemgetter(self.number)
-            tasks = [Task((self.name, *p), pick, TaskRef((self.source, *p))) for p in places]
-            return {task.key: task for task in tasks}
-        axes = [
-            parts(before, spans_of(sizes))
-            for before, sizes in zip(self.before, self.chunks, strict=True)
-        ]
-        made: Tasks = {}
-        for place in places:
-            own = tuple([axis[k] for axis, k in zip(axes, place, strict=True)])
-            needed = itertools.product(*[part.pieces for part in own])
-            refs = [TaskRef((self.source, *at)) for at in needed]
-            key = (self.name, *place)
-            made[key] = Task(key, _recut, own, self.dtype, self.number, *refs)
-        return made
-
-
-def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks: Any) -> Array:
-    there = [in_memory(chunk if number is None else chunk[number]) for chunk in chunks]
-    return put_together(own, there, partial(nothing, there[0], dtype=dtype))
-
-
-# What the blocks of one lazy array are made of.
-Rule: TypeAlias = Blocks | Recut
-
-
-class Rules(NamedTuple):
-    """Of fields that are put together before, of blocks, and of results that are taken of these.
-
-    There are no results where the blocks are the only one.
-    """
-
-    recut: list[Recut]
-    blocks: Blocks
-    results: list[Recut]

@@ -1,0 +1,305 @@
+"""The actors that have the parts of a state, as the client has them: begun, driven, read, lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import math
+import time
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import dask.array as da
+import distributed
+import numpy as np
+
+from ..io.cluster import patience
+from ..iteration import Iteration
+from . import actor
+from .actor import Keeper, Lost
+from .slab import Motion, Parts
+
+# What an exchange between workers costs, as far as more steps between two of them make up for it
+# [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two
+# exchanges 1.5 s, 40 steps 2.3 s, two processes of MPI 1.1 s, Zen 4.)
+EXCHANGE = 0.4e-3
+
+# How much of a worker's memory parts may take.
+SHARE = 0.7
+
+# How long a scheduler has to notice that a worker is gone, after nobody can reach it [s].
+NOTICED = 10.0
+
+# Most of the functions of Dask carry no annotations.
+_arrays: Any = da
+_distributed: Any = distributed
+
+
+@dataclass(frozen=True)
+class Start:
+    """The state with which a team begins, after so many steps, and the workers that have it."""
+
+    state: Sequence[Any]
+    step: int = 0
+    holders: frozenset[str] = frozenset()
+
+
+class Team:
+    """Actors, one on each worker, with the state after `step` steps.
+
+    `others` are the fields beside the state.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        motion: Motion,
+        axis: int,
+        others: Sequence[Any],
+        plan: Iteration,
+        start: Start,
+    ) -> None:
+        self._client, self._plan, self.step = client, plan, start.step
+        workers, fields = workers_of(client), [*start.state, *others]
+        shape = np.broadcast_shapes(*(field.shape for field in fields))
+        self._addresses = list(workers)[: max(1, shape[axis] // 4)]
+        # Those without which there is nothing to be done.
+        self._needed = start.holders.union(self._addresses)
+        threads = [workers[address] for address in self._addresses]
+        ends = [0, *itertools.accumulate(threads)]
+        lengths = [
+            shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
+            for a, b in itertools.pairwise(ends)
+        ]
+        count = motion.states
+        fields = [
+            *(_arrays.broadcast_to(one, shape) for one in fields[:count]), *fields[count:]
+        ]  # fmt: skip
+        cut = [f.ndim >= -axis and f.shape[axis] == shape[axis] for f in fields]
+        shapes = [(field.shape, own) for field, own in zip(fields, cut, strict=True)]
+        self.parts = parts = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
+        with self._noticing():
+            self._check()
+        token = uuid.uuid4().hex[:12]
+        quiet = replace(plan, callback=None, progress=None)
+        given = self._pieces(fields)
+        self._futures = [
+            client.submit(
+                Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
+                *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
+            )
+            for part, address in enumerate(self._addresses)
+        ]  # fmt: skip
+        self._wait(self._futures)
+        with self._noticing():
+            self._actors = [future.result() for future in self._futures]
+        self._all("begin", self._actors)
+        self._needed = frozenset(self._addresses)
+        # The step of which there are copies, if there are; of each state those of all parts, where
+        # these are, and by the next ones.
+        self.copied: int | None = None
+        self._copies: tuple[list[list[Any]], list[list[Any]]] = [], []
+
+    def go(self, last: int, numbers: Sequence[Mapping[str, Any]]) -> bool:
+        """Do steps until so many are done in all, or until one changes little, which it tells.
+
+        Raises
+        ------
+        Lost
+            If a worker is gone.
+        """
+        self.step, ended = self._all("go", self.step, last, numbers)[0]
+        return bool(ended)
+
+    def copy(self) -> None:
+        """Copy each part's state, there and to the next part's worker: two more states.
+
+        Those of before are kept until all parts have theirs, for a worker may end meanwhile.
+        """
+        own = self._taken()
+        following = [*self._addresses[1:], self._addresses[0]]
+        beside = [
+            [
+                self._client.submit(np.asarray, one, workers=[address], pure=False)
+                for one, address in zip(futures, following, strict=True)
+            ]
+            for futures in own
+        ]
+        self._wait(list(itertools.chain(*own, *beside)))
+        self.copied, self._copies = self.step, (own, beside)
+
+    def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
+        """The state as Dask arrays in these chunks, which lie on the workers."""
+        taken = self._taken()
+        self._wait(list(itertools.chain(*taken)))
+        whole = [self._array(number, futures) for number, futures in enumerate(taken)]
+        cut = tuple(map(tuple, chunks))
+        held: list[Any] = self._client.persist([one.rechunk(cut, method="tasks") for one in whole])
+        self._wait(_distributed.futures_of(held))
+        return held
+
+    def copies(self) -> Start | None:
+        """The state that was copied, as it lies on the workers that are left, or nothing."""
+        if self.copied is None:
+            return None
+        left, size = set(workers_of(self._client)), len(self._addresses)
+        which: list[int] = []
+        holders = set()
+        for part in range(size):
+            near = [self._addresses[part], self._addresses[(part + 1) % size]]
+            there = [k for k, address in enumerate(near) if address in left]
+            if not there:
+                return None
+            which.append(there[0])
+            holders.add(near[there[0]])
+        state = [
+            self._array(number, [self._copies[k][number][part] for part, k in enumerate(which)])
+            for number in range(self.parts.motion.states)
+        ]
+        return Start(state, self.copied, frozenset(holders))
+
+    def stop(self) -> None:
+        """Let actors that wait for others that are gone wait no more."""
+        left = set(workers_of(self._client))
+        for address, one in zip(self._addresses, self._actors, strict=True):
+            if address in left:
+                one.stop()
+
+    def _check(self) -> None:
+        """Raise where a worker cannot do its part."""
+        motion, shape, lengths = self.parts.motion, self.parts.shape, self.parts.lengths
+        client, addresses = self._client, self._addresses
+        found = client.run(importlib.util.find_spec, "ninepoint", workers=addresses)
+        for address, spec in found.items():
+            if spec is None:
+                raise ModuleNotFoundError(
+                    f"the worker {address} has no ninepoint; install it there, for example with "
+                    "client.register_plugin(distributed.PipInstall(['ninepoint']))."
+                )
+        size = sum(dtype.itemsize for dtype in motion.types)
+        state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
+        # Two states, and while it begins the fields; with copies two states more.
+        size += 2 * state
+        if self._plan.snapshots != 0 and len(addresses) > 1:
+            size += 2 * state
+        points = math.prod(self.parts.shape_of(shape, 1))
+        limits = client.run(actor.limit, workers=addresses)
+        for address, length in zip(addresses, lengths, strict=True):
+            most = limits[address]
+            if most and points * length * size > SHARE * most:
+                raise MemoryError(
+                    f"the worker {address} would hold {points * length * size / 1e9:.1f} GB of "
+                    f"the state, and may have {most / 1e9:.1f} GB; start more workers, give "
+                    "snapshots=0, or keep the state in chunks: "
+                    'dask.config.set({"ninepoint.actors": False}).'
+                )
+
+    def _pieces(self, fields: Sequence[Any]) -> list[list[Any]]:
+        """Of each part its points of the fields, in pieces that lie somewhere on the workers."""
+        after = (slice(None),) * (-self.parts.axis - 1)
+        pieces = [
+            field[(..., slice(*own), *after)] if number in self.parts.cut else field
+            for own in self.parts.owned
+            for number, field in enumerate(fields)
+        ]
+        held = self._client.persist(pieces)
+        self._wait(_distributed.futures_of(held))
+        given = [_nested(dict(one.dask), one.__dask_keys__()) for one in held]
+        count = len(fields)
+        return [given[k : k + count] for k in range(0, len(given), count)]
+
+    def _taken(self) -> list[list[Any]]:
+        """Copies of each state, part by part, where these are."""
+        return [
+            [
+                self._client.submit(actor.take, one.key, number, workers=[address], pure=False)
+                for one, address in zip(self._futures, self._addresses, strict=True)
+            ]
+            for number in range(self.parts.motion.states)
+        ]
+
+    def _array(self, number: int, futures: Sequence[Any]) -> Any:
+        """A state as an array of Dask, of its parts."""
+        parts, axis = self.parts, len(self.parts.shape) + self.parts.axis
+        there = [part for part, length in enumerate(parts.lengths) if length]
+        cut: list[tuple[int, ...]] = [(n,) for n in parts.shape]
+        cut[axis] = tuple(parts.lengths[part] for part in there)
+        name, after = f"state-{number}-{uuid.uuid4()}", (0,) * (len(cut) - axis - 1)
+        graph = {(name, *(0,) * axis, k, *after): futures[part] for k, part in enumerate(there)}
+        meta = np.empty((0,) * len(cut), parts.motion.types[number])
+        return _arrays.Array(graph, name, tuple(cut), meta=meta)
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        waiting = True
+        while waiting:
+            try:
+                _distributed.wait(futures, timeout=1.0)
+                waiting = False
+            except TimeoutError:
+                self._check_workers()
+        for future in futures:
+            if future.status != "finished":
+                with self._noticing():
+                    future.result()
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of all actors gives."""
+        told: dict[int, Any] = {}
+        with self._noticing():
+            calls = [getattr(one, method)(*arguments) for one in self._actors]
+            # One that waits for another, which raises, must not be waited for alone.
+            left = list(range(len(calls)))
+            while left:
+                k = left.pop(0)
+                try:
+                    told[k] = calls[k].result(timeout=0.5)
+                except TimeoutError:
+                    left.append(k)
+                    self._check_workers()
+        return [told[k] for k in range(len(calls))]
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Raise `Lost` in the place of whatever the end of a worker makes Dask raise."""
+        try:
+            yield
+        except Lost:
+            raise
+        except Exception as error:
+            self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
+            raise
+
+    def _check_workers(self, patience: float = 0.0) -> None:
+        """Raise where a worker is gone, or will be found to be gone soon."""
+        until = time.monotonic() + patience
+        while True:
+            gone = self._needed - set(workers_of(self._client))
+            if gone:
+                raise Lost(f"the workers {sorted(gone)} are gone, with parts of a state.")
+            if time.monotonic() >= until:
+                return
+            time.sleep(0.1)
+
+
+def workers_of(client: Any) -> dict[str, int]:
+    """The workers that there are, and how many threads each has; waits for one."""
+    until = time.monotonic() + patience()
+    while True:
+        if client.status in ("closing", "closed"):
+            raise ConnectionError(
+                "the Dask client was closed before the steps were done; keep it open until then."
+            )
+        found: dict[str, int] = client.nthreads()
+        if found:
+            return dict(sorted(found.items()))
+        if time.monotonic() > until:
+            raise ConnectionError("the Dask cluster has no workers; start some, and try again.")
+        time.sleep(0.2)
+
+
+def _nested(graph: Mapping[Any, Any], keys: Any) -> Any:
+    """What a graph has for keys in lists of lists."""
+    return [_nested(graph, one) for one in keys] if isinstance(keys, list) else graph[keys]
