@@ -14,11 +14,12 @@ from typing import Any
 
 from .arrays.layout import Shape
 from .arrays.recognise import listed
+from .chaining import common_margin, lowered
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.schedule import Schedule
 from .onepass import outputs_of, together, work_of
-from .planning import Group, common_margin, lowered, sets
+from .planning import Group, sets
 
 
 def on_gpu(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:

@@ -20,12 +20,11 @@ from .backends.compiled import Compiled
 from .backends.cuda.source import Source
 from .backends.cuda.writing import at_once, link, title
 from .backends.pipeline import Forms
-from .chaining import unfit
+from .chaining import lowered, named_parts, unfit
 from .graph import Graph, Node
 from .language.dtypes import DType
 from .lowering.chain import Link
 from .lowering.schedule import Schedule
-from .planning import lowered, named_parts
 from .remembered import Remembered
 
 if TYPE_CHECKING:
