@@ -22,12 +22,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pprint import pformat
 from typing import Any
 
 import numpy as np
 
 from . import limits as limit
-from .arrays.cuda import work as device_work
+from .arrays.cuda import executable as on_device
 from .arrays.layout import layout
 from .backends import cache
 from .backends.compiled import Compiled
@@ -41,7 +42,6 @@ from .inspecting.asked import asked
 from .inspecting.explaining import no_chain, notes
 from .language.box import Box, joined
 from .language.ir import Kernel
-from .language.text import kernel_text
 from .limits import Limits
 from .lowering.notes import Note
 from .lowering.passes import IN_PLACE, ROWS, SIMPLIFIED, WINDOWED, passed
@@ -125,7 +125,7 @@ class PassesOf:
 
     def text(self, name: str) -> str:
         """The kernel after this pass, printed in full."""
-        return kernel_text(self.kernels[name], full=True)
+        return pformat(self.kernels[name])
 
     def verify(self, name: str) -> None:
         """Raise `AssertionError` for what no kernel may be."""
@@ -195,7 +195,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, device_work._uploaded, device_work._sources):
+    for known in (cubins._modules, on_device._uploaded, on_device._sources):
         known.clear()
 
 
@@ -302,7 +302,7 @@ class Checked:
             self.check(index)
         if not self.writeable:
             raise Outside(f"{self.name}[{index}] is an input, and was written")
-        self.array[index] = value
+        self.array[index] = value.array if isinstance(value, Checked) else value
         if self.written is not None:
             self.written[index] = True
 
@@ -333,13 +333,16 @@ class Checked:
 class _NumPy:
     """NumPy for generated text: what is made is checked."""
 
+    def __init__(self, copied: bool) -> None:
+        self._copied = copied
+
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    @staticmethod
-    def empty(shape: Any, dtype: Any = np.float64) -> Checked:
+    def empty(self, shape: Any, dtype: Any = np.float64) -> Checked:
         made = np.zeros(shape, dtype)
-        return Checked(made, "a buffer", writeable=True, written=np.zeros(made.shape, np.bool_))
+        written = None if self._copied else np.zeros(made.shape, np.bool_)
+        return Checked(made, "a buffer", writeable=True, written=written)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
@@ -357,11 +360,9 @@ def _band(text: str) -> Callable[..., None]:
     text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
-    names["numpy"] = _NumPy()
+    # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
+    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text)
     exec(in_numpy(code), names)
-    if "aligned" in names:
-        # Rows of these are copied as a whole, with what lies beyond their ends.
-        names["aligned"] = lambda shape, dtype: Checked(np.zeros(shape, dtype), "a buffer", True)
     run: Callable[..., None] = names["band"]
     return run
 

@@ -89,10 +89,10 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     if place.axes is not None:
         node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
     inputs = dict(enumerate(fields))
-    work = Work([node], inputs, node.outputs, Block(tuple(fields)), None)
+    work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
     given = () if place.out is None else each_out(place.out, len(node.outputs))
     outs = dict(zip(node.outputs, given, strict=False))
-    step = bind_call(work, node, node.outputs[:1], inputs, place.threads, outs)
+    step = bind_call(work, node, node.outputs[:1], inputs, outs)
     return step if isinstance(step, OneCall) else None
 
 

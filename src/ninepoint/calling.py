@@ -194,14 +194,12 @@ class _Steps:
             arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
         if any(map(is_chunked, arrays)):
             return steps._in_chunks(arrays, plan)
-        there = any(map(is_cupy, arrays))
-        if there or (self.device is not None and plan.steps):
+        if any(map(is_cupy, arrays)) or (self.device is not None and plan.steps):
             # Imported here: CuPy is optional, and the caller has it.
-            from .device_states import OnDevice, Sent
+            from .device_states import on_device
 
-            kind = OnDevice if there else Sent
-            state = kind(steps.record, self.schedule, arrays, self.scalars, plan, out)
-            return iterate(state, self.scalars, plan)
+            there = on_device(steps.record, self.schedule, arrays, self.scalars, plan, out)
+            return iterate(there, self.scalars, plan)
         here = in_memory(steps.record, self.schedule, arrays, self.scalars, plan, out)
         return iterate(here, self.scalars, plan)
 

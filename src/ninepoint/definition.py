@@ -26,7 +26,7 @@ from .backends import records
 from .backends.compiled import Compiled
 from .language import errors
 from .language.dtypes import DType, value_type
-from .language.kinds import Kind
+from .language.kinds import Argument, Coefficients, Field, Scalar
 from .language.parameters import (
     array_parameters,
     asked_as_whole,
@@ -322,13 +322,12 @@ class Definition:
         function, options = self.function, self.options
         if options.standard_indexing:
             return
-        kinds = [
-            Kind(name, np.dtype("int64"), pointwise=self.pointwise)
+        arguments = {
+            name: Field(name, np.dtype("int64"), self.pointwise)
             if name in self.fields
-            else Kind(name, number=DType.INT, weak=True)
+            else Scalar(name, DType.INT, weak=True)
             for name in function.parameters
-        ]
-        arguments = {kind.name: kind.argument for kind in kinds}
+        }
         try:
             parse.read(function, arguments, options.neighborhood, self.factors)
         except values.NotUnderstood:
@@ -354,7 +353,7 @@ class Definition:
         """Compile for fields of these types and scalars such as these, once."""
         fields = dict(zip(self.fields, types, strict=True))
         kinds = tuple(
-            Kind(name, fields[name], pointwise=self.pointwise)
+            Field(name, fields[name], self.pointwise)
             if name in fields
             else kind_of(name, scalars[name], name in self._standard)
             for name in self.parameters
@@ -372,8 +371,8 @@ class Definition:
                     self._compiled[key] = found
         return found
 
-    def _make(self, kinds: Sequence[Kind], request: Request) -> Compiled:
-        arguments = {kind.name: kind.argument for kind in kinds}
+    def _make(self, kinds: Sequence[Argument], request: Request) -> Compiled:
+        arguments = {kind.name: kind for kind in kinds}
         compile = functools.partial(pipeline.compile_kernel, self.function, arguments, request)
         with shown_at_home(self.function):
             return with_room(compile, self.function)
@@ -432,7 +431,7 @@ def _restored(token: str, function: Function, options: Options) -> Definition:
     return _definitions.restored(token, lambda: Definition(function, options))
 
 
-def kind_of(name: str, value: Any, standard: bool) -> Kind:
+def kind_of(name: str, value: Any, standard: bool) -> Argument:
     """The kind of a parameter that is no field, from its value."""
     if is_chunked(value) or is_xarray(value):
         raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
@@ -444,21 +443,21 @@ def kind_of(name: str, value: Any, standard: bool) -> Kind:
         )
     if isinstance(value, np.generic) and not standard:
         accepted.check_dtype(value.dtype, name)
-        return Kind(name, number=value_type(value.dtype))
+        return Scalar(name, value_type(value.dtype))
     if isinstance(value, bool):
-        return Kind(name, number=DType.BOOL, weak=True)
+        return Scalar(name, DType.BOOL, weak=True)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
             raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
-        return Kind(name, number=DType.INT, weak=True)
+        return Scalar(name, DType.INT, weak=True)
     if isinstance(value, float):
-        return Kind(name, number=DType.F64, weak=True)
+        return Scalar(name, DType.F64, weak=True)
     if isinstance(value, complex):
-        return Kind(name, number=DType.C128, weak=True)
+        return Scalar(name, DType.C128, weak=True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
     array = accepted.as_field(value, name)
     if array.ndim == 0 and not standard:
-        return Kind(name, number=value_type(array.dtype))
-    return Kind(name, accepted.native(array.dtype), array.shape)
+        return Scalar(name, value_type(array.dtype))
+    return Coefficients(name, accepted.native(array.dtype), array.shape)

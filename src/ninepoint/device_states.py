@@ -17,15 +17,14 @@ from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
 from .arrays.accepted import as_field, native
-from .arrays.cuda import understood
-from .arrays.executable import Run
 from .arrays.keys import device_key
 from .arrays.parts import write
+from .arrays.recognise import is_cupy
 from .backends.cuda import driver
+from .device_passes import OnePass, longest_steps, steps_together
 from .iteration import Iteration, begun
 from .lowering.schedule import Schedule
-from .onepass import OnePass, longest_steps, steps_together, work_of
-from .stepping import Record, Scalars, Steps
+from .stepping import Record, Recorded, Scalars, Steps
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
@@ -33,73 +32,93 @@ from .stepping import Record, Scalars, Steps
 _START, _SPEED = 10e-6, 3e12
 
 
+def on_device(
+    record: Record,
+    schedule: Schedule,
+    arrays: Sequence[Any],
+    scalars: Scalars,
+    plan: Iteration,
+    out: Any,
+) -> OnDevice:
+    """The state of an iteration on a GPU, whose first fields it is; in `out` if that is given."""
+    recorded, shape = begun(record, arrays, scalars, plan)
+    kind = OnDevice if any(map(is_cupy, arrays)) else Sent
+    state = kind(recorded, shape, schedule, arrays, plan)
+    if out is not None:
+        state.aim(out)
+    return state
+
+
 class OnDevice:
-    """The state of an iteration as arrays of one GPU; in `out` at the end, if it is given."""
+    """The state of an iteration as arrays of one GPU; in `out` at the end, if it is given.
+
+    The state has the `shape`, and is the first of the fields.
+    """
+
+    unit = 1
 
     def __init__(
         self,
-        record: Record,
+        recorded: Recorded,
+        shape: tuple[int, ...],
         schedule: Schedule,
         fields: Sequence[Any],
-        scalars: Scalars,
         plan: Iteration,
-        out: Any = None,
     ) -> None:
-        self._recorded, self._shape = begun(record, fields, scalars, plan)
+        self._recorded, self._shape = recorded, shape
         self._schedule, self._plan = schedule, plan
-        count = len(self._recorded.nodes[-1].compiled.out_dtypes)
+        count = len(recorded.nodes[-1].compiled.out_dtypes)
         self._dtypes = [native(field.dtype) for field in fields[:count]]
         self._given = self._states = self._before = list(fields[:count])
         self._others = list(fields[count:])
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = False
         self._spare: list[Any] | None = None
-        self._single = Steps(self._recorded, schedule, None)
-        self.longest = self.unit = 1
-        # What does so many steps at once.
-        self._chains: dict[int, OnePass] = {}
-        self._passes: dict[Any, Run] = {}
-        self._settle_chain(fields)
-        self._out = out
+        self._single = Steps(recorded, schedule, None)
+        # What does so many steps at once, and that bound to arrays of one kind.
+        same = all(field.shape == shape for field in fields)
+        self._chains = self._at_once() if same else {}
+        self.longest = max(self._chains, default=1)
+        self._passes: dict[Any, cuda.Executable] = {}
         self._target: list[Any] = []
-        if out is not None:
-            with cuda.beside(fields) as device:
-                shapes = [self._shape] * count
-                self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
 
-    def _settle_chain(self, fields: Sequence[Any]) -> None:
-        """Find how many steps are done in one pass over memory, if any."""
-        recorded, shape, plan = self._recorded, self._shape, self._plan
-        size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
-        asked = self._schedule.steps
-        # As many as are done before somebody looks, and one by itself to tell what it changed.
-        between = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
+    def aim(self, out: Any) -> None:
+        """Write the state to `out` at the end."""
+        shapes = [self._shape] * len(self._dtypes)
+        with cuda.beside(self._states) as device:
+            self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
+        self._out = out
+
+    def _at_once(self) -> dict[int, OnePass]:
+        """What does several steps in one pass over memory, if that is worth it.
+
+        As many as are done before somebody looks, and one by itself to tell what it changed; what
+        is left over is a shorter pass.
+        """
+        plan, schedule, graph, wanted = (
+            self._plan, self._schedule, self._recorded.graph, self._recorded.wanted,
+        )  # fmt: skip
+        size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        asked, between = schedule.steps, plan.in_a_row
         looks = plan.steps // max(1, between)
-        worth = asked or is_worth_passes(size, plan.steps)
-        if not worth or any(field.shape != shape for field in fields):
-            return
-        for node in recorded.nodes:
-            understood(node.compiled)
-        graph, wanted, schedule = recorded.graph, recorded.wanted, self._schedule
-        found = longest_steps(
-            graph, wanted, min(asked or limits.current.recorded_steps, between), schedule
-        )
-        if found is None:
-            return
-
-        def is_worth_text(steps: int) -> bool:
-            return steps > 1 and bool(asked or is_worth_passes(size, looks * (steps - 1)))
-
-        steps = found.steps if asked else fewest_passes(found.steps, between, is_worth_text)
-        if steps < found.steps:
-            found = steps_together(graph, wanted, steps, schedule)
-        if found is None:
-            return
-        self._chains[steps], self.longest = found, steps
-        rest = between % steps
-        shorter = steps_together(graph, wanted, rest, schedule) if is_worth_text(rest) else None
-        if shorter is not None:
-            self._chains[rest] = shorter
+        if not asked and not is_worth_passes(size, plan.steps):
+            return {}
+        for node in self._recorded.nodes:
+            cuda.understood(node.compiled)
+        most = min(asked or limits.current.recorded_steps, between)
+        longest = longest_steps(graph, wanted, most, schedule)
+        if longest is None:
+            return {}
+        # Passes of about the same length, so that few steps are left.
+        passes = -(-between // longest.steps)
+        length = longest.steps if asked else -(-between // passes)
+        rest = between % length
+        worth = rest > 1 and (asked or is_worth_passes(size, looks * (rest - 1)))
+        tried = {
+            steps: steps_together(graph, wanted, steps, schedule)
+            for steps in ((length, rest) if worth else (length,))
+        }
+        return {steps: one for steps, one in tried.items() if one is not None}
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or one by one where they cannot be."""
@@ -107,7 +126,8 @@ class OnDevice:
         numbers = None if chain is None else self._recorded.over(first, length)
         with cuda.beside(self._states):
             if chain is not None and numbers is not None:
-                self._follow(partial(self._pass, chain, numbers))
+                coefficients, scalars = numbers
+                self._follow(partial(self._pass, chain, (*coefficients, *scalars)))
                 return length
             for step in range(first, first + length):
                 self._follow(partial(self._single, step))
@@ -120,16 +140,14 @@ class OnDevice:
         self._spare = self._states if self._owned else None
         self._before, self._states, self._owned = self._states, results, True
 
-    def _pass(self, chain: OnePass, numbers: Any, fields: list[Any], results: list[Any]) -> None:
+    def _pass(
+        self, chain: OnePass, numbers: Sequence[Any], fields: list[Any], results: list[Any]
+    ) -> None:
         """Do several steps in one pass."""
         key = chain.steps, *[device_key(field) for field in fields]
-        found = self._passes.get(key)
-        if found is None:
-            recorded = self._recorded
-            work = work_of(chain, recorded.graph, recorded.nodes[-1].compiled)
-            found = self._passes[key] = cuda.bind(work, fields, results)
-        coefficients, scalars = numbers
-        found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))
+        if key not in self._passes:
+            self._passes[key] = cuda.Executable(chain, fields, results)
+        self._passes[key](fields, numbers, results)
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on."""
@@ -139,7 +157,7 @@ class OnDevice:
 
     def final(self) -> list[Any]:
         """Give the state: none of the arrays that were given, save for `out`."""
-        if self._out is not None:
+        if self._target:
             for target, state in zip(self._target, self._states, strict=True):
                 target[...] = state
             return on_numpy.each_out(self._out, len(self._target))
@@ -156,22 +174,22 @@ class Sent(OnDevice):
 
     def __init__(
         self,
-        record: Record,
+        recorded: Recorded,
+        shape: tuple[int, ...],
         schedule: Schedule,
         fields: Sequence[Any],
-        scalars: Scalars,
         plan: Iteration,
-        out: Any = None,
     ) -> None:
         there = [driver.uploaded(as_field(field)) for field in fields]
-        super().__init__(record, schedule, there, scalars, plan)
+        super().__init__(recorded, shape, schedule, there, plan)
         # What was taken there is nobody else's.
-        self._given, self._owned = [], all(one.shape == self._shape for one in self._states)
+        self._given, self._owned = [], all(one.shape == shape for one in self._states)
         self._shown: list[Any] | None = None
-        self._back: list[Any] = []
-        if out is not None:
-            shapes = [self._shape] * len(self._dtypes)
-            self._back = on_numpy.checked_out(out, shapes, self._dtypes, None)
+
+    def aim(self, out: Any) -> None:
+        """Write the state to `out` at the end."""
+        shapes = [self._shape] * len(self._dtypes)
+        self._target = on_numpy.checked_out(out, shapes, self._dtypes, None)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps, from what was shown of the state, if it was."""
@@ -190,26 +208,11 @@ class Sent(OnDevice):
     def final(self) -> list[Any]:
         """Give the state back."""
         states = self._shown or [driver.downloaded(state) for state in self._states]
-        for target, state in zip(self._back, states, strict=False):
+        for target, state in zip(self._target, states, strict=False):
             write(target, state)
-        return self._back or states
+        return self._target or states
 
 
 def is_worth_passes(size: int, steps: int) -> bool:
     """Whether so many steps of states of `size` bytes take longer than is soon, one by one."""
     return steps * (_START + 2 * size / _SPEED) >= limits.current.worth_passes_seconds
-
-
-def fewest_passes(
-    most: int, steps: int, is_worth_text: Callable[[int], bool] = lambda _: False
-) -> int:
-    """How many steps to do in one pass, `most` at most, so that there are few passes.
-
-    What is left over is one pass where that is worth a text of its own, else steps done singly.
-    """
-
-    def passes(one: int) -> tuple[int, int]:
-        rest = steps % one
-        return steps // one + (1 if rest and is_worth_text(rest) else rest), one
-
-    return min(range(2, most + 1), key=passes)

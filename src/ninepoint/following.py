@@ -75,7 +75,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
         return None
     one, position = found
     work, layers = one.work, (one.layer, own.layer)
-    if not isinstance(work, Program) or _asks(work) or work.schedule != own.work.choices:
+    if type(work) is not Program or _asks(work) or work.schedule != own.work.choices:
         return None
     if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None

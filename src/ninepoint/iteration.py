@@ -165,10 +165,7 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     looked at then, which leaves a step far from its end as fast as one that nobody watches.
     """
     if is_cupy(after):
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
-
-        return cuda.change(after, before)
+        return _far(after, before) if after.size else 0.0
     greatest = 0.0
     a, b = after.reshape(-1), before.reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
@@ -181,7 +178,7 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     return greatest
 
 
-def _far(a: np.ndarray, b: np.ndarray) -> float:
+def _far(a: Any, b: Any) -> float:
     kind = a.dtype.kind
     if kind == "b":
         return float(np.any(a != b))
@@ -283,7 +280,7 @@ class InMemory:
         self._schedule, self._plan = schedule, plan
         count = len(recorded.wanted)
         self._dtypes = [accepted.native(array.dtype) for array in arrays[:count]]
-        whole: Sequence[np.ndarray] = arrays
+        whole = list(arrays)
         if len(recorded.nodes) == 1:
             # The calls of a graph are given the fields as they are.
             whole = [np.broadcast_to(array, shape) for array in arrays]

@@ -28,7 +28,7 @@ from .arrays.phases import check_device
 from .arrays.recognise import is_cupy, listed
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
-from .device_groups import on_gpu
+from .device_passes import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import Plan, plan

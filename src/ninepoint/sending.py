@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
@@ -30,8 +30,6 @@ from .arrays.regions import Span, fields_span, mixed, needed
 from .arrays.work import Block, Domain
 from .backends.cuda import driver
 from .backends.cuda.lanes import Lane, copied
-from .graph import Node
-from .lowering.schedule import Schedule
 from .program import Program
 
 # The part of the free memory that all pieces under way may take with all that is made of them.
@@ -44,6 +42,85 @@ LANES = 3
 _MIDDLE: Span = (1 << 40, (1 << 40) + 1)
 
 
+class Sent(Program):
+    """A program whose blocks are sent to a GPU and back, as a graph of tasks has it.
+
+    Each thread has a stream of its own, so that one frame is computed while others are on their
+    way, read from files or written to them.
+    """
+
+    __slots__ = ()
+
+    @staticmethod
+    def of(program: Program) -> Sent:
+        """The same program, on a GPU, whose last places may be others.
+
+        Raises
+        ------
+        StencilError
+            If only the CPU computes a kernel of it.
+        """
+        for node in program.nodes:
+            understood(node.compiled)
+        return _sent(program)
+
+    def __reduce__(self) -> Any:
+        token = self.token.removesuffix("-cuda")
+        return _sent, (Program(self.graph, self.wanted, self.schedule, token),)
+
+    @property
+    def is_local(self) -> bool:
+        """Chunks are sent."""
+        return False
+
+    def run(
+        self,
+        block: Block,
+        region: Region | None = None,
+        outs: Mapping[int, Array] | None = None,
+        threads: int | None = None,
+    ) -> list[Array]:
+        """Compute the wanted values from a block of the CPU's memory.
+
+        Where blocks of other threads have taken the room for it, it is done once they are gone.
+        """
+        with suppress(MemoryError), _room(alone=False):
+            return self._computed(block, region)
+        with _room(alone=True):
+            return self._computed(block, region)
+
+    def _computed(self, block: Block, region: Region | None) -> list[Array]:
+        with driver.own_stream():
+            arrays = tuple(map(driver.uploaded, block.arrays))
+            made = super().run(replace(block, arrays=arrays), region)
+            return [driver.downloaded(one) for one in made]
+
+
+def _sent(program: Program) -> Sent:
+    return Sent(program.graph, program.wanted, program.schedule, f"{program.token}-cuda")
+
+
+# Who is on a GPU: blocks of several threads, or one that found no room beside others.
+_changed = Condition()
+_there = {"inside": 0, "waiting": 0}
+
+
+@contextmanager
+def _room(alone: bool) -> Iterator[None]:
+    """Be on the GPU beside others, or `alone` once these are gone; nobody comes meanwhile."""
+    with _changed:
+        _there["waiting"] += alone
+        _changed.wait_for(lambda: not _there["inside" if alone else "waiting"])
+        _there["inside"] += 1
+    try:
+        yield
+    finally:
+        with _changed:
+            _there["inside"] -= 1
+            _there["waiting"] -= alone
+            _changed.notify_all()
+
+
 def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> None:
     """Compute what is wanted on the current GPU, and write it to arrays of nobody else.
 
@@ -53,145 +130,26 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
         If a piece of the least size does not fit.
     """
     pieces, lanes = _pieces(program, fields, targets), LANES
-    while not _done(program, fields, targets, pieces, lanes):
-        # What else a call needs, such as arrays between launches, shows when it is done.
-        if pieces.count >= pieces.most:
-            lanes = 1
-        pieces = _Pieces(pieces.shape, pieces.axis, min(pieces.most, 2 * pieces.count))
-
-
-class _Room:
-    """Who is on a GPU: blocks of several threads, or one that found no room beside others."""
-
-    def __init__(self) -> None:
-        self._changed = Condition()
-        self._inside, self._waiting = 0, 0
-
-    @contextmanager
-    def shared(self) -> Iterator[None]:
-        """Be there beside others."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self._waiting)
-            self._inside += 1
+    while True:
         try:
-            yield
-        finally:
-            with self._changed:
-                self._inside -= 1
-                self._changed.notify_all()
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Be there once all others are gone; nobody comes meanwhile."""
-        with self._changed:
-            self._waiting += 1
-            self._changed.wait_for(lambda: not self._inside)
-            self._inside += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside -= 1
-                self._waiting -= 1
-                self._changed.notify_all()
-
-
-_room = _Room()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sent:
-    """A program whose blocks are sent to a GPU and back, as a graph of tasks has it.
-
-    Each thread has a stream of its own, so that one frame is computed while others are on their
-    way, read from files or written to them.
-    """
-
-    program: Program
-
-    @staticmethod
-    def of(program: Program) -> Sent:
-        """The same program, on a GPU.
-
-        Raises
-        ------
-        StencilError
-            If only the CPU computes a kernel of it.
-        """
-        for node in program.nodes:
-            understood(node.compiled)
-        return Sent(program)
-
-    @property
-    def nodes(self) -> list[Node]:
-        """The calls that are needed."""
-        return self.program.nodes
-
-    @property
-    def wanted(self) -> tuple[int, ...]:
-        """What is wanted of them."""
-        return self.program.wanted
-
-    @property
-    def field_dtypes(self) -> list[np.dtype]:
-        """The types of the arrays that it is given."""
-        return self.program.field_dtypes
-
-    @property
-    def token(self) -> str:
-        """The meaning, and that a GPU does it, whose last places may be others."""
-        return f"{self.program.token}-cuda"
-
-    @property
-    def name(self) -> str:
-        """What its last call is called."""
-        return self.program.name
-
-    @property
-    def choices(self) -> Schedule:
-        """With what choices it is planned."""
-        return self.program.schedule
-
-    @property
-    def held(self) -> int:
-        """Bytes of the arrays of coefficients that its calls are given."""
-        return self.program.held
-
-    @property
-    def is_local(self) -> bool:
-        """Chunks are sent."""
-        return False
-
-    def run(self, block: Block, region: Region | None = None) -> list[Array]:
-        """Compute the wanted values from a block of the CPU's memory."""
-        with _room.shared():
-            made = self._sent(block, region)
-        if made is None:
-            # Blocks of other threads had taken it: by itself this one may fit.
-            with _room.alone():
-                made = self._sent(block, region, last=True)
-        assert made is not None
-        return made
-
-    def _sent(self, block: Block, region: Region | None, last: bool = False) -> list[Array] | None:
-        """What a block gives; None where there is no room for it, unless it is the `last` try."""
-        try:
-            return self._computed(block, region)
+            _in_pieces(program, fields, targets, pieces, min(lanes, pieces.count))
+            return
         except MemoryError:
-            if last:
+            # What else a call needs, such as arrays between launches, shows when it is done; what
+            # was computed before the room ended is computed again.
+            smallest = pieces.count >= pieces.most
+            if smallest and min(lanes, pieces.count) == 1:
                 raise
-        return None
-
-    def _computed(self, block: Block, region: Region | None) -> list[Array]:
-        with driver.own_stream():
-            arrays = tuple(map(driver.uploaded, block.arrays))
-            results = self.program.run(replace(block, arrays=arrays), region)
-            return [driver.downloaded(one) for one in results]
+            lanes = 1 if smallest else lanes
+            pieces = replace(pieces, count=min(pieces.most, 2 * pieces.count))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Which axis of the fields' shape is cut, and in how many pieces; in one, it is not."""
+    """Which axis of the fields' shape is cut, counted from the last, and in how many pieces.
+
+    In one it is not cut; where there is no axis that can be, it is 0.
+    """
 
     shape: Shape
     axis: int
@@ -200,24 +158,25 @@ class _Pieces:
     @property
     def most(self) -> int:
         """In how many pieces it can be cut."""
-        return max(1, self.shape[self.axis]) if self.axis >= 0 else 1
+        return max(1, self.shape[self.axis]) if self.axis else 1
 
     def cuts(self, field: Array) -> bool:
         """Whether a field has its own points in each piece."""
-        axis = self.axis - len(self.shape)
-        return field.ndim >= -axis and field.shape[axis] == self.shape[self.axis]
+        axis = self.axis
+        return field.ndim >= -axis and field.shape[axis] == self.shape[axis]
 
     @property
     def spans(self) -> Iterator[Span]:
+        """The pieces."""
         n = self.shape[self.axis]
         for k in range(self.count):
             a, b = n * k // self.count, n * (k + 1) // self.count
             if a < b:
                 yield a, b
 
-    def only(self, part: slice) -> tuple[slice, ...]:
+    def only(self, first: int, last: int) -> tuple[Any, ...]:
         """Give the index of a part of the axis."""
-        return (*(slice(None),) * self.axis, part)
+        return (..., slice(first, last), *(slice(None),) * (-self.axis - 1))
 
     def region(self, span: Span) -> Region:
         """Give the points of a part of the axis."""
@@ -232,12 +191,15 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     shapes = graph.shapes(field.shape for field in fields)
     # Positions along a stage may be shorter than the fields: where stages differ, nothing is cut.
     shape = broadcast_shape([shapes[value] for value in program.nodes[0].fields])
-    free = [axis for axis in range(len(shape)) if _can_be_cut(program, shapes, shape, axis)]
-    if not free:
-        return _Pieces(shape, -1, 1)
-    halos = {axis: _halo(program, axis - len(shape)) for axis in free}
+    halos = {
+        axis: _halo(program, axis)
+        for axis in range(-len(shape), 0)
+        if _can_be_cut(program, shapes, shape, axis)
+    }
+    if not halos:
+        return _Pieces(shape, 0, 1)
     # The earlier axes are the longer ones in memory.
-    axis = max(free, key=lambda k: shape[k] / (1 + halos[k]))
+    axis = max(halos, key=lambda k: shape[k] / (1 + halos[k]))
     size = sum(
         math.prod(one) * dtype.itemsize for one, dtype in zip(shapes, graph.dtypes, strict=True)
     )
@@ -258,9 +220,8 @@ def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: i
     nodes = program.nodes
     same = all(broadcast_shape([shapes[v] for v in node.fields]) == shape for node in nodes)
     made = {value for node in nodes if node.resizes for value in node.outputs}
-    inside = any(not made.isdisjoint(node.fields) for node in nodes)
-    inside = inside or any(node.thins for node in nodes)
-    return shape[axis] > 1 and same and not inside and not mixed(nodes, axis - len(shape))
+    inside = any(not made.isdisjoint(node.fields) or node.thins for node in nodes)
+    return shape[axis] > 1 and same and not inside and not mixed(nodes, axis)
 
 
 def _halo(program: Program, axis: int) -> int:
@@ -269,32 +230,7 @@ def _halo(program: Program, axis: int) -> int:
     return max(b - a for a, b in values.values()) - 1
 
 
-def _done(
-    program: Program,
-    fields: Sequence[Array],
-    targets: Sequence[Array],
-    pieces: _Pieces,
-    lanes: int,
-) -> bool:
-    """Compute in these pieces, and tell whether there was room; if they cannot be more, there is.
-
-    What was computed before the room ended is computed again.
-    """
-    try:
-        if pieces.count < 2:
-            block = Block(tuple(map(driver.uploaded, fields)))
-            for target, result in zip(targets, program.run(block), strict=True):
-                target[...] = driver.downloaded(result)
-        else:
-            _piece_by_piece(program, fields, targets, pieces, min(lanes, pieces.count))
-    except MemoryError:
-        if pieces.count >= pieces.most and (lanes == 1 or pieces.count < 2):
-            raise
-        return False
-    return True
-
-
-def _piece_by_piece(
+def _in_pieces(
     program: Program,
     fields: Sequence[Array],
     targets: Sequence[Array],
@@ -302,8 +238,12 @@ def _piece_by_piece(
     count: int,
 ) -> None:
     """Compute one piece after the other, `count` of which are under way."""
-    axis = pieces.axis - len(pieces.shape)
-    firsts = [_first(program, value, axis) for value in program.wanted]
+    if pieces.count == 1:
+        made = program.run(Block(tuple(map(driver.uploaded, fields))))
+        for target, result in zip(targets, made, strict=True):
+            target[...] = driver.downloaded(result)
+        return
+    firsts = [_first(program, value, pieces.axis) for value in program.wanted]
     lanes = [Lane() for _ in range(count)]
     try:
         # What is the same for all pieces is there before the first.
@@ -318,8 +258,8 @@ def _piece_by_piece(
                 results = program.run(block, pieces.region(span))
                 for target, result, first in zip(targets, results, firsts, strict=True):
                     start = max(0, span[0] - first)
-                    part = slice(start, start + result.shape[axis])
-                    lane.fetch(result, partial(copied, target[pieces.only(part)]))
+                    part = pieces.only(start, start + result.shape[pieces.axis])
+                    lane.fetch(result, partial(copied, target[part]))
             # No longer than it is under way is anything of a piece kept.
             del block, results, result
         for lane in lanes:
@@ -339,23 +279,20 @@ def _block(
     lane: Lane,
 ) -> Block:
     """What a piece depends on, on its way to the GPU."""
-    rank, n = len(pieces.shape), pieces.shape[pieces.axis]
-    axis = pieces.axis - rank
+    axis, n = pieces.axis, pieces.shape[pieces.axis]
     first, last = fields_span(program.nodes, program.wanted, len(fields), span, n, axis)
+    inside = first >= 0 and last <= n
     arrays = []
     for k, field in enumerate(fields):
         if k in shared:
             arrays.append(shared[k])
             continue
-        if first >= 0 and last <= n:
-            where: tuple[Any, ...] = (..., slice(first, last), *(slice(None),) * (-axis - 1))
-            part = field[where]
-        else:
-            # Beyond the ends of a ring it begins again.
-            part = field.take(np.arange(first, last) % n, axis)
+        # Beyond the ends of a ring it begins again.
+        beyond = None if inside else np.arange(first, last) % n
+        part = field[pieces.only(first, last)] if beyond is None else field.take(beyond, axis)
         arrays.append(lane.send(part))
-    start = [0] * rank
-    start[pieces.axis] = first
+    start = [0] * len(pieces.shape)
+    start[axis] = first
     return Block(tuple(arrays), tuple(start), Domain(pieces.shape))
 
 

@@ -35,6 +35,15 @@ def placed(x):
     return x[0, 1] + npt.index()[0]
 
 
+@npt.stencil(neighborhood=((-2, 2), (-1, 3)))
+def sheared(x):
+    total, k = 0, 0
+    while k < 3 and total < 600:
+        total += x[2 - 2 * k, k + x[0, 0] % 2]
+        k += 1
+    return total - x[0, 1]
+
+
 @npt.stencil(boundary="mirror")
 def far_median(x):
     return np.median(x[-6:7, -5:6])
@@ -163,6 +172,20 @@ def test_core_axes_in_another_order(boundary: Any, limited: Any) -> None:
     wanted = uneven(np.ascontiguousarray(film), boundary=boundary)
     for _ in range(3):
         np.testing.assert_array_equal(uneven(film, boundary=boundary), wanted)
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "fill", CORNERS])
+def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
+    limited(transposed_points=0, block_elements=16)
+    square = FRAME[..., 0].copy()
+    wanted = sheared.debug(square, boundary=boundary)
+    turned = np.asfortranarray(square)
+    film = np.tile(FRAME, (1, 1, 20))
+    for _ in range(3):
+        np.testing.assert_array_equal(sheared(turned, boundary=boundary), wanted)
+        for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
+            result = sheared(image, axes=(0, 1), boundary=boundary)
+            np.testing.assert_array_equal(result, planar(sheared, image, boundary=boundary))
 
 
 @pytest.mark.parametrize("boundary", ["reflect", "wrap", "fill"])

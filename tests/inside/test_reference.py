@@ -241,6 +241,14 @@ def test_dead_reads_and_scalars_do_not_count():
     assert footprints(kernel) == (((0,), (1,)),)
 
 
+def test_expressions_at_other_points_depend_on_what_is_there():
+    def kernel(x):
+        d = x[1] - x[-1]
+        return d[2], d[-1:2].sum(), (d if x[0] > 0 else x[0])[1]
+
+    assert footprints(kernel) == (((1,), (3,)), ((-2,), (2,)), ((0,), (2,)))
+
+
 def test_conversions_and_functions_keep_the_trail():
     def kernel(x):
         return int(x[1]), math.sqrt(float(x[2])), np.where(x[3] > 0, min(x[4], x[5]), 0)

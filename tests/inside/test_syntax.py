@@ -6,7 +6,7 @@ import gc
 import threading
 import time
 
-from ninepoint.language.trees import parsed
+from ninepoint.language.definitions import parsed
 
 LINE = "x{0} = (a + b * c - f({0})) if d else [i for i in range(9)]"
 TEXT = "\n".join(map(LINE.format, range(60)))

@@ -35,6 +35,27 @@ def test_tuple_beside_what_it_cannot_be_joined_with(kernel):
         npt.stencil(kernel)(np.ones(4))
 
 
+TABLE = np.arange(6).reshape(2, 3)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda x: TABLE[x[-1:2]].sum(),
+        lambda x: x[0] + TABLE[0:1, 9].sum(),
+        lambda x: x[0] + TABLE[TABLE].sum(),
+        lambda x: x[0] + len(),
+        lambda x: x[0] + len((1, 2) * 2**64),
+        lambda x: x[0] + len((1, 2) * 2**40),
+    ],
+)
+def test_no_mistake_is_an_error_without_a_place(kernel):
+    """What Python raises while a kernel is read says where that is."""
+    with pytest.raises(npt.StencilError) as caught:
+        npt.stencil(kernel)(np.arange(4), boundary="nearest")
+    assert "lambda x:" in caught.value.diagnostic.span.text
+
+
 def test_source_changed_after_import(tmp_path, monkeypatch):
     module = tmp_path / "edited_kernel.py"
     module.write_text("def smooth(x):\n    return x[-1] + x[1]\n")

@@ -322,6 +322,20 @@ def test_text_divides_its_own_zeros_as_machine_code_does():
     np.testing.assert_array_equal(by_text(shares, [x]), wanted)
 
 
+def test_what_is_known_while_a_text_is_read_is_divided_by_zero_alike():
+    @npt.stencil
+    def shares(x):
+        found = x[0] * 0
+        for a, b in ((3.0, 0.0), (3, 0.0), (3.0, 0), (3, 0)):
+            found = (a / b, a // b, a % b, found)[0]
+        return found, 1 / 0, 5 // 0, 5 % 0, 0.0**-1
+
+    x = np.arange(3.0)
+    for one, other in zip(shares(x), shares.debug(x), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert shares(x)[0].tolist() == [np.inf] * 3
+
+
 def floating_quotients(x, y):
     return x[0] // y[0], x[0] % y[0], (x[0] // y[0]) / 3, (x[0] % y[0]) / 3
 

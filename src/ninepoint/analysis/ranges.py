@@ -622,6 +622,16 @@ def window_ranges(
     return _window_ranges(expr, *given)
 
 
+def window_range(
+    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> Interval:
+    """The range of all elements of a window."""
+    first, *others = window_ranges(expr, known, arrays)
+    for one in others:
+        first = first | one
+    return first
+
+
 _Given: TypeAlias = tuple[tuple[str, Interval, bool], ...]
 
 

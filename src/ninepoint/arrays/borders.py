@@ -41,7 +41,7 @@ class Border:
     Along the last one a column may be several `lanes`, elements that lie side by side: what
     stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
     written where nothing is computed; by default that is the first of all.  At some sides that
-    are "constant" there may be `ghosts`, each of a value of its own (see `shells`).
+    are "constant" there may be `ghosts`, each of a value of its own (see `commands`).
     """
 
     rules: tuple[tuple[Rule, Rule], ...]

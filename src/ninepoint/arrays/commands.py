@@ -29,16 +29,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from ninepoint import limits
-from ninepoint.arrays.borders import Index
-from ninepoint.arrays.gathering import Run, source_indices, split
+from ninepoint.arrays.gathering import COPY, VALUE, Beyond, Extensions, Gather, Run, Span
 from ninepoint.arrays.layout import Layout, Region, Shape, around
-from ninepoint.arrays.shells import COPY, GIVEN, VALUE, Laid, Shell
-from ninepoint.arrays.shells import Part as Ghosts
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
@@ -63,8 +59,8 @@ class Machine:
     how many rows are made before the first of a result; `flat` says whether rows may be computed
     as one: positions are those of one row.  Of the last fields, positions, it says `along` which
     axis they have other elements: along others the first of equal ones is read.  The arrays of the
-    numbers `moved` are read and written by moves alone, in whatever strides.  With a `shell` its
-    strips are made first, of floats whose `kinds` say which they are.
+    numbers `moved` are read and written by moves alone, in whatever strides.  Of fields with
+    `ghosts`, floats, `kinds` say which these are.
     """
 
     sizes: tuple[int, ...]
@@ -75,7 +71,7 @@ class Machine:
     flat: bool = True
     along: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
-    shell: Shell | None = None
+    ghosts: tuple[Extensions, ...] = ()
     kinds: tuple[int, ...] = ()
 
     @property
@@ -152,17 +148,15 @@ class _Writer:
         self.count = 0
         # Bytes of memory that the blocks of a piece take, and that those of any piece did.
         self.used = self.memory = 0
-        self.shell = machine.shell
         # Bytes that stay, and the blocks for the results of a band that begins at a row.
         self.held = 0
-        # The strips of each field, by number.
-        self.strips: list[list[int]] = []
+        # Arrays of values from which ghosts are made, by their addresses.
+        self.values: dict[int, int] = {}
         self.band: tuple[int, Sequence[int]] | None = None
         self.over = part.over
 
     def written(self, first: int, last: int) -> np.ndarray:
         """The list."""
-        self._make_strips()
         if self.over:
             self._make_over(first, last)
         else:
@@ -174,67 +168,6 @@ class _Writer:
             start = one.start + 8 * length if one.where == _IN_LIST else one.start
             head += [one.where, start, *one.strides]
         return np.concatenate([np.array([*head, *self.words], np.int64), constants])
-
-    def _make_strips(self) -> None:
-        """Make the ghosts around the fields, which stay as long as the list is carried out."""
-        shell, machine = self.shell, self.machine
-        if shell is None:
-            return
-        strips = range(len(shell.strips))
-        self.strips = [
-            [
-                self._elsewhere(laid.beta)
-                if laid.how == GIVEN
-                else self._new_block(strip.region.shape, machine.sizes[field])
-                for strip, laid in zip(shell.strips, shell.laid[field], strict=True)
-            ]
-            for field in range(machine.copied)
-        ]
-        self.held = self.used
-        for field, own in enumerate(self.strips):
-            for number in strips:
-                laid = shell.laid[field][number]
-                if laid.how == GIVEN:
-                    continue
-                values = [self._elsewhere(one) for one in (laid.alpha, laid.beta)]
-                for part in shell.parts(number):
-                    self._make_ghosts(field, own[number], number, part, laid, values)
-
-    def _make_ghosts(
-        self, field: int, block: int, number: int, part: Ghosts, laid: Laid, values: Sequence[int]
-    ) -> None:
-        """Make a part of a strip of a field."""
-        assert self.shell is not None
-        origin = self.shell.strips[number].region.start
-        to = self._all(block, tuple(a - b for a, b in zip(part.start, origin, strict=True)))
-        alpha, beta = (
-            _Part(one, (0, *(a for a, _ in part.values)), (1, *(step for _, step in part.values)))
-            for one in values
-        )
-        if laid.how == VALUE:
-            self._move(field, part.shape, to, beta)
-            return
-        source = field if part.source < 0 else self.strips[field][part.source]
-        steps = (1, *(step for _, step in part.places))
-        at = _Part(source, (0, *(a for a, _ in part.places)), steps)
-        if laid.how == COPY:
-            self._move(field, part.shape, to, at)
-            return
-        placed = [self._placed(one.array, one.first) for one in (to, at, alpha, beta)]
-        strip = self.shell.strips[number]
-        self.words += (_GHOSTS, self.machine.kinds[field], laid.how)
-        self.words += (*(array for array, _ in placed), *laid.terms)
-        # From the end of the array on, or from what is mirrored: there is but one term of this.
-        self.words += (strip.axis + 1, -1 if strip.side else 1, self.stack, *part.shape)
-        for (_, first), one in zip(placed, (to, at, alpha, beta), strict=True):
-            self.words += (*first, *one.step)
-        self.count += 1
-
-    def _elsewhere(self, values: tuple[int, Shape]) -> int:
-        """An array of values at an address."""
-        address, strides = values
-        self.own.append(_Own(_ELSEWHERE, address + self.image * strides[0], strides))
-        return self.given + len(self.own) - 1
 
     def _make_over(self, first: int, last: int) -> None:
         """Make results in the place of fields."""
@@ -344,83 +277,84 @@ class _Writer:
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
-        gather = self.plan.gather(region)
-        if gather is None:
+        plan = self.plan
+        if plan.gather(region).is_inside:
             self._inside(region)
             return
-        blocks, whole = [], self.plan.source(region)
-        for k in range(self.machine.copied):
-            block = self._block(gather.shape, self.machine.sizes[k])
-            parts = [(part, k, self.plan.shape) for part in gather.copies]
-            parts += [(part, block, gather.shape) for part in gather.patches]
-            for (target, source), array, shape in parts:
-                if source is None and self.shell is not None:
-                    self._laid_in(k, block, target, whole.start, gather.shape)
-                else:
-                    self._moved_in(k, block, gather.shape, target, source, array, shape)
-            blocks.append((block, (0,) * self.axes, gather.shape))
-        for k, axis in enumerate(self.machine.along, self.machine.copied):
-            # Beyond the array no position is asked for.
-            first, last = whole.start[axis], whole.stop[axis]
-            start, stop = max(first, 0), min(last, self.plan.shape[axis])
-            block = self._line(axis, last - first, self.machine.sizes[k])
-            to = self._all(block, self._only(axis, start - first)[1:])
-            at = self._all(k, self._only(axis, start)[1:])
-            self._move(k, self._only(axis, stop - start, 1)[1:], to, at)
-            blocks.append((block, (0,) * self.axes, gather.shape))
-        self._run_on(blocks, region)
+        source = plan.source(region)
+        gather, start = plan.with_ghosts(region, self.machine.ghosts)
+        first = (0, *(a - b for a, b in zip(source.start, start, strict=True)))
+        blocks = self._blocks(gather)
+        self._run_on([(block, first, source.shape) for block in blocks], region)
 
-    def _moved_in(
-        self,
-        field: int,
-        block: int,
-        shape: Shape,
-        target: Index,
-        source: Index | None,
-        array: int,
-        size: Shape,
-    ) -> None:
-        """Move into a block, from an array or from the constant of a field."""
-        places = [range(*one.indices(n)) for one, n in zip(target[1:], shape, strict=True)]
-        lengths = tuple(map(len, places))
-        to = _Part(block, _firsts(places), _steps(places))
-        if source is None:
-            self._move(field, lengths, to, self._constant(field))
-            return
-        given = [range(*one.indices(n)) for one, n in zip(source[1:], size, strict=True)]
-        # One element stands for all.
-        steps = tuple(
-            0 if len(one) < length else one.step
-            for one, length in zip(given, lengths, strict=True)
+    def _blocks(self, gather: Gather) -> list[int]:
+        """Blocks of all fields."""
+        machine = self.machine
+        blocks = [self._filled(k, gather) for k in range(machine.copied)]
+        for k, axis in enumerate(machine.along, machine.copied):
+            # Positions: beyond the array none is asked for, and any will do.
+            own = gather.axes[axis]
+            block = self._line(axis, own.length, machine.sizes[k])
+            for source, runs in ((k, own.taken), (block, own.own)):
+                for run in runs:
+                    to = self._all(block, self._only(axis, run.start)[1:])
+                    steps = self._only(axis, run.step, 1)
+                    at = _Part(source, self._only(axis, run.first), steps)
+                    self._move(k, self._only(axis, run.length, 1)[1:], to, at)
+            blocks.append(block)
+        return blocks
+
+    def _filled(self, field: int, gather: Gather) -> int:
+        """A block of a field with all that stands outside."""
+        machine = self.machine
+        block = self._block(gather.shape, machine.sizes[field])
+        for part in gather.taken:
+            self._copied(field, block, field, part)
+        for ghosts in gather.ghosts(machine.ghosts[field]) if machine.ghosts else ():
+            self._make_ghosts(field, block, ghosts)
+        for part, constant in gather.patches:
+            self._copied(field, block, None if constant else block, part)
+        return block
+
+    def _copied(self, field: int, block: int, source: int | None, part: Sequence[Run]) -> None:
+        """Copy runs of an array, or of the constant of a field, to their places in a block."""
+        to = self._all(block, tuple(run.start for run in part))
+        at = self._constant(field) if source is None else _elements(source, part)
+        self._move(field, tuple(run.length for run in part), to, at)
+
+    def _make_ghosts(self, field: int, block: int, ghosts: Beyond) -> None:
+        """Make ghosts of a field in a block."""
+        extension, part = ghosts.extension, ghosts.part
+        shape = tuple(run.length for run in part)
+        to = self._all(block, tuple(run.start for run in part))
+        at = _elements(block, ghosts.elements(0))
+        alpha, beta = (
+            _elements(self._elsewhere(one, of_terms), ghosts.values(one))
+            for one, of_terms in ((extension.alpha, extension.from_end), (extension.beta, False))
         )
-        self._move(field, lengths, to, _Part(array, _firsts(given), (1, *steps)))
+        if extension.how in (VALUE, COPY):
+            self._move(field, shape, to, beta if extension.how == VALUE else at)
+            return
+        terms = (len(ghosts.runs), extension.alpha.strides[0]) if extension.from_end else (1, 0)
+        self.words += (_GHOSTS, self.machine.kinds[field], extension.how)
+        self.words += (to.array, at.array, alpha.array, beta.array, *terms)
+        # From the end of the array on, or from what is mirrored: there is but one term of this.
+        self.words += (ghosts.axis + 1, -1 if ghosts.side else 1, self.stack, *shape)
+        for one in (to, at, alpha, beta):
+            self.words += (*one.first, *one.step)
+        self.count += 1
 
-    def _laid_in(
-        self, field: int, block: int, target: Index, start: Sequence[int], shape: Shape
-    ) -> None:
-        """Move what stands outside into a block that begins at a position."""
-        places = [range(*one.indices(n)) for one, n in zip(target[1:], shape, strict=True)]
-        low = [a + one.start for a, one in zip(start, places, strict=True)]
-        high = [a + one.stop for a, one in zip(start, places, strict=True)]
-        self._lay(field, block, start, low, high)
-
-    def _lay(
-        self,
-        field: int,
-        block: int,
-        start: Sequence[int],
-        low: Sequence[int],
-        high: Sequence[int],
-    ) -> None:
-        """Move what stands from `low` to `high` into a block that begins at a position."""
-        assert self.shell is not None
-        for piece in self.shell.pieces(low, high):
-            to = self._all(block, tuple(a - b for a, b in zip(piece.start, start, strict=True)))
-            at = self._constant(field)
-            if piece.strip is not None:
-                number = field if piece.strip < 0 else self.strips[field][piece.strip]
-                at = _Part(number, (0, *piece.first), (1, *piece.step))
-            self._move(field, piece.shape, to, at)
+    def _elsewhere(self, values: np.ndarray, of_terms: bool) -> int:
+        """An array of values, which are those of each image or of all."""
+        address = values.ctypes.data
+        if address not in self.values:
+            pairs = zip(values.shape, values.strides, strict=True)
+            strides = [0 if n == 1 else step for n, step in pairs]
+            strides[0] = 0 if of_terms else strides[0]
+            start = address + self.image * strides[0]
+            self.own.append(_Own(_ELSEWHERE, start, tuple(strides)))
+            self.values[address] = self.given + len(self.own) - 1
+        return self.values[address]
 
     def _run_on(self, fields: Sequence[tuple[int, Shape, Shape]], region: Region) -> None:
         """Run on arrays, or parts of such, that hold the neighbours of a region."""
@@ -446,70 +380,40 @@ class _Writer:
     def _ends(self, interior: Region, box: Region) -> None:
         """Compute the points before and after the interior in each of its rows."""
         plan, machine = self.plan, self.machine
-        n, rules = plan.shape[-1], plan.border.rules[-1]
-        low, span = plan.reach.lo[-1], plan.spans[-1]
         spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
         spans = [(a, b) for a, b in spans if a < b]
         if not spans:
             return
-        # The block has a column for each neighbour of the ends, low | high; and some more, where
-        # results are made at every other one, for those of the last end to begin at such a one.
-        begin, every, lanes = plan.first[-1], plan.every[-1], plan.border.lanes
-        apart = plan.every[-2]
-        wide = [-(-(every * (b - a - 1) + 1 + span) // every) * every for a, b in spans]
-        firsts = [begin + every * a + low for a, _ in spans]
-        columns = np.concatenate(
-            [
-                source_indices(first, first + w, n, *rules, lanes)
-                for first, w in zip(firsts, wide, strict=True)
-            ]
-        )
-        gathered = _gathered(columns)
-        positions = [first + i for first, w in zip(firsts, wide, strict=True) for i in range(w)]
+        every, apart, span = plan.every[-1], plan.every[-2], plan.spans[-1]
+        groups, places = self._groups(spans)
+        columns = sum(stop - start for start, stop in groups)
         rows = plan.source(interior)
-        shape = (*rows.shape[:-1], len(columns))
-        nowhere = (0,) * (self.axes - 2)
-        here = (0,) * self.axes
-        blocks = []
-        for k in range(machine.copied):
-            block = self._block(shape, machine.sizes[k])
-            inside = [one for one in gathered if self.shell is None or one[0].first >= 0]
-            self._gathered(k, block, inside, shape[:-1], rows.start[:-1])
-            for run, _ in gathered:
-                if run.first < 0 and self.shell is not None:
-                    self._lay_ends(k, block, rows, positions[run.start : run.stop], run.start)
-            blocks.append((block, here, shape))
-        for k, axis in enumerate(machine.along, machine.copied):
-            if axis < len(shape) - 1:
-                blocks.append((k, self._only(axis, rows.start[axis]), (*shape[:-1], 1)))
-                continue
-            block = self._line(axis, len(columns), machine.sizes[k])
-            self._gathered(k, block, gathered, (1,) * len(nowhere), nowhere)
-            blocks.append((block, here, shape))
+        outer = [(pair,) for pair in zip(rows.start[:-1], rows.stop[:-1], strict=True)]
+        gather = plan.gathered([*outer, tuple(groups)])
+        shape, here = gather.shape, (0,) * self.axes
+        blocks = [(block, here, shape) for block in self._blocks(gather)]
         made = interior.shape[:-1]
         if machine.warm > FLAT_ROWS or apart > FLAT_ROWS or not machine.flat:
-            width = (len(columns) - 1 - span) // every + 1
+            width = (columns - 1 - span) // every + 1
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
             ran = blocks + [(one, here, (*made, width)) for one in results]
         else:
             # Rows between those that are wanted are computed as well.
-            width = apart * len(columns) // every
+            width = apart * columns // every
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
-            long = (apart * (made[-1] - 1) + 1) * len(columns)
+            long = (apart * (made[-1] - 1) + 1) * columns
             # The same memory, whose rows are as long.
             ran = [(one, here, (*shape[:-2], plan.spans[-2] + 1, long)) for one, *_ in blocks]
             long = (long - 1 - span) // every + 1
             ran += [(one, here, (*made[:-1], 1, long)) for one in results]
         self._run(ran)
-        done = 0
-        for (a, b), w in zip(spans, wide, strict=True):
+        for (a, b), place in zip(spans, places, strict=True):
             part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
-            origin = (*interior.start[:-1], a - done)
-            done += w // every
+            origin = (*interior.start[:-1], a - place)
             for k, output in enumerate(plan.outputs):
                 wanted = part.clip(output.extent)
                 if wanted.points:
@@ -521,38 +425,27 @@ class _Writer:
                     self._move(number, wanted.shape, to, at)
         self.used = self.held
 
-    def _gathered(
-        self, field: int, block: int, runs: Sequence[tuple[Run, bool]], made: Shape, outer: Shape
-    ) -> None:
-        """Move the columns of a narrow block into it, of so many rows that begin at `outer`."""
-        nowhere = (0,) * len(outer)
-        for run, own in runs:
-            lengths = (*made, run.stop - run.start)
-            to = self._all(block, (*nowhere, run.start))
-            if run.first < 0:
-                at = self._constant(field)
-            else:
-                step = (*(1,) * (self.axes - 1), run.step)
-                start = nowhere if own else outer
-                at = _Part(block if own else field, (0, *start, run.first), step)
-            self._move(field, lengths, to, at)
+    def _groups(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
+        """The columns that some results at the ends of rows depend on, and where these are made.
 
-    def _lay_ends(
-        self, field: int, block: int, rows: Region, positions: Sequence[int], column: int
-    ) -> None:
-        """Move what stands outside into columns of a block whose rows are inside."""
-        assert self.shell is not None
-        n = self.plan.shape[-1]
-        reach = self.plan.reach.sides[-1]
-        for low, high in ((-reach[0], 0), (n, n + reach[1])):
-            # Nobody looks at columns that are further away.
-            own = [k for k, position in enumerate(positions) if low <= position < high]
-            if own:
-                first, last = positions[own[0]], positions[own[-1]]
-                start = (*rows.start[:-1], first - column - own[0])
-                self._lay(
-                    field, block, start, (*rows.start[:-1], first), (*rows.stop[:-1], last + 1)
-                )
+        There is a column for each neighbour of the ends, low | high; and some more, where results
+        are made at every other one, for those of the last end to begin at such a one.
+        """
+        plan, last = self.plan, len(self.plan.shape) - 1
+        every, columns = plan.every[last], 0
+        groups: list[Span] = []
+        places: list[int] = []
+        for a, b in spans:
+            first = plan.first[last] + every * a + plan.reach.lo[last]
+            stop = first + every * (b - a - 1) + 1 + plan.spans[last]
+            start, stop = plan.with_mirrored(last, (first, stop), self.machine.ghosts)
+            before = -(-(first - start) // every)
+            start = first - every * before
+            length = -(-(stop - start) // every) * every
+            groups.append((start, start + length))
+            places.append(columns // every + before)
+            columns += length
+        return groups, places
 
     def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
         """Write what is not computed; a column with a second one so far from it."""
@@ -578,25 +471,16 @@ class _Writer:
 
     def _block(self, shape: Shape, size: int) -> int:
         """An array in the memory for blocks."""
-        own = self._taken(shape, size)
-        if own not in self.blocks:
-            self.own.append(own)
-            self.blocks[own] = self.given + len(self.own) - 1
-        return self.blocks[own]
-
-    def _new_block(self, shape: Shape, size: int) -> int:
-        """The same, which nothing else is kept in."""
-        self.own.append(self._taken(shape, size))
-        return self.given + len(self.own) - 1
-
-    def _taken(self, shape: Shape, size: int) -> _Own:
         strides = [size]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
         own = _Own(_IN_MEMORY, self.used, tuple(strides))
         self.used += -(-self.stack * strides[0] // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
-        return own
+        if own not in self.blocks:
+            self.own.append(own)
+            self.blocks[own] = self.given + len(self.own) - 1
+        return self.blocks[own]
 
     def _line(self, axis: int, length: int, size: int) -> int:
         """An array in the memory for blocks whose elements differ along one axis only."""
@@ -659,31 +543,6 @@ def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:
     return alike and single and after.start[-1] > before.start[-1]
 
 
-def _gathered(columns: np.ndarray) -> list[tuple[Run, bool]]:
-    """Say from which columns those of a narrow block come, and whether from its own.
-
-    The columns of an array lie far apart, and all their lines may fall into one set of a cache.
-    So only what is side by side there is taken from the array, each column once if that can be.
-    """
-    runs = sorted(split(columns, 0), key=lambda run: run.start - run.stop)
-    taken: dict[int, int] = {}
-    found: list[tuple[Run, bool]] = []
-    for run in runs:
-        lies = [taken.get(run.first + run.step * k, -1) for k in range(run.stop - run.start)]
-        steps = {b - a for a, b in pairwise(lies)}
-        if run.first >= 0 and min(lies) >= 0 and len(steps) < 2:
-            found.append((Run(run.start, run.stop, lies[0], steps.pop() if steps else 0), True))
-            continue
-        found.append((run, False))
-        if run.first >= 0:
-            for k in range(run.stop - run.start):
-                taken.setdefault(run.first + run.step * k, run.start + k)
-    return found
-
-
-def _firsts(places: Sequence[range]) -> Shape:
-    return (0, *(one.start for one in places))
-
-
-def _steps(places: Sequence[range]) -> Shape:
-    return (1, *(one.step for one in places))
+def _elements(array: int, part: Sequence[Run]) -> _Part:
+    """The elements of an array that runs are made of."""
+    return _Part(array, (0, *(run.first for run in part)), (1, *(run.step for run in part)))

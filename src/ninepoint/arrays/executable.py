@@ -22,6 +22,7 @@ from ninepoint.arrays.accepted import as_field
 from ninepoint.arrays.arranging import Arrangement, are_writable
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.commands import Machine, Part, commands
+from ninepoint.arrays.gathering import Extensions
 from ninepoint.arrays.layout import Layout, layout
 from ninepoint.arrays.numpy import (
     broadcast_shape,
@@ -34,6 +35,7 @@ from ninepoint.arrays.numpy import (
 from ninepoint.arrays.parts import (
     LASTING,
     SPLIT_POINTS,
+    Batch,
     Values,
     divided,
     has_movable_zones,
@@ -42,13 +44,11 @@ from ninepoint.arrays.parts import (
     machine_of,
     moved_arrays,
     note_pace,
-    over_stack,
     takes_over,
     write,
     write_zones,
 )
 from ninepoint.arrays.recognise import listed
-from ninepoint.arrays.shells import Shell
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.crew import Held
 from ninepoint.backends.memory import LEAST, empty
@@ -94,7 +94,7 @@ class Executable:
         axes: Any = None,
         out: Any = None,
         threads: int | None = None,
-        shell: Shell | None = None,
+        ghosts: tuple[Extensions, ...] = (),
     ) -> None:
         # What it was bound to, to be bound anew without `out`.
         self._bound = program, border, cval, axes, threads
@@ -103,7 +103,7 @@ class Executable:
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
         dtypes = program.field_dtypes, program.out_dtypes
         values = check_values(plan, cval, *dtypes, program.positions)
-        values.shell = shell
+        values.ghosts = ghosts
         if out is not None:
             order = None if axes is None else core_axes(axes, len(shape), program.ndim)
             along = order or range(len(shape) - program.ndim, len(shape))
@@ -223,7 +223,7 @@ class Executable:
             return
         bound = program.with_numbers(numbers) if numbers else program
         if told is None or self._zones or expected > LASTING:
-            over_stack(bound, self._plan, self._values, list(fields), list(results), threads)
+            Batch(bound, self._plan, self._values, fields, results, threads).run()
             return
         if self._lists[0] != threads:
             assert self._machine is not None
@@ -242,8 +242,8 @@ class Executable:
         check_writable(targets)
         if not self._takes_place(fields, numbers, targets):
             program, border, cval, axes, threads = self._bound
-            shell = self._values.shell
-            made = Executable(program, fields, border, cval, axes, None, threads, shell)
+            ghosts = self._values.ghosts
+            made = Executable(program, fields, border, cval, axes, None, threads, ghosts)
             for target, one in zip(targets, listed(made(fields, numbers)), strict=True):
                 write(target, one)
         return targets[0] if len(targets) == 1 else tuple(targets)
@@ -265,7 +265,7 @@ class Executable:
             self._run(fields, outs, numbers, told)
             return True
         bound = program.with_numbers(numbers) if numbers else program
-        over_stack(bound, plan, self._values, list(fields), list(outs), threads, over=True)
+        Batch(bound, plan, self._values, fields, outs, threads, over=True).run()
         return True
 
 
@@ -291,7 +291,7 @@ def machine_of_list(
 ) -> Machine | None:
     """What one list of commands for a whole call depends on; None if it takes another way."""
     lead = fields[0].shape[: -len(plan.shape)]
-    moved = moved_arrays(program, fields, outs)
+    moved = moved_arrays(program, fields, outs, values)
     if (
         moved is None
         or not fields[0].size

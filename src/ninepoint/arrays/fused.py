@@ -28,11 +28,10 @@ def bind_pass(
     group: Group,
     members: Sequence[int],
     values: Mapping[int, Array],
-    threads: int | None,
     outs: Mapping[int, Array],
 ) -> Step | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    program, chain = group.program, group.chain
+    program, chain, threads = group.program, group.chain, work.threads
     assert program is not None
     assert chain is not None
     ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]

@@ -1,4 +1,4 @@
-"""Gathering: what stands outside an array, copied from inside.
+"""Gathering: a block of an array with what stands outside, copied from inside.
 
 One formula per rule, exact for any reach (an axis of length 3 may be asked for index -50):
 
@@ -8,8 +8,14 @@ One formula per rule, exact for any reach (an axis of length 3 may be asked for 
     mirror             0  1  2  1 | 0  1  2 |  1  0  1  2
     wrap               2  0  1  2 | 0  1  2 |  0  1  2  0
 
-`source_indices` is that formula, `runs` the same thing as slices, and `Gather` copies a block
-that sticks out of its array with a handful of slice assignments and no fancy indexing.
+`source_indices` is that formula, `along` the same as few runs of positions, and `Gather` says how
+a block is filled that sticks out of its array:
+
+    taken      copied from the array
+    ghosts     made of what was taken, axis by axis, where a border has conditions
+    patches    copied from what is in the block by now, or the constant
+
+Names hold for what conditions have extended, so their patches come last.
 """
 
 from __future__ import annotations
@@ -17,14 +23,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Border, Index, Rule
+from ninepoint.arrays.borders import Array, Rule
 from ninepoint.arrays.copying import copy_to
 from ninepoint.backends.memory import empty
+
+# Positions start <= p < stop along an axis.
+Span: TypeAlias = tuple[int, int]
 
 
 def source_indices(
@@ -72,10 +81,9 @@ def _mapped(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Positions [start, stop) of a block come from `count` source elements, `step` apart.
+    """Places start <= i < stop of a block, made of elements that are `step` apart.
 
-    `first` is the source of position `start`; step is 1, -1 or 0 (one element repeated), and
-    `first` is -1 where there is no source.
+    The first of them is `first`; step is 1, -1 or 0 (one element repeated).
     """
 
     start: int
@@ -84,42 +92,143 @@ class Run:
     step: int
 
     @property
+    def length(self) -> int:
+        """How many places these are."""
+        return self.stop - self.start
+
+    @property
     def source(self) -> slice:
-        """The source elements as a slice, in the order of the positions."""
-        last = self.first + self.step * (self.stop - self.start)
+        """The elements as a slice, in the order of the places; one where it is repeated."""
+        last = self.first + self.step * self.length
         if self.step == 0:
             return slice(self.first, self.first + 1)
         return slice(self.first, last if last >= 0 else None, self.step)
 
-    @property
-    def extent(self) -> tuple[int, int]:
-        """The least source index and one past the greatest."""
-        last = self.first + self.step * (self.stop - self.start - 1)
-        return min(self.first, last), max(self.first, last) + 1
+    def within(self, other: Run) -> Run | None:
+        """The same elements where they stand among those of another run, if all of them do."""
+        last = self.first + self.step * (self.length - 1)
+        if not other.step:
+            return Run(self.start, self.stop, other.start, 0) if self._is(other.first) else None
+        places = [(at - other.first) * other.step for at in (self.first, last)]
+        if not all(0 <= place < other.length for place in places):
+            return None
+        return Run(self.start, self.stop, other.start + places[0], self.step * other.step)
+
+    def _is(self, element: int) -> bool:
+        return self.first == element and (not self.step or self.length == 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Ghosts:
+    """Places of a block beyond one side of its array: ghosts from a `number` on.
+
+    They are counted by their positions.  They mirror elements that are `step` apart, from
+    `first` on.
+    """
+
+    side: int
+    start: int
+    stop: int
+    number: int
+    first: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Along:
+    """How the places of a block along an axis of so many elements are filled.
+
+    Runs that are `taken` are elements of the array, `own` ones places of the block.  The block is
+    `inside` where it is a part of the array.
+    """
+
+    elements: int
+    length: int
+    inside: bool
+    taken: tuple[Run, ...]
+    own: tuple[Run, ...]
+    constant: tuple[Run, ...]
+    ghosts: tuple[Ghosts, ...]
+
+    @cached_property
+    def filled(self) -> tuple[Run, ...]:
+        """The places that are taken, or ghosts, as runs of themselves."""
+        found: list[Run] = []
+        spans = [(run.start, run.stop) for run in self.taken]
+        for start, stop in sorted([*spans, *((one.start, one.stop) for one in self.ghosts)]):
+            if found and found[-1].stop == start:
+                start = found.pop().start
+            found.append(Run(start, stop, start, 1))
+        return tuple(found)
+
+    def mirrored(self, ghosts: Ghosts, term: int | None) -> Run:
+        """The places of what ghosts mirror, or of an element so far from the end for all."""
+        one = Run(ghosts.start, ghosts.stop, ghosts.first, ghosts.step)
+        if term is not None:
+            element = self.elements - 1 - term if ghosts.side else term
+            one = Run(ghosts.start, ghosts.stop, element, 0)
+        return next(filter(None, map(one.within, self.taken)))
 
 
 @lru_cache(maxsize=4096)
-def runs(
-    start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
-) -> tuple[Run, ...]:
-    """Give `source_indices` as few runs, positions counted from `start`.
+def along(
+    spans: tuple[Span, ...], n: int, rules: tuple[Rule, Rule], lanes: int, ghosts: tuple[int, int]
+) -> Along:
+    """Say how a block is filled that has some positions of an axis of length `n`, side by side.
 
-    Costs time in proportion to what lies outside the array, not to its length.
+    There are `ghosts`, so many, beyond sides of which the rule is "constant".  It costs time in
+    proportion to what lies outside the array, not to its length.
     """
+    taken: list[Run] = []
+    own: list[Run] = []
+    constant: list[Run] = []
+    made: list[Ghosts] = []
+    inside: list[Run] = []
+    at = 0
+    for start, stop in spans:
+        for run in _runs(start, stop, n, rules, lanes, at):
+            position = start + run.start - at
+            side = 0 if position < 0 else 1
+            if run.first >= 0:
+                inside.append(run)
+            elif ghosts[side]:
+                low, high = max(position, -ghosts[0]), min(position + run.length, n + ghosts[1])
+                mirrored = source_indices(low, high, n, "reflect", "reflect")
+                first = -ghosts[0] if side == 0 else n
+                for one in _split(mirrored, run.start - position + low):
+                    number = position + one.start - run.start - first
+                    made.append(Ghosts(side, one.start, one.stop, number, one.first, one.step))
+            else:
+                constant.append(run)
+        at += stop - start
+    # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
+    # each is taken from there once, if that can be.
+    for run in sorted(inside, key=lambda run: -run.length):
+        found = next(filter(None, map(run.within, taken)), None)
+        if found is None:
+            taken.append(run)
+        else:
+            own.append(found)
+    whole = len(spans) == 1 and spans[0][0] >= 0 and spans[0][1] <= n
+    return Along(n, at, whole, tuple(taken), tuple(own), tuple(constant), tuple(made))
+
+
+def _runs(
+    start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int, at: int
+) -> Iterator[Run]:
+    """`source_indices` as few runs, whose places begin at `at`; -1 is first where nothing does."""
     inner_start, inner_stop = min(max(start, 0), stop), max(min(stop, n), start)
     if inner_start >= inner_stop:
-        return tuple(split(source_indices(start, stop, n, before, after, lanes), 0))
-    low = source_indices(start, inner_start, n, before, after, lanes)
-    high = source_indices(inner_stop, stop, n, before, after, lanes)
-    return (
-        *split(low, 0),
-        Run(inner_start - start, inner_stop - start, inner_start, 1),
-        *split(high, inner_stop - start),
-    )
+        yield from _split(source_indices(start, stop, n, *rules, lanes), at)
+        return
+    yield from _split(source_indices(start, inner_start, n, *rules, lanes), at)
+    yield Run(at + inner_start - start, at + inner_stop - start, inner_start, 1)
+    after = at + inner_stop - start
+    yield from _split(source_indices(inner_stop, stop, n, *rules, lanes), after)
 
 
-def split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
-    """Give sources as runs, positions counted from `at`."""
+def _split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
+    """Sources as runs, whose places begin at `at`."""
     values = sources.tolist()
     start = 0
     while start < len(values):
@@ -136,90 +245,159 @@ def split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Itera
         start = stop
 
 
+# One run along each axis.
+Part: TypeAlias = tuple[Run, ...]
+
+
+@dataclass(frozen=True)
 class Gather:
-    """Copies one block, which may stick out, of arrays of shape (stack, *shape).
+    """How a block of arrays of one shape is filled, by what is along each axis."""
 
-    Axes whose outside positions repeat elements that are in the block anyway are padded
-    inside the block, one after the other (2 copies an axis); the others ("wrap" at one end)
-    need every combination of runs.
-    """
+    axes: tuple[Along, ...]
 
-    __slots__ = ("copies", "patches", "shape")
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the block."""
+        return tuple(axis.length for axis in self.axes)
 
-    def __init__(
-        self, shape: Sequence[int], start: Sequence[int], stop: Sequence[int], border: Border
-    ) -> None:
-        self.shape = tuple(b - a for a, b in zip(start, stop, strict=True))
-        every = [
-            runs(a, b, n, *rules, border.lanes_along(axis))
-            for axis, (a, b, n, rules) in enumerate(
-                zip(start, stop, shape, border.rules, strict=True)
-            )
-        ]
-        inside = [_own(axis, a) for axis, a in zip(every, start, strict=True)]
-        whole = slice(None)
-        first = [
-            (own,) if own is not None else axis for own, axis in zip(inside, every, strict=True)
-        ]
-        # Each entry is (target, source); a source of None means the constant.
-        self.copies: list[tuple[Index, Index | None]] = []
-        for parts in itertools.product(*first):
-            target = (whole, *(slice(run.start, run.stop) for run in parts))
-            absent = any(run.first < 0 for run in parts)
-            source = None if absent else (whole, *(run.source for run in parts))
-            self.copies.append((target, source))
-        self.patches: list[tuple[Index, Index | None]] = []
-        done = [whole if own is None else slice(own.start, own.stop) for own in inside]
-        for axis, own in enumerate(inside):
-            if own is None:
-                continue
-            outside = [run for run in every[axis] if run is not own]
-            pair = _pair_of_ends(outside, self.shape[axis], start[axis])
-            if pair is not None:
-                cuts = [(whole, *done[:axis], cut, *done[axis + 1 :]) for cut in pair]
-                self.patches.append((cuts[0], cuts[1]))
-                outside = []
-            for run in outside:
-                place = (*done[:axis], slice(run.start, run.stop), *done[axis + 1 :])
-                patch: Index | None = None
-                if run.first >= 0:
-                    # The same elements, where they stand in the block.
-                    moved = Run(0, run.stop - run.start, run.first - start[axis], run.step)
-                    patch = (whole, *done[:axis], moved.source, *done[axis + 1 :])
-                self.patches.append(((whole, *place), patch))
-            done[axis] = whole
+    @property
+    def is_inside(self) -> bool:
+        """Whether all of it is one part of the array."""
+        return all(axis.inside for axis in self.axes)
 
-    def __call__(self, array: Array, cval: Any, dtype: np.dtype[Any]) -> Array:
+    @property
+    def taken(self) -> Iterator[Part]:
+        """What is copied from the array."""
+        return itertools.product(*(axis.taken for axis in self.axes))
+
+    def ghosts(self, sides: Extensions) -> Iterator[Beyond]:
+        """The ghosts along each axis in turn, beside elements and the ghosts of those before."""
+        for k, axis in enumerate(self.axes):
+            for one in axis.ghosts:
+                extension = sides[k][one.side]
+                assert extension is not None
+                beside: list[Sequence[Run]] = [other.taken for other in self.axes]
+                beside[k] = [Run(one.start, one.stop, one.number, 1)]
+                for j, other in enumerate(self.axes[:k]):
+                    # Beyond the ends of an edge its last value stands.
+                    ends = [Run(g.start, g.stop, -g.side, 0) for g in other.ghosts]
+                    beside[j] = [*beside[j], *ends]
+                terms = range(len(extension.alpha)) if extension.from_end else (None,)
+                runs = [axis.mirrored(one, term) for term in terms]
+                yield from (
+                    Beyond(extension, k, one.side, p, runs) for p in itertools.product(*beside)
+                )
+
+    @property
+    def patches(self) -> Iterator[tuple[Part, bool]]:
+        """What is copied from the block itself, in this order, or is the constant."""
+        whole = tuple(Run(0, axis.length, 0, 1) for axis in self.axes)
+        for k, axis in enumerate(self.axes):
+            rest = [other.filled for other in self.axes[k + 1 :]]
+            for runs, constant in ((axis.own, False), (axis.constant, True)):
+                for part in itertools.product(runs, *rest):
+                    yield (*whole[:k], *part), constant
+
+    def __call__(
+        self, array: Array, cval: Any, dtype: np.dtype[Any], sides: Extensions = ()
+    ) -> Array:
         """Give the block, C-contiguous and of `dtype`; `cval` stands where nothing else does."""
         block: Array = empty((array.shape[0], *self.shape), dtype)
-        for target, source in self.copies:
-            if source is None:
-                block[target] = cval
-            else:
-                copy_to(block[target], array[source])
-        for target, source in self.patches:
-            block[target] = cval if source is None else block[source]
+        for part in self.taken:
+            copy_to(block[_places(part)], array[_sources(part)])
+        for one in self.ghosts(sides) if sides else ():
+            one.make(block)
+        for part, constant in self.patches:
+            block[_places(part)] = cval if constant else block[_sources(part)]
         return block
 
 
-def _pair_of_ends(outside: list[Run], n: int, start: int) -> tuple[slice, slice] | None:
-    """Both ends of one element each as one slice of the block, and one for their sources."""
-    if [(run.start, run.stop) for run in outside] != [(0, 1), (n - 1, n)]:
-        return None
-    low, high = (run.first - start for run in outside)
-    if min(run.first for run in outside) < 0 or low == high:
-        return None
-    last = high + (1 if high > low else -1)
-    return slice(0, n, n - 1), slice(low, last if last >= 0 else None, high - low)
+# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it: `beta -
+# mirrored`, `mirrored + beta`, `alpha * mirrored + beta`; or they are beta, or the last element.
+FACE, SLOPE, MIX, VALUE, COPY = range(5)
 
 
-def _own(axis: tuple[Run, ...], start: int) -> Run | None:
-    """Give the run of positions inside the array, if it can fill all other positions."""
-    own = next((run for run in axis if run.first == run.start + start and run.first >= 0), None)
-    if own is None:
-        return None
-    low, high = own.extent
-    for run in axis:
-        if run.first >= 0 and not (low <= run.extent[0] and run.extent[1] <= high):
-            return None
-    return own
+@dataclass(frozen=True, slots=True, eq=False)
+class Extension:
+    """How the ghosts beyond a side are made: of values, with an axis for the stack and for each.
+
+    Along the axis that ends there may be one for each ghost.  Where ghosts follow `from_end`, the
+    first axis of alpha has one for each of the elements from the end of the array on.
+    """
+
+    how: int
+    alpha: Array
+    beta: Array
+    from_end: bool
+
+    def of_images(self, cut: slice) -> Extension:
+        """The same for some images of the stack."""
+        if self.from_end or len(self.alpha) == len(self.beta) == 1:
+            return self
+        alpha, beta = (one[cut] if len(one) > 1 else one for one in (self.alpha, self.beta))
+        return Extension(self.how, alpha, beta, from_end=False)
+
+
+# What is laid before and after each axis; None where there are no ghosts.
+Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """Ghosts beyond one side of an axis: their places in a block, and what they are made of.
+
+    The runs of `part` have in the place of elements those of values: -1 for the last.  Along the
+    axis itself the elements of each term stand at the places of `runs`.
+    """
+
+    extension: Extension
+    axis: int
+    side: int
+    part: Part
+    runs: Sequence[Run]
+
+    def elements(self, term: int) -> Part:
+        """The places in the block of what a term is made of."""
+        own = tuple(Run(run.start, run.stop, run.start, 1) for run in self.part)
+        return (*own[: self.axis], self.runs[term], *own[self.axis + 1 :])
+
+    def values(self, array: Array) -> Part:
+        """The places of values in an array of them, of which one may stand for all."""
+        pairs = zip(self.part, array.shape[1:], strict=True)
+        return tuple(
+            Run(run.start, run.stop, run.first % n, run.step if n > 1 else 0) for run, n in pairs
+        )
+
+    def make(self, block: Array) -> None:
+        """Make them."""
+        extension, wide = self.extension, np.complex128 if block.dtype.kind == "c" else np.float64
+        beta = extension.beta[_sources(self.values(extension.beta))]
+        with np.errstate(all="ignore"):
+            if extension.how != VALUE:
+                alpha = extension.alpha[_sources(self.values(extension.alpha))]
+                terms = [block[_sources(self.elements(k))] for k in range(len(self.runs))]
+                beta = terms[0] if extension.how == COPY else self._sum(alpha, beta, terms, wide)
+            block[_places(self.part)] = beta
+
+    def _sum(self, alpha: Array, beta: Array, terms: Sequence[Array], wide: Any) -> Array:
+        first, *others = (term.astype(wide) for term in terms)
+        made: Array
+        if self.extension.how == FACE:
+            made = beta - first
+        elif self.extension.how == SLOPE:
+            made = first + beta
+        elif not self.extension.from_end:
+            made = alpha * first + beta
+        else:
+            made = alpha[:1] * first + beta
+            for k, term in enumerate(others, 1):
+                made = made + alpha[k : k + 1] * term
+        return made
+
+
+def _places(part: Part) -> tuple[slice, ...]:
+    return (slice(None), *(slice(run.start, run.stop) for run in part))
+
+
+def _sources(part: Part) -> tuple[slice, ...]:
+    return (slice(None), *(run.source for run in part))

@@ -1,36 +1,31 @@
-"""Nodes one after the other, each bound when it is first done."""
+"""Groups, or nodes, one after the other, each bound when it is first done."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from .borders import Array
 from .regions import Node
-from .single import Given, Step, bind_call
-from .work import Work
+from .single import Given, Step
+from .work import Group
+
+# Which of them is bound, on values that are there, and arrays to write to.
+Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
 
 
 class InTurn:
-    """Some nodes of a block one after the other; gives what is `wanted` of what they make."""
+    """Some of them; gives what is `wanted` of what they make, and what is made lives no longer."""
 
-    def __init__(
-        self,
-        work: Work,
-        nodes: Sequence[Node],
-        wanted: Sequence[int],
-        threads: int | None,
-    ) -> None:
-        self._steps: list[Step | None] = [None] * len(nodes)
-        self._work, self._nodes = work, nodes
-        self._wanted, self._threads = wanted, threads
-        # What nobody reads after each node.
+    def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
+        self._steps: list[Step | None] = [None] * len(items)
+        self._wanted, self._bind = wanted, bind
+        # What nobody reads after each of them.
         self._done: list[list[int]] = []
-        known = {value for node in nodes for value in (*node.fields, *node.outputs)}
-        for k in range(len(nodes)):
-            later = {value for node in nodes[k + 1 :] for value in node.fields}
-            made = {value for node in nodes[k + 1 :] for value in node.outputs}
-            self._done.append([*(known - later - made - set(wanted))])
-            known = known & (later | made | set(wanted))
+        known = {value for one in items for value in (*one.fields, *one.outputs)}
+        for k in range(len(items)):
+            later = {value for one in items[k + 1 :] for value in (*one.fields, *one.outputs)}
+            self._done.append([*(known - later - set(wanted))])
+            known &= later | set(wanted)
 
     def __call__(
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
@@ -41,13 +36,9 @@ class InTurn:
                 step = self._steps[k] = self._bind(k, known, outs)
             known.update(step(known, given, outs))
             for value in self._done[k]:
-                del known[value]
+                known.pop(value, None)
         return {value: known[value] for value in self._wanted if value in known}
 
     def bound(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> list[Step]:
         """What does each of them, on values of which all are there."""
-        return [self._bind(k, values, outs) for k in range(len(self._nodes))]
-
-    def _bind(self, k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-        node = self._nodes[k]
-        return bind_call(self._work, node, node.outputs[:1], values, self._threads, outs)
+        return [self._bind(k, values, outs) for k in range(len(self._steps))]

@@ -24,7 +24,7 @@ from .executable import Executable
 from .fused import bind_pass
 from .in_turn import InTurn
 from .layout import Region
-from .single import NOTHING, BorderedCall, Given, OneCall, Step
+from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
 from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
 
 
@@ -58,16 +58,11 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._groups, self._wanted, self._threads = groups, wanted, threads
-        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region)
-        self._steps: list[Step | None] = [None] * len(groups)
-        last = {value: k for k, group in enumerate(groups) for value in group.fields}
-        made = [value for group in groups for value in group.outputs]
-        # What nobody reads after each group.
-        self._done = [
-            [v for v in {*made, *last} if last.get(v, -1) <= k and v not in wanted]
-            for k in range(len(groups))
-        ]
+        self._groups, self._wanted = groups, wanted
+        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region, threads)
+        self._steps = InTurn(
+            groups, wanted, lambda k, values, outs: self._bound(groups[k], values, outs)
+        )
 
     def __call__(
         self,
@@ -81,15 +76,7 @@ class Launches:
         shape and type, of nobody else, to write values to; what is made in another way is given as
         another array.
         """
-        values: dict[int, Array] = dict(enumerate(fields))
-        outs = outs or {}
-        for k, group in enumerate(self._groups):
-            step = self._steps[k]
-            if step is None:
-                step = self._steps[k] = self._bound(group, values, outs)
-            values.update(step(values, given, outs))
-            for value in self._done[k]:
-                values.pop(value, None)
+        values = self._steps(dict(enumerate(fields)), given, outs or {})
         if self._work.shape is None:
             return [values[value] for value in self._wanted]
         return [self._work.given(value, values[value]) for value in self._wanted]
@@ -102,8 +89,7 @@ class Launches:
         values = {**dict(enumerate(fields)), **outs}
         found: list[OneCall] = []
         for group in self._groups:
-            nodes = InTurn(self._work, group.nodes, group.outputs, self._threads)
-            for one in nodes.bound(values, outs):
+            for one in self._in_turn(group).bound(values, outs):
                 call = one.fixed(values, outs) if isinstance(one, BorderedCall) else one
                 if not isinstance(call, OneCall) or not isinstance(call.run, Executable):
                     return None
@@ -117,14 +103,23 @@ class Launches:
         if group.at_once is not None:
             step = _bind_at_once(self._work, group, group.at_once, values, outs)
         if step is None and group.chain is not None:
-            step = bind_pass(self._work, group, members, values, self._threads, outs)
+            step = bind_pass(self._work, group, members, values, outs)
         if step is None and group.steps:
             return partial(self._step_by_step, group, {})
         if step is None:
-            step = InTurn(self._work, group.nodes, group.outputs, self._threads)
+            step = self._in_turn(group)
             if len(group.nodes) == 1:
                 (step,) = step.bound(values, outs)
         return step
+
+    def _in_turn(self, group: Group) -> InTurn:
+        """What does the nodes of a group one by one."""
+        nodes = group.nodes
+
+        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
+            return bind_call(self._work, nodes[k], nodes[k].outputs[:1], values, outs)
+
+        return InTurn(nodes, group.outputs, bind)
 
     def _step_by_step(
         self,
@@ -164,8 +159,6 @@ def _bind_at_once(
     whole = None
     if work.shape is not None and work.lengths is not None:
         margin = do.margin
-        if margin is None:
-            return None
         has, _, gives = extents(work, group.nodes[0], group.fields, margin)
         enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
         if not enough or not reached(group, margin, gives, has, work.shape):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -29,7 +29,7 @@ from typing import Any, TypeAlias
 from ninepoint import limits
 from ninepoint.arrays.borders import ABSENT, Border, Index
 from ninepoint.arrays.every import Steps
-from ninepoint.arrays.gathering import Gather
+from ninepoint.arrays.gathering import Extensions, Gather, Span, along
 from ninepoint.language.box import Box, joined
 from ninepoint.remembered import Remembered
 
@@ -186,13 +186,42 @@ class Layout:
         stop = tuple(b + 1 + r for b, r in zip(last, reach.hi, strict=True))
         return Region(start, stop)
 
-    def gather(self, region: Region) -> Gather | None:
-        """Say how what a region depends on is copied; None if nothing of it lies outside."""
+    def with_mirrored(self, axis: int, span: Span, ghosts: Sequence[Extensions]) -> Span:
+        """Positions along an axis, with those of the elements that ghosts there are made of."""
+        if not ghosts:
+            return span
+        (start, stop), n = span, self.shape[axis]
+        before, after = (
+            0 if one is None else len(one.alpha) if one.from_end else far
+            for one, far in zip(ghosts[0][axis], self.reach.sides[axis], strict=True)
+        )
+        return (
+            max(0, min(start, n - after)) if start > 0 and stop > n else start,
+            min(n, max(stop, before)) if start < 0 and stop < n else stop,
+        )
+
+    def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
+        """Say the same, and where the block begins: it has all that ghosts in it are made of."""
         source = self.source(region)
-        ends = zip(source.start, source.stop, self.shape, strict=True)
-        if all(a >= 0 and b <= n for a, b, n in ends):
-            return None
-        return Gather(self.shape, source.start, source.stop, self.border)
+        pairs = enumerate(zip(source.start, source.stop, strict=True))
+        spans = [self.with_mirrored(axis, span, ghosts) for axis, span in pairs]
+        return self.gathered([(span,) for span in spans]), tuple(start for start, _ in spans)
+
+    def gather(self, region: Region) -> Gather:
+        """Say how what a region depends on is copied."""
+        return self.with_ghosts(region, ())[0]
+
+    def gathered(self, spans: Sequence[tuple[Span, ...]]) -> Gather:
+        """Say how a block with such positions along each axis is copied."""
+        border = self.border
+        ghosts = border.ghosts or ((False, False),) * len(spans)
+        axes = zip(spans, self.shape, border.rules, ghosts, self.reach.sides, strict=True)
+        return Gather(
+            tuple(
+                along(own, n, rules, border.lanes_along(axis), (low * before, high * after))
+                for axis, (own, n, rules, (low, high), (before, after)) in enumerate(axes)
+            )
+        )
 
     def bands(self, count: int) -> list[tuple[int, int]]:
         """Cut the first axis into about so many parts, the points before and after included."""

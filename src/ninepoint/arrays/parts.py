@@ -7,8 +7,9 @@ computed block by block, from copies where neighbours are missing or an array ca
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -20,11 +21,12 @@ from ninepoint import limits
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, band_rows, commands
 from ninepoint.arrays.copying import copied
+from ninepoint.arrays.gathering import Extensions
 from ninepoint.arrays.layout import Layout, Region
-from ninepoint.arrays.shells import Shell
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import run_parallel
+from ninepoint.language.dtypes import short
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -42,56 +44,259 @@ PART_POINTS = 32_768
 
 
 class Values:
-    """`cval` as every field and every output holds it; and what else stands outside, a `shell`."""
+    """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
 
-    __slots__ = ("fields", "outs", "shell")
+    __slots__ = ("fields", "ghosts", "outs")
 
-    def __init__(self, fields: list[Any], outs: list[Any]) -> None:
+    def __init__(
+        self, fields: list[Any], outs: list[Any], ghosts: tuple[Extensions, ...] = ()
+    ) -> None:
         self.fields = fields
         self.outs = outs
-        self.shell: Shell | None = None
+        self.ghosts = ghosts
 
 
-def over_stack(
-    program: Bound,
-    plan: Layout,
-    values: Values,
-    fields: list[Array],
-    outs: list[Array],
-    threads: int,
-    over: bool = False,
-) -> None:
-    """Make the stack one axis, without a copy where strides allow it, and run.
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A program on arrays of a stack and its core axes, by a layout of these, on so many threads.
 
     The results may lie `over` fields, where `takes_over` says so.
     """
-    core = len(plan.shape)
-    lead = fields[0].shape[:-core]
-    if not lead:
-        flat = [field[None] for field in fields], [out[None] for out in outs]
-        return _over_parts(program, plan, values, *flat, threads, over)
-    if len(lead) == 1:
-        return _over_parts(program, plan, values, fields, outs, threads, over)
-    if 0 in lead:
-        return None
-    if all(_mergeable(array, len(lead)) for array in (*fields, *outs)):
-        flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
-        return _over_parts(program, plan, values, *flat, threads, over)
-    inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
-    if inner > limits.current.block_elements:
-        for k in range(lead[0]):
-            parts = [field[k] for field in fields], [out[k] for out in outs]
-            over_stack(program, plan, values, *parts, threads, over)
-        return None
-    # Tiny images in a stack of odd strides: many of them at a time, through a copy.
-    for k in range(0, lead[0], limits.current.block_elements // inner):
-        cut = slice(k, k + limits.current.block_elements // inner)
-        blocks = [_merged(field[cut], core) for field in fields]
-        fresh = [empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
-        _over_parts(program, plan, values, blocks, fresh, 1)
-        for out, computed in zip(outs, fresh, strict=True):
-            out[cut] = computed.reshape(out[cut].shape)
-    return None
+
+    program: Bound
+    plan: Layout
+    values: Values
+    fields: Sequence[Array]
+    outs: Sequence[Array]
+    threads: int
+    over: bool = False
+
+    def run(self) -> None:
+        """Compute all of it, the stack as one axis: without a copy where strides allow it."""
+        core, fields = len(self.plan.shape), self.fields
+        lead = fields[0].shape[:-core]
+        if len(lead) == 1:
+            self._parts()
+        elif not lead:
+            self._of([one[None] for one in fields], [one[None] for one in self.outs])._parts()
+        elif 0 in lead:
+            return
+        elif all(_mergeable(array, len(lead)) for array in (*fields, *self.outs)):
+            flat = ([_merged(one, core) for one in arrays] for arrays in (fields, self.outs))
+            self._of(*flat)._parts()
+        else:
+            self._over_stack(lead)
+
+    def _of(self, fields: Sequence[Array], outs: Sequence[Array]) -> Batch:
+        """The same on other arrays."""
+        return replace(self, fields=fields, outs=outs)
+
+    def _over_stack(self, lead: tuple[int, ...]) -> None:
+        """Compute a stack of odd strides, along its first axis."""
+        core, most = len(self.plan.shape), limits.current.block_elements
+        inner = math.prod(lead[1:]) * max(1, math.prod(self.plan.shape))
+        if inner > most:
+            for k in range(lead[0]):
+                self._of([one[k] for one in self.fields], [one[k] for one in self.outs]).run()
+            return
+        # Tiny images: many of them at a time, through a copy.
+        for k in range(0, lead[0], most // inner):
+            cut = slice(k, k + most // inner)
+            blocks = [_merged(one[cut], core) for one in self.fields]
+            fresh = [empty((len(blocks[0]), *out.shape[-core:]), out.dtype) for out in self.outs]
+            replace(self, fields=blocks, outs=fresh, threads=1, over=False)._parts()
+            for out, computed in zip(self.outs, fresh, strict=True):
+                out[cut] = computed.reshape(out[cut].shape)
+
+    def _parts(self) -> None:
+        """Compute every part, and write the zones: the stack is one axis."""
+        program, plan = self.program, self.plan
+        if not len(self.fields[0]):
+            return
+        moved = moved_arrays(program, self.fields, self.outs, self.values)
+        if moved is not None:
+            self._share(_Listed(self, machine_of(program, plan, self.values, moved)))
+        elif program.takes_elements and _are_exact(program, self.fields, self.outs):
+            self._share(_Elements(self))
+        else:
+            self._share(_Copied(self))
+        if moved is None or not has_movable_zones(program, plan):
+            write_zones(program, plan, self.values, self.fields, self.outs)
+
+    def _share(self, way: _Way) -> None:
+        """Run the parts on threads, unless they are known or found to end sooner on this one."""
+        program, plan, threads = self.program, self.plan, self.threads
+        stack = len(self.fields[0])
+        whole = Part(0, stack, 0, plan.shape[0], self.over)
+        points = stack * plan.points
+        if threads == 1 or points < SPLIT_POINTS:
+            way.run(whole)
+            return
+        if not is_shared(program, points):
+            self._timed(way, whole)
+            return
+        expected = program.pace[0] * points if program.pace else math.inf
+        parts = [replace(one, over=self.over) for one in divided(plan, stack, threads * PARTS)]
+        if way.ends_soon and expected <= LASTING:
+            began = perf_counter()
+            way.run_together(parts)
+            note_pace(program, points, perf_counter() - began, threads)
+            return
+        first, *rest = parts
+        self._timed(way, first)
+        left = points - self._points(first)
+        if rest and program.pace[0] * left > limits.current.handoff_seconds:
+            run_parallel((partial(way.run, part) for part in rest), threads)
+            return
+        if rest and (stack == 1 or first.last == plan.shape[0]):
+            # All others are one part as well.
+            rest = [replace(rest[0], stop=stack, last=plan.shape[0])]
+        for part in rest:
+            way.run(part)
+
+    def _points(self, part: Part) -> int:
+        return (part.stop - part.start) * self.plan.computed.within(part.first, part.last).points
+
+    def _timed(self, way: _Way, part: Part) -> None:
+        """Run a part, and remember its pace."""
+        began = perf_counter()
+        way.run(part)
+        took = perf_counter() - began
+        rows = self.plan.computed.within(part.first, part.last).shape[0]
+        # The rows of stages that are made before the first weigh more in a thin part.
+        more = self.program.warm / rows if len(self.plan.shape) == 2 and rows else 0.0
+        note_pace(self.program, max(1.0, self._points(part) * (1.0 + more)), took, 1)
+
+
+class _Way(ABC):
+    """How the parts of a batch are computed."""
+
+    # Whether machine code shares parts among threads by itself.
+    ends_soon = False
+
+    def __init__(self, batch: Batch) -> None:
+        self.program, self.plan, self.values = batch.program, batch.plan, batch.values
+        self.fields, self.outs, self.threads = batch.fields, batch.outs, batch.threads
+
+    @abstractmethod
+    def run(self, part: Part) -> None:
+        """Compute a part."""
+
+    def run_together(self, parts: Sequence[Part]) -> None:
+        """Compute parts, on threads."""
+        raise NotImplementedError
+
+
+class _Listed(_Way):
+    """By lists of commands for machine code."""
+
+    def __init__(self, batch: Batch, machine: Machine) -> None:
+        super().__init__(batch)
+        self.machine = machine
+        self.images = images_together(self.program, self.plan, machine.moved)
+        self.ends_soon = not batch.over and len(self.fields[0]) <= self.images
+
+    def run(self, part: Part) -> None:
+        together = self.images
+        if part.over:
+            # A band is a few rows of each of them.
+            rows = band_rows(self.plan, self.machine, 1)
+            together = min(together, max(1, rows // (2 * self.plan.spans[0] + 1)))
+        if part.stop - part.start <= together:
+            self.program.run(self.fields, self.outs, self._told(part))
+            return
+        for k in range(part.start, part.stop, together):
+            stop = min(k + together, part.stop)
+            if self.machine.ghosts:
+                # Values at the border may be others for each image.
+                told = self._told(replace(part, start=k, stop=stop))
+                self.program.run(self.fields, self.outs, told)
+                continue
+            told = self._told(replace(part, start=0, stop=stop - k))
+            fields, outs = ([one[k:stop] for one in arrays] for arrays in (self.fields, self.outs))
+            self.program.run(fields, outs, told)
+
+    def run_together(self, parts: Sequence[Part]) -> None:
+        told = list(map(self._told, parts))
+        self.program.run_parts(self.fields, self.outs, told, self.threads)
+
+    def _told(self, part: Part) -> Array:
+        return commands(self.plan, self.machine, part)
+
+
+class _Elements(_Way):
+    """What looks at no neighbour, of elements that lie anywhere."""
+
+    def run(self, part: Part) -> None:
+        cut = slice(part.start, part.stop), slice(part.first, part.last)
+        fields, outs = ([one[cut] for one in arrays] for arrays in (self.fields, self.outs))
+        self.program.run_elements(fields, outs)
+
+
+class _Copied(_Way):
+    """Block by block, from copies where neighbours are missing or an array cannot be read."""
+
+    def run(self, part: Part) -> None:
+        region = self.plan.computed.within(part.first, part.last)
+        if not region.points:
+            return
+        if are_readable(self.program, self.fields) and self.plan.gather(region).is_inside:
+            blocks = [(slice(part.start, part.stop), region)]
+        else:
+            blocks = list(_blocks(part, region, _limit(self.program)))
+        for images, one in blocks:
+            self._run_block(images, one)
+
+    def _run_block(self, images: slice, region: Region) -> None:
+        """Compute a region of some images."""
+        fields, outs = ([one[images] for one in arrays] for arrays in (self.fields, self.outs))
+        blocks = self._blocks(fields, images, region)
+        results: list[Array] = []
+        pending: list[tuple[Array, Array]] = []
+        for out, output, dtype in zip(
+            outs, self.plan.outputs, self.program.out_dtypes, strict=True
+        ):
+            part = region.clip(output.extent)
+            place = out[part.index(output.extent.start)]
+            if part == region and is_readable(out, dtype):
+                results.append(place)
+                continue
+            fresh: Array = empty((len(out), *region.shape), dtype)
+            results.append(fresh)
+            if part.points:
+                pending.append((place, fresh[part.index(region.start)]))
+        self.program.run(blocks, results)
+        for place, computed in pending:
+            write(place, computed)
+
+    def _blocks(self, fields: Sequence[Array], images: slice, region: Region) -> list[Array]:
+        """What a region depends on, of some images."""
+        program, values, source = self.program, self.values, self.plan.source(region)
+        gather, start = self.plan.with_ghosts(region, values.ghosts)
+        inside = source.index((0,) * len(self.plan.shape))
+        given = len(fields) - len(program.along)
+        blocks: list[Array] = []
+        for k, (field, dtype) in enumerate(
+            zip(fields[:given], program.field_dtypes, strict=False)
+        ):
+            if not gather.is_inside:
+                ghosts = _of_images(values.ghosts[k], images) if values.ghosts else ()
+                block = gather(field, values.fields[k], dtype, ghosts)
+                blocks.append(block[source.index(start)])
+            elif is_readable(field, dtype):
+                blocks.append(field[inside])
+            else:
+                blocks.append(copied(field[inside], dtype))
+        places = zip(fields[given:], program.along, strict=True)
+        return [*blocks, *(_stretched(field, axis, source) for field, axis in places)]
+
+
+def _of_images(sides: Extensions, images: slice) -> Extensions:
+    """What is laid of a field, for some images."""
+    return tuple(
+        (before and before.of_images(images), after and after.of_images(images))
+        for before, after in sides
+    )
 
 
 def takes_over(
@@ -138,82 +343,6 @@ def _merged(array: Array, core: int) -> Array:
     return array.reshape(lead, *array.shape[-core:])
 
 
-def _over_parts(
-    program: Bound,
-    plan: Layout,
-    values: Values,
-    fields: list[Array],
-    outs: list[Array],
-    threads: int,
-    over: bool = False,
-) -> None:
-    """Compute every part, and write the zones. Arrays have one stack axis."""
-    stack = fields[0].shape[0]
-    if stack == 0:
-        return
-    moved = moved_arrays(program, fields, outs)
-    together: Callable[[Sequence[Part]], None] | None = None
-    if moved is not None:
-        machine = machine_of(program, plan, values, moved)
-        run: Callable[[Part], None] = partial(_run_commands, program, plan, machine, fields, outs)
-        if over:
-            run = _laid_over(run)
-        elif stack <= images_together(program, plan, moved):
-            together = partial(_run_together, program, plan, machine, fields, outs, threads)
-    elif program.takes_elements and _are_exact(program, fields, outs):
-        run = partial(_run_elements, program, fields, outs)
-    else:
-        run = partial(_run_copies, program, plan, values, fields, outs)
-    _share(run, together, program, plan, stack, threads)
-    if moved is None or not has_movable_zones(program, plan):
-        write_zones(program, plan, values, fields, outs)
-
-
-def _laid_over(run: Callable[[Part], None]) -> Callable[[Part], None]:
-    """Give what runs parts whose results lie over fields."""
-    return lambda part: run(replace(part, over=True))
-
-
-def _share(
-    run: Callable[[Part], None],
-    together: Callable[[Sequence[Part]], None] | None,
-    program: Bound,
-    plan: Layout,
-    stack: int,
-    threads: int,
-) -> None:
-    """Run the parts on threads, unless it is known or found that they end sooner on this one.
-
-    `together`, if there is such, runs parts that end soon.
-    """
-    whole = Part(0, stack, 0, plan.shape[0])
-    points = stack * plan.points
-    if threads == 1 or points < SPLIT_POINTS:
-        run(whole)
-        return
-    if not is_shared(program, points):
-        _timed(run, program, plan, whole)
-        return
-    expected = program.pace[0] * points if program.pace else None
-    parts = divided(plan, stack, threads * PARTS)
-    if together is not None and expected is not None and expected <= LASTING:
-        began = perf_counter()
-        together(parts)
-        note_pace(program, points, perf_counter() - began, threads)
-        return
-    first, *rest = parts
-    _timed(run, program, plan, first)
-    done = _points(plan, first)
-    if rest and program.pace[0] * (points - done) > limits.current.handoff_seconds:
-        run_parallel((partial(run, part) for part in rest), threads)
-        return
-    if rest and (stack == 1 or first.last == plan.shape[0]):
-        # All others are one part as well.
-        rest = [Part(rest[0].start, stack, rest[0].first, plan.shape[0])]
-    for part in rest:
-        run(part)
-
-
 def is_shared(program: Bound, points: int) -> bool:
     """Whether so many points are shared among threads: one alone takes longer than to ask others.
 
@@ -245,62 +374,6 @@ def divided(plan: Layout, stack: int, count: int) -> list[Part]:
         return [Part(a, b, 0, plan.shape[0]) for a, b in pairwise(edges)]
     bands = plan.bands(-(-count // stack))
     return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
-
-
-def _points(plan: Layout, part: Part) -> int:
-    return (part.stop - part.start) * plan.computed.within(part.first, part.last).points
-
-
-def _timed(run: Callable[[Part], None], program: Bound, plan: Layout, part: Part) -> None:
-    """Run a part, and remember its pace."""
-    began = perf_counter()
-    run(part)
-    took = perf_counter() - began
-    rows = plan.computed.within(part.first, part.last).shape[0]
-    # The rows of stages that are made before the first weigh more in a thin part.
-    more = program.warm / rows if len(plan.shape) == 2 and rows else 0.0
-    note_pace(program, max(1.0, _points(plan, part) * (1.0 + more)), took, 1)
-
-
-def _run_commands(
-    program: Bound,
-    plan: Layout,
-    machine: Machine,
-    fields: Sequence[Array],
-    outs: Sequence[Array],
-    part: Part,
-) -> None:
-    """Compute a part by machine code."""
-    together = images_together(program, plan, machine.moved)
-    if part.over:
-        # A band is a few rows of each of them.
-        rows = band_rows(plan, machine, 1)
-        together = min(together, max(1, rows // (2 * plan.spans[0] + 1)))
-    if part.stop - part.start <= together:
-        program.run(fields, outs, commands(plan, machine, part))
-        return
-    for k in range(part.start, part.stop, together):
-        cut = slice(k, min(k + together, part.stop))
-        if machine.shell is not None:
-            # Values at the border may be others for each image.
-            told = commands(plan, machine, replace(part, start=cut.start, stop=cut.stop))
-            program.run(fields, outs, told)
-            continue
-        told = commands(plan, machine, replace(part, start=0, stop=cut.stop - cut.start))
-        program.run([field[cut] for field in fields], [out[cut] for out in outs], told)
-
-
-def _run_together(
-    program: Bound,
-    plan: Layout,
-    machine: Machine,
-    fields: Sequence[Array],
-    outs: Sequence[Array],
-    threads: int,
-    parts: Sequence[Part],
-) -> None:
-    """Compute parts by machine code that shares them among threads itself."""
-    program.run_parts(fields, outs, [commands(plan, machine, part) for part in parts], threads)
 
 
 def images_together(program: Bound, plan: Layout, moved: Sequence[int] = ()) -> int:
@@ -341,7 +414,7 @@ def machine_of(
         not program.positions,
         program.along,
         moved,
-        values.shell,
+        values.ghosts,
         tuple(_FLOATS.get(dtype.char, 0) for dtype in fields),
     )
 
@@ -390,34 +463,6 @@ def _are_exact(program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -
     return all(array.dtype == dtype for array, dtype in pairs)
 
 
-def _run_elements(
-    program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-) -> None:
-    """Compute a part of what looks at no neighbour, of elements that lie anywhere."""
-    cut = slice(part.start, part.stop), slice(part.first, part.last)
-    program.run_elements([field[cut] for field in fields], [out[cut] for out in outs])
-
-
-def _run_copies(
-    program: Bound,
-    plan: Layout,
-    values: Values,
-    fields: Sequence[Array],
-    outs: Sequence[Array],
-    part: Part,
-) -> None:
-    """Compute a part block by block."""
-    region = plan.computed.within(part.first, part.last)
-    if not region.points:
-        return
-    if are_readable(program, fields) and plan.gather(region) is None:
-        blocks = [(slice(part.start, part.stop), region)]
-    else:
-        blocks = list(_blocks(part, region, _limit(program)))
-    for cut, one in blocks:
-        _run_block(program, plan, values, [f[cut] for f in fields], [o[cut] for o in outs], one)
-
-
 def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Region]]:
     """Cut into blocks of about so many points: several images, or some rows of one."""
     images = max(1, limit // region.points)
@@ -425,47 +470,6 @@ def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Reg
     for k in range(part.start, part.stop, images):
         for first in range(region.start[0], region.stop[0], rows):
             yield slice(k, min(k + images, part.stop)), region.within(first, first + rows)
-
-
-def _run_block(
-    program: Bound,
-    plan: Layout,
-    values: Values,
-    fields: Sequence[Array],
-    outs: Sequence[Array],
-    region: Region,
-) -> None:
-    """Compute a region of some images."""
-    gather = plan.gather(region)
-    source = plan.source(region).index((0,) * len(plan.shape))
-    blocks: list[Array] = []
-    given = len(fields) - len(program.along)
-    for field, value, dtype in zip(
-        fields[:given], values.fields, program.field_dtypes, strict=False
-    ):
-        if gather is not None:
-            blocks.append(gather(field, value, dtype))
-        elif is_readable(field, dtype):
-            blocks.append(field[source])
-        else:
-            blocks.append(copied(field[source], dtype))
-    places = zip(fields[given:], program.along, strict=True)
-    blocks += [_stretched(field, axis, plan.source(region)) for field, axis in places]
-    results: list[Array] = []
-    pending: list[tuple[Array, Array]] = []
-    for out, output, dtype in zip(outs, plan.outputs, program.out_dtypes, strict=True):
-        part = region.clip(output.extent)
-        place = out[part.index(output.extent.start)]
-        if part == region and is_readable(out, dtype):
-            results.append(place)
-            continue
-        fresh: Array = empty((len(out), *region.shape), dtype)
-        results.append(fresh)
-        if part.points:
-            pending.append((place, fresh[part.index(region.start)]))
-    program.run(blocks, results)
-    for place, computed in pending:
-        write(place, computed)
 
 
 def _stretched(field: Array, axis: int, region: Region) -> Array:
@@ -494,10 +498,10 @@ def rows_of(program: Bound) -> list[int]:
 
 
 def moved_arrays(
-    program: Bound, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array], values: Values
 ) -> tuple[int, ...] | None:
     """Which fields and results commands move into blocks, by number; None if they take not all."""
-    if not program.takes_commands:
+    if not program.takes_commands or (values.ghosts and any(map(short, program.field_dtypes))):
         return None
     rows, given = rows_of(program), len(program.field_dtypes) - len(program.along)
     # Results that are yet to be made have no gaps.

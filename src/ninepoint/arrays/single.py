@@ -15,7 +15,6 @@ import numpy as np
 from ..backends.memory import empty
 from ..language.positions import Length
 from . import phases
-from .axes import Behind
 from .borders import Array, Border, Boundary, Rule
 from .conditions import Condition, Slot
 from .every import Steps, steps_left, thinned_copy
@@ -170,46 +169,24 @@ def bind_call(
     node: Node,
     members: Sequence[int],
     values: Mapping[int, Array],
-    threads: int | None,
     outs: Mapping[int, Array],
 ) -> Step:
     """What does one node, on values like these; notes where its results stand."""
-    fields = [values[value] for value in node.fields]
-    if node.thins and (steps := _steps(node, fields)) != node.every:
+    given = [values[value] for value in node.fields]
+    if node.thins and (steps := _steps(node, given)) != node.every:
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.with_steps(steps), members, values, threads, full)
-        rest = steps_left(node.every, steps)
-
-        def thin(
-            values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-        ) -> dict[int, Array]:
-            # Copies, for the rest of the memory is needed by nobody.
-            made = every(values, given, outs)
-            return {v: thinned_copy(one, rest, node.along) for v, one in made.items()}
-
-        return thin
-    indices: list[list[tuple[Any, ...]]] = [[] for _ in fields]
-    for own, field, cut in zip(
-        indices, fields, phases.cut_fields(fields, node.fields, work.finer), strict=True
-    ):
-        if cut.shape != field.shape:
-            own.append(tuple(map(slice, cut.shape)))
-    fields = [_taken(field, own) for field, own in zip(fields, indices, strict=True)]
+        every = bind_call(work, node.with_steps(steps), members, values, full)
+        return partial(_thinned, node, every, steps_left(node.every, steps))
+    indices = _indices(work, node, given)
+    pairs = tuple(zip(node.fields, indices, strict=True))
+    fields = [_taken(values[value], own) for value, own in pairs]
     border, along = node.border, node.along
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
     if work.shape is not None:
         taken = work.takes[id(node)]
-        for own, field, value in zip(indices, fields, node.fields, strict=True):
-            index = index_of(field, work.at[value], taken)
-            own += [] if index is None else [index]
         border = _opened(node, taken, work.shape)
         spans = _made_at(node, border, taken)
         work.at |= spans
-    for own, field in zip(indices, fields, strict=True):
-        # Beside others a field may have fewer axes.
-        own += [(None,) * -(min(along) + field.ndim)] if field.ndim < -min(along) else []
-    pairs = tuple(zip(node.fields, indices, strict=True))
-    fields = [_taken(values[value], own) for value, own in pairs]
     targets = [work.target(value, at, outs) for value, at in spans.items()]
     into: Any = None if any(one is None for one in targets) else tuple(targets)
     axes = None if along == tuple(range(-len(along), 0)) else along
@@ -226,44 +203,68 @@ def bind_call(
             for named, own in zip(node.border.rules, border.rules, strict=True)
         ]
         boundary = on_block(node.boundary, opened, fields)
-        ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, threads)
+        ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, work.threads)
         return BorderedCall(
             None, pairs, node.outputs, numbers, lengths, members, into is not None,
             ghosts, node.boundary, opened, edges,
         )  # fmt: skip
-    run = _run(node, program, fields, border, axes, into, threads)
-    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
-
-
-def _run(
-    node: Node,
-    program: Any,
-    fields: Sequence[Array],
-    border: Border,
-    axes: Behind | None,
-    into: Any,
-    threads: int | None,
-) -> Run:
-    """What does a node on such fields."""
-    there = any(map(is_cupy, fields))
-    if not there and not node.factors:
-        return Executable(program, fields, border, node.cval, axes, into, threads)
-    if there:
+    run: Run
+    if any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        return cuda.bind(cuda.one_call(program, border, node.cval), fields, into, axes)
+        run = cuda.Executable(cuda.SingleCall(program, border, node.cval), fields, into, axes)
+    elif node.factors:
+        run = _finer(node, program, border, work.threads)
+    else:
+        run = Executable(program, fields, border, node.cval, axes, into, work.threads)
+    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
 
-    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
+
+def _indices(work: Work, node: Node, fields: Sequence[Array]) -> list[list[tuple[Any, ...]]]:
+    """What is taken of each field of a node."""
+    found: list[list[tuple[Any, ...]]] = []
+    cut = phases.cut_fields(fields, node.fields, work.finer)
+    for field, value, one in zip(fields, node.fields, cut, strict=True):
+        own: list[tuple[Any, ...]] = []
+        if one.shape != field.shape:
+            own.append(tuple(map(slice, one.shape)))
+        if work.shape is not None:
+            index = index_of(one, work.at[value], work.takes[id(node)])
+            own += [] if index is None else [index]
+        if one.ndim < -min(node.along):
+            # Beside others a field may have fewer axes.
+            own.append((None,) * -(min(node.along) + one.ndim))
+        found.append(own)
+    return found
+
+
+def _thinned(
+    node: Node,
+    every: Step,
+    rest: Steps,
+    values: Mapping[int, Array],
+    given: Given,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
+    made = every(values, given, outs)
+    return {value: thinned_copy(one, rest, node.along) for value, one in made.items()}
+
+
+def _finer(node: Node, program: Any, border: Border, threads: int | None) -> Run:
+    """What does a node that makes finer results."""
+    ends, along = tuple(range(-len(node.along), 0)), node.along
+
+    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         bound = program.with_numbers(numbers)
-        ends = tuple(range(-len(node.along), 0))
-        fields = [np.moveaxis(field, node.along, ends) for field in fields]
-        results = [np.moveaxis(one, node.along, ends) for one in listed(out)] or None
+        fields = [np.moveaxis(field, along, ends) for field in fields]
+        results = [np.moveaxis(one, along, ends) for one in listed(out)] or None
         compute = partial(apply, bound, threads=threads)
         made = phases.apply(
             compute, bound, fields, node.factors, border, node.cval, results, empty
         )
-        return tuple(np.moveaxis(one, ends, node.along) for one in made)
+        return tuple(np.moveaxis(one, ends, along) for one in made)
 
     return run
 

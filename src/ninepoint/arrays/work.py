@@ -29,8 +29,8 @@ class AtOnce(Protocol):
     """Nodes in one pass on a GPU, which takes all sides of the fields for ends of the array."""
 
     @property
-    def margin(self) -> Box | None:
-        """Where the nodes look, all together; None if they have to be done one by one."""
+    def margin(self) -> Box:
+        """Where the nodes look, all together."""
 
     def bind(
         self, values: Mapping[int, Array], outs: Mapping[int, Array], whole: Shape | None
@@ -118,8 +118,10 @@ class Work:
         sources: Iterable[int],
         wanted: Sequence[int],
         block: Block,
-        region: Region | None,
+        region: Region | None = None,
+        threads: int | None = None,
     ) -> None:
+        self.threads = threads
         self.shape: Shape | None = None if block.domain is None else block.domain.shape
         # What programs are told of the lengths of the whole, and those along the last axes where
         # the domain is another's.

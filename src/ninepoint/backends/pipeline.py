@@ -26,10 +26,11 @@ from ..language import errors
 from ..language.box import Box, joined
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
+from ..language.kinds import Argument, Coefficients, Field, Scalar
 from ..language.parameters import asks_position
-from ..language.parse import Argument, read
+from ..language.parse import read
 from ..language.source import Function
-from ..language.values import Coefficients, Field, NotUnderstood, Value
+from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained, piped
@@ -50,8 +51,7 @@ from ..undisturbed import imported
 from .cache import identifier
 from .compiled import Compiled, Written
 from .generated import Module
-from .numba import loops as row_by_row
-from .numba import steps as step_by_step
+from .numba import loops as texts
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def compile_understood(
         lowered = sparse(lowered, request.schedule)
         together = None
     lowered = checked(lowered, reach)
-    module = row_by_row.module(
+    module = texts.module(
         checked(kept, reach) if together else lowered,
         function.name,
         reach,
@@ -148,7 +148,7 @@ def compile_understood(
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
-        scalars=(*_named(arguments, Value), *kernel.lengths),
+        scalars=(*_named(arguments, Scalar), *kernel.lengths),
         phases=count,
         every=request.every,
         in_row=_in_row(kernel),
@@ -230,7 +230,7 @@ def compile_lines(lines: Lines) -> Compiled:
     simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
     written = passed(WINDOWED, simplified, request, reach)["windowed"]
     lowered = rolled(passed(ROWS, written, request, reach)["merged"], request.schedule)
-    module = row_by_row.module(checked(lowered, reach), "lines", reach)
+    module = texts.module(checked(lowered, reach), "lines", reach)
     reaches_ = (reach,) * len(kernel.outputs)
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
@@ -268,7 +268,7 @@ def compile_chain(
     kernel = checked(merged(checked(kernel, reach)), reach)
     if not steps:
         kernel = checked(rolled(kernel, schedule), reach)
-    module = step_by_step.module(kernel, edges, title, reach, fastmath=request.fastmath)
+    module = texts.chain_module(kernel, edges, title, reach, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

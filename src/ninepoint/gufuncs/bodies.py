@@ -32,7 +32,7 @@ from numba import njit
 
 from ..backends.numba.compilers import BoundedCompiler
 from ..language import errors
-from ..language.definitions import Definition
+from ..language.definitions import Definition, copied
 from ..language.source import (
     ArrayFunction,
     Function,
@@ -41,7 +41,6 @@ from ..language.source import (
     live_names,
     rebuild,
 )
-from ..language.trees import copied
 from .definition import GufuncDefinition, returned_values
 
 # Functions that are called from machine code alone need no door to Python.

@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays.keys import Parameters
 from ..language import errors
 from ..language.positions import Spacing
-from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
+from ..language.source import Function, SelfReference, Unusable, own_nodes
 from ..options import no_number, renamed
 from ..tokens import digest
 from ..undisturbed import Later
@@ -187,15 +187,8 @@ def foreign_values(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
     for name, value in function.constants.items():
         if isinstance(value, Function):
             yield from foreign_values(value)
-        if not isinstance(value, Unusable) or function.live is None:
-            continue
-        found, *attributes = name.split(".")
-        names = {**function.live.__globals__, **closure(function.live)}
-        if found in names:
-            one = names[found]
-            for attribute in attributes:
-                one = getattr(one, attribute)
-            yield (function.name, name), one
+        if isinstance(value, Unusable) and value.value is not None:
+            yield (function.name, name), value.value
 
 
 def _with(function: Function, foreign: Mapping[tuple[str, str], Any]) -> Function:

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..language.source import frozen
+from ..backends.numba.cpu import interpreted
+from ..language.readable import frozen
 from .bodies import Made, body_tree, made_in_place
 from .calling import Arguments, arguments, as_input, check_kind, types_of, wanted_types
 from .definition import GufuncDefinition
@@ -21,8 +22,6 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy, computed in Python."""
     given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
     call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
-    dtypes = wanted_types(definition, given.options) or definition.result_types(call.types)
-    results = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
     stacks = [
         np.broadcast_to(
             one.astype(dtype, copy=False), call.stack + one.shape[one.ndim - len(core) :]
@@ -32,21 +31,34 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
         )
     ]
     function = frozen(definition.function)
-    for place in np.ndindex(*call.stack):
-        outs = [np.zeros(core or 1, one) for core, one in zip(call.cores, dtypes, strict=True)]
+
+    def at(place: tuple[int, ...], dtypes: Sequence[Any]) -> tuple[Any, ...]:
+        outs = [np.zeros(core or 1, one) for core, one in zip(call.cores, dtypes, strict=False)]
         values = given.scalars | dict(zip(definition.outs, outs, strict=False))
         values |= dict(zip(definition.inputs, [one[place] for one in stacks], strict=True))
         positional = [values[name] for name in definition.parameters[: definition.positional]]
         named = {name: values[name] for name in definition.parameters[definition.positional :]}
         found = function(*positional, **named)
         if definition.outs:
-            found = tuple(
+            return tuple(
                 one if core else one[0] for one, core in zip(outs, call.cores, strict=True)
             )
-        elif len(results) == 1:
-            found = (found,)
-        elif not isinstance(found, tuple) or len(found) != len(results):
-            raise ValueError(f"'{definition.name}' does not give {len(results)} results.")
+        found = (found,) if len(call.cores) == 1 else found
+        if not isinstance(found, tuple) or len(found) != len(call.cores):
+            raise ValueError(f"'{definition.name}' does not give {len(call.cores)} results.")
+        return found
+
+    dtypes: Any = wanted_types(definition, given.options)
+    if not dtypes and not interpreted():
+        dtypes = definition.result_types(call.types)
+    elif not dtypes and (definition.outs or 0 in call.stack):
+        dtypes = [np.result_type(*call.types[: len(definition.inputs)])] * len(call.cores)
+    elif not dtypes:
+        # Numba is not to compile, so it is not asked: the first result says it.
+        dtypes = [np.asarray(one).dtype for one in at((0,) * len(call.stack), ())]
+    results = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
+    for place in np.ndindex(*call.stack):
+        found = at(place, dtypes)
         for number, (result, one, core) in enumerate(zip(results, found, call.cores, strict=True)):
             if np.shape(one) != core:
                 raise ValueError(

@@ -19,7 +19,7 @@ from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
 from ..language.box import Box
-from ..language.source import frozen
+from ..language.readable import frozen
 from ..program import reaching
 from .measuring import kind_of, plain_array
 

@@ -13,12 +13,11 @@ from ..arrays.phases import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
-from ..device_groups import passes
+from ..device_passes import OnePass, longest_steps, passes
 from ..graph import Node
 from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
-from ..onepass import OnePass, longest_steps, outputs_of, together
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
@@ -89,14 +88,11 @@ def _stages_page(one: Asked) -> Lines:
     return page
 
 
-def _passes(one: Asked) -> Iterator[tuple[list[Node], OnePass | None]]:
+def _passes(one: Asked) -> list[tuple[tuple[Node, ...], OnePass | None]]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
     check_device(graph.nodes)
-    for nodes in passes(graph, wanted, one.schedule):
-        outputs = outputs_of(graph, nodes, wanted)
-        joined = together(graph, nodes, outputs, one.schedule) if len(nodes) > 1 else None
-        yield nodes, joined
+    return passes(graph, wanted, one.schedule)
 
 
 def _steps_text(one: Asked) -> str:

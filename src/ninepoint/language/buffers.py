@@ -22,7 +22,8 @@ from . import errors, ir
 from .dtypes import DType, value_type
 from .errors import Span
 from .ir import Offset
-from .values import Coefficients, NotUnderstood, Operations, Value, words
+from .kinds import Coefficients
+from .values import NotUnderstood, Operations, Value, words
 
 # What makes a new array, and the types of those whose elements numbers keep as they are.
 _MAKERS = (np.zeros, np.empty, np.ones, np.full, np.array, np.arange)
@@ -84,6 +85,9 @@ def steps(
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     if len(indices) > len(shape):
         raise errors.index_count(span, name, len(indices), len(shape))
+    for index in indices:
+        if isinstance(index, Value) and index.shape is not None:
+            raise errors.index_type(span, name, words(index))
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of {whole}", span)
     found: list[Any] = []

@@ -51,12 +51,6 @@ _OPERATORS = {
 }
 
 
-def _strong(ops: Operations, value: Any) -> Value:
-    """An operand of a NumPy function; what it returns is never weak."""
-    (lifted,), _ = ops.together(value)
-    return lifted
-
-
 def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Value]:
     """The operands of a function of two floats; a large integer of the text is one."""
     a, b = (
@@ -75,7 +69,7 @@ def _float_function(name: str, label: str, weak: bool) -> Builder:
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
 
     def build(ops: Operations, value: Any) -> Any:
-        lifted = _strong(ops, value) if complexes else _real(ops, value, label)
+        lifted = ops.lift(value) if complexes else _real(ops, value, label)
         return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
     return build
@@ -97,7 +91,7 @@ def _float_pair(name: str, label: str, weak: bool) -> Builder:
 
 
 def _real(ops: Operations, value: Any, name: str) -> Value:
-    lifted = _strong(ops, value)
+    lifted = ops.lift(value)
     if lifted.dtype.is_complex:
         raise errors.bad_operand(ops.span, name, "complex numbers")
     return lifted
@@ -159,20 +153,20 @@ def _builtin_extreme(op: Any, comparison: str) -> Builder:
 def _absolute(ops: Operations, value: Any) -> Any:
     if is_number(value):
         return abs(constant(value))
-    (lifted,), shape = ops.together(value)
+    lifted = ops.lift(value)
     dtype = lifted.dtype
     if dtype is DType.UINT:
         return lifted
     if dtype.is_complex:
         real = DType.F32 if dtype is DType.C64 else DType.F64
-        return ops.emit(ir.Unary(real, "abs", lifted.atom), lifted.weak, shape)
+        return ops.emit(ir.Unary(real, "abs", lifted.atom), lifted.weak, lifted.shape)
     dtype = DType.INT if dtype is DType.BOOL else dtype
-    return ops.emit(ir.Unary(dtype, "abs", ops.cast(lifted, dtype)), lifted.weak, shape)
+    return ops.emit(ir.Unary(dtype, "abs", ops.cast(lifted, dtype)), lifted.weak, lifted.shape)
 
 
 def _part(op: Any) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
-        (lifted,), shape = ops.together(value)
+        lifted = ops.lift(value)
         dtype = lifted.dtype
         if not dtype.is_complex:
             if op == "imag":
@@ -180,7 +174,7 @@ def _part(op: Any) -> Builder:
             return lifted
         real = DType.F32 if dtype is DType.C64 else DType.F64
         return ops.emit(
-            ir.Unary(dtype if op == "conj" else real, op, lifted.atom), lifted.weak, shape
+            ir.Unary(dtype if op == "conj" else real, op, lifted.atom), lifted.weak, lifted.shape
         )
 
     return build
@@ -241,7 +235,7 @@ def _test(function: str) -> Builder:
     """isnan, isinf, isfinite, signbit."""
 
     def build(ops: Operations, value: Any) -> Any:
-        lifted = _strong(ops, value)
+        lifted = ops.lift(value)
         dtype = lifted.dtype
         if dtype.is_integer:
             if function == "signbit":
@@ -332,7 +326,7 @@ def _sinc(ops: Operations, value: Any) -> Any:
 
 def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
-    real, imag = (_part(op)(ops, _strong(ops, value)) for op in ("real", "imag"))
+    real, imag = (_part(op)(ops, ops.lift(value)) for op in ("real", "imag"))
     found = _float_pair("arctan2", "np.arctan2", False)(ops, imag, real)
     return _scaled(180 / math.pi, False)(ops, found) if deg else found
 
@@ -403,7 +397,7 @@ def _cast(target: type) -> Builder:
         if storage.kind in "iu":
             known = ops.lift(value) if is_number(value) else value
             return ops.to_integer(known, storage.name)
-        lifted = _strong(ops, value)
+        lifted = ops.lift(value)
         dtype = value_type(storage)
         if lifted.dtype.is_complex and not dtype.is_complex:
             raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
@@ -417,10 +411,10 @@ def _cast(target: type) -> Builder:
 
 def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
     """Python's `complex`, of one number or of two parts, each of which may be complex."""
-    first = _strong(ops, real)
+    first = ops.lift(real)
     if imag is None:
         return Value(ops.cast(first, DType.C128), True, first.shape)
-    second = _strong(ops, imag)
+    second = ops.lift(imag)
     a, b = _part("real")(ops, first), _part("real")(ops, second)
     if second.dtype.is_complex:
         a = ops.binary("-", a, _part("imag")(ops, second))
@@ -442,7 +436,7 @@ def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
 
 
 def _invert(ops: Operations, value: Any) -> Any:
-    lifted = _strong(ops, value)
+    lifted = ops.lift(value)
     if lifted.dtype is DType.BOOL:
         return ops.unary("not", lifted)
     return _made_strong(ops.unary("~", lifted))
@@ -463,11 +457,8 @@ def _table() -> dict[Any, Builder]:
         builtins.sum: _sum,
         math.log: _log,
         math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
-        math.floor: _rounded("floor", True),
-        math.ceil: _rounded("ceil", True),
-        math.trunc: _rounded("trunc", True),
         math.copysign: _float_pair("copysign", "copysign", True),
-        np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
+        np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.lift(v))),
         np.divmod: _divmod,
         np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
         np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
@@ -487,26 +478,24 @@ def _table() -> dict[Any, Builder]:
         np.sinc: _sinc,
         np.angle: _angle,
         np.isclose: _is_close,
-        np.degrees: _scaled(180 / math.pi, False),
-        np.rad2deg: _scaled(180 / math.pi, False),
-        np.radians: _scaled(math.pi / 180, False),
-        np.deg2rad: _scaled(math.pi / 180, False),
-        math.degrees: _scaled(180 / math.pi, True),
-        math.radians: _scaled(math.pi / 180, True),
         np.square: _square,
         np.reciprocal: _reciprocal,
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.conj: _part("conj"),
-        np.real: _part("real"),
-        np.imag: _part("imag"),
-        np.floor: _rounded("floor", False),
-        np.ceil: _rounded("ceil", False),
-        np.trunc: _rounded("trunc", False),
         np.copysign: _float_pair("copysign", "copysign", False),
     }
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
+    for name in ("real", "imag", "conj"):
+        table[getattr(np, name)] = _part(name)
+    for name in ("floor", "ceil", "trunc"):
+        table[getattr(np, name)] = _rounded(name, False)
+        table[getattr(math, name)] = _rounded(name, True)
+    for name, other, factor in (
+        ("degrees", "rad2deg", 180 / math.pi), ("radians", "deg2rad", math.pi / 180)
+    ):  # fmt: skip
+        table[getattr(np, name)] = table[getattr(np, other)] = _scaled(factor, False)
+        table[getattr(math, name)] = _scaled(factor, True)
     for name, row in FLOAT_FUNCTIONS.items():
         build = _float_pair if row.arguments == 2 else _float_function
         if row.numpy:
@@ -516,10 +505,8 @@ def _table() -> dict[Any, Builder]:
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")
-    casts: list[type] = [bool, int, float, np.bool, np.float16, np.float32, np.float64]
-    casts += [np.complex64, np.complex128]
-    casts += [getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
-    casts += [np.intp, np.uintp, np.longlong, np.ulonglong]
+    casts: set[Any] = {bool, int, float, np.bool, np.float16, np.float32, np.float64}
+    casts |= {np.complex64, np.complex128, *(np.dtype(one).type for one in "bBhHiIlLqQ")}
     for target in casts:
         table[target] = _cast(target)
     table[complex] = _complex

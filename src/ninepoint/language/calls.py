@@ -19,13 +19,12 @@ from . import errors
 from .callables import FUNCTIONS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
+from .kinds import Coefficients, Field
 from .positions import Spacing, index
 from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference
 from .values import (
     Closure,
-    Coefficients,
-    Field,
     NotUnderstood,
     Steps,
     Value,
@@ -126,7 +125,7 @@ class Calls(Frame):
                     raise NotUnderstood("a loop whose range is not constant", span)
             if function is range and any(isinstance(one, Value) for one in everything):
                 return self.steps(span, name, args, keywords)
-            if function is len and isinstance(args[0], Value):
+            if function is len and any(isinstance(one, Value) for one in args):
                 raise NotUnderstood(f"'{name}' of something that varies", span)
             return _tried(partial(_structure, function), span, name, args, keywords)
         if is_shape(function):

@@ -20,6 +20,7 @@ from .buffers import Buffer, written_names
 from .dtypes import DType, promote
 from .frame import Frame, Undefined
 from .ir import Const, Ref
+from .source import stored_names
 from .values import Body, NotUnderstood, Value, is_number
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -222,21 +223,8 @@ class CarriedLoop:
 
 def _stored(loop: ast.For | ast.While) -> set[str]:
     """The names that a loop assigns."""
-    pending: list[ast.AST] = [*loop.body]
-    pending.append(loop.target if isinstance(loop, ast.For) else loop.test)
-    found = {name for node in loop.body for name in written_names(node)}
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
-            inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-            found |= {n.target.id for n in inside}
-        elif not isinstance(node, ast.Lambda):
-            pending += ast.iter_child_nodes(node)
-    return found
+    head = loop.target if isinstance(loop, ast.For) else loop.test
+    return stored_names([*loop.body, head]).union(*map(written_names, loop.body))
 
 
 def _is_numeric(value: Any) -> bool:

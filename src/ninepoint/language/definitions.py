@@ -3,6 +3,14 @@
 Where a function stands says which text is its own.  Whether that is still what Python read is
 told by the instructions: they are compared as far as they do not depend on what else was
 compiled with them, for a notebook compiles each statement of a cell by itself.
+
+A node of `ast` may carry what other tools hung on it: IPython sets a `parent` when it shows a
+traceback, and `ast.Load()` is one object in every tree of the process.  So of a node only what the
+grammar gives it is copied.
+
+One thread makes trees of texts at a time: Python up to 3.12 counts how deep a tree is in one place
+for all threads, and raises SystemError where two of them parse at once
+(https://github.com/python/cpython/issues/106905).
 """
 
 from __future__ import annotations
@@ -16,18 +24,19 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
 import time
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from . import errors
 from .errors import Span
-from .trees import parsed
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
 _Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_Node = TypeVar("_Node", bound=ast.AST)
 
 # A file that was not touched since is as Python read it.
 _BEGIN = time.time()
@@ -72,9 +81,7 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
         raise errors.source_missing(nowhere, name)
     line = found.lines[min(code.co_firstlineno, len(found.lines)) - 1].rstrip("\n")
     here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
-    node = _at_place(found, code, here)
-    if node is None or not _agrees(found, node, code):
-        node = _moved(found, code)
+    node = _definition(found, code, here)
     if node is None:
         raise errors.source_changed(here, name)
     if isinstance(node, ast.AsyncFunctionDef):
@@ -123,15 +130,15 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
-    return _Text(text.splitlines(keepends=True), nodes, list(_inner(whole)))
+    return _Text(text.splitlines(keepends=True), nodes, list(codes_in(whole)))
 
 
-def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
-    """The code of every function inside."""
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Some code, and that of every function inside."""
+    yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield constant
-            yield from _inner(constant)
+            yield from codes_in(constant)
 
 
 def _prompted(function: types.FunctionType) -> list[str]:
@@ -156,19 +163,27 @@ def _timed_cells() -> Iterator[str]:
 # The definition in a text.
 
 
-def _at_place(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
-    """What stands where the function stood."""
-    wanted = [node for node in found.nodes if _matches(node, code)]
-    if not wanted:
-        return None
-    node = wanted[-1]
-    if len(wanted) > 1 and isinstance(node, ast.Lambda):
-        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
-        if not exact:
+def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
+    """What a function was made from: it stands there still, or lines were put before it.
+
+    A tool may have rewritten what it was given before it was compiled, so that the code does
+    more than the text says.  The text is taken then, if nobody can have changed it.
+    """
+    place = code.co_name, code.co_firstlineno
+    there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]
+    alike = [one for one in there if _same_code(code, one)]
+    if not alike and _steady(code.co_filename):
+        alike = [one for one in there if _says_less(one, code)]
+    if not alike and code.co_name != "<lambda>":
+        alike = [one for one in found.codes if _same_code(code, one)]
+    nodes = [node for node in found.nodes if any(_matches(node, one) for one in alike)]
+    if len(nodes) > 1 and code.co_name == "<lambda>":
+        nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
+        if not nodes:
             raise errors.lambda_ambiguous(here)
         # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
-        node = max(exact, key=lambda n: (n.lineno, n.col_offset))
-    return node
+        nodes.sort(key=lambda n: (n.lineno, n.col_offset))
+    return nodes[-1] if nodes else None
 
 
 def _matches(node: _Found, code: types.CodeType) -> bool:
@@ -192,39 +207,11 @@ def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
     return bool(places) and all(first <= start and end <= last for start, end in places)
 
 
-def _moved(found: _Text, code: types.CodeType) -> _Found | None:
-    """What the function is made from now, where lines were put before it or taken away."""
-    if code.co_name == "<lambda>":
-        return None
-    alike = [other for other in found.codes if _same_code(code, other)]
-    nodes = [node for node in found.nodes if any(_matches(node, other) for other in alike)]
-    return nodes[-1] if nodes else None
-
-
-# Whether a text is what Python read.
-
-
-def _agrees(found: _Text, node: _Found, code: types.CodeType) -> bool:
-    """Whether the text says what the code does, as far as can be known.
-
-    A tool may have rewritten what it was given before it was compiled, so that the code does
-    more than the text says.  The text is taken then, if nobody can have changed it.
-    """
-    codes = [
-        other
-        for other in found.codes
-        if other.co_name == code.co_name and other.co_firstlineno == code.co_firstlineno
-    ]
-    if any(_same_code(code, other) for other in codes):
-        return True
-    if not _steady(code.co_filename):
-        return False
+def _says_less(other: types.CodeType, code: types.CodeType) -> bool:
+    """Whether some code does nothing that another does not."""
     done = {entry[:2] for entry in _instructions(code)}
-    return any(
-        _signature(other) == _signature(code)
-        and {entry[:2] for entry in _instructions(other)} <= done
-        for other in codes
-    )
+    less = {entry[:2] for entry in _instructions(other)} <= done
+    return less and _signature(other) == _signature(code)
 
 
 def _steady(file: str) -> bool:
@@ -274,3 +261,40 @@ def _instruction(one: dis.Instruction, places: dict[int, int]) -> tuple[Any, ...
     if isinstance(value, frozenset):
         return name, tuple(sorted(map(repr, value)))
     return name, repr(value)
+
+
+# Trees.
+
+
+def copied(node: _Node) -> _Node:
+    """A copy that shares no node with the original."""
+
+    def new(part: Any) -> Any:
+        if isinstance(part, list):
+            return [new(item) for item in part]
+        return copied(part) if isinstance(part, ast.AST) else part
+
+    parts = {name: new(part) for name, part in ast.iter_fields(node)}
+    return ast.copy_location(type(node)(**parts), node)
+
+
+# Of texts.
+
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    # No child is born while a thread that it does not have holds the lock.
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
+
+
+def parsed(text: str) -> ast.Module:
+    """The tree of the text of a module."""
+    with _lock:
+        return ast.parse(text)
+
+
+def expression(text: str) -> ast.expr:
+    """The tree of the text of an expression."""
+    with _lock:
+        return ast.parse(text, mode="eval").body

@@ -17,8 +17,9 @@ from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
 from .frame import holds_value, kind, node_root, refuse_node, settled
+from .kinds import Coefficients, Field
 from .subscripts import Subscripts
-from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
+from .values import Closure, NotUnderstood, Value, constant, is_number, words
 
 BINARY: dict[type[ast.operator], str] = {
     ast.Add: "+",
@@ -48,6 +49,9 @@ UNARY: dict[type[ast.unaryop], str] = {
     ast.Invert: "~",
     ast.Not: "not",
 }
+
+# The most turns of a loop, or items of a tuple, that are followed one by one.
+LONGEST = 100_000
 
 # The operators of arrays that are known while the kernel is read.
 _SIGNS: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
@@ -117,7 +121,7 @@ class Expressions(Subscripts, Calls):
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         value = self.eval(iterable)
         if isinstance(value, range | tuple):
-            if len(value) > 100_000:
+            if len(value) > LONGEST:
                 raise NotUnderstood("a very long loop", self.at(iterable))
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
@@ -145,6 +149,8 @@ class Expressions(Subscripts, Calls):
         if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
             return left + right
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
+            if len(left) * right > LONGEST:
+                raise errors.bad_operand(self.ops.span, "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
         arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]

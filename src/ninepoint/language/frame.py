@@ -18,11 +18,10 @@ from .buffers import Buffer
 from .dtypes import DType
 from .errors import Span
 from .ir import Offset, Position
+from .kinds import Coefficients, Field
 from .positions import ELEMENT, GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
-    Coefficients,
-    Field,
     Index,
     NotUnderstood,
     Operations,

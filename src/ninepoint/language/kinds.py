@@ -1,45 +1,71 @@
-"""Kinds of parameters: fields of a type, numbers of a type, small arrays of a type and shape."""
+"""Kinds of parameters: fields of a type, numbers of a type, small arrays of a type and shape.
+
+They stand for what is given where a kernel is read, and name what was compiled.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 import numpy as np
 
-from ..undisturbed import Later
 from .dtypes import DType
-
-if TYPE_CHECKING:
-    from . import ir, values
-    from .parse import Argument
-else:
-    # A kernel that was compiled before is not read.
-    ir = Later(".ir", __package__)
-    values = Later(".values", __package__)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What a kernel is given for a parameter.
+class Field:
+    """A parameter that is read relative to the point.
 
-    Fields and small arrays have a `storage`, these a `shape` as well; numbers have a `number`, and
-    are `weak` if they are Python's.  A field of a function of numbers is `pointwise`.
+    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
+    that its name stands for.
     """
 
     name: str
-    storage: np.dtype | None = None
-    shape: tuple[int, ...] | None = None
-    number: DType | None = None
-    weak: bool = False
+    storage: np.dtype
     pointwise: bool = False
 
     @property
-    def argument(self) -> Argument:
-        """What stands for it where a kernel is read."""
-        if self.number is not None:
-            return values.Value(ir.Ref(self.number, self.name), self.weak)
-        assert self.storage is not None
-        if self.shape is not None:
-            return values.Coefficients(self.name, self.storage, self.shape)
-        return values.Field(self.name, self.storage, self.pointwise)
+    def label(self) -> str:
+        """Its name in the kernel."""
+        return _label(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """A parameter that is a small array read absolutely."""
+
+    name: str
+    storage: np.dtype
+    shape: tuple[int, ...]
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel."""
+        return _label(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A parameter that is a number; a weak one is Python's."""
+
+    name: str
+    dtype: DType
+    weak: bool = False
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel: neither one of ours, such as t0, nor an array's.
+
+        Nor is it a name that generated text uses for itself, such as `i`, `n` or `np`; none of
+        those ends in an underscore.
+        """
+        return f"{self.name}_"
+
+
+Argument: TypeAlias = Field | Coefficients | Scalar
+
+
+def _label(name: str) -> str:
+    """The name of a field or of coefficients in the kernel: never one of ours, such as v0."""
+    return f"{name}_" if name[-1].isdigit() or name[-1] == "_" else name

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from .dtypes import DType
-from .ir import Atom, Binary, Expr, Select
+from .ir import Atom, Binary, Expr
 
 Emit = Callable[[Expr], Atom]
 
@@ -45,8 +44,8 @@ def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
 
 def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
     """The lesser and the greater; LLVM makes one instruction of each."""
-    swap = emit(Binary(DType.BOOL, "<", b, a, loose=True))
-    return emit(Select(a.dtype, swap, b, a)), emit(Select(a.dtype, swap, a, b))
+    low = emit(Binary(a.dtype, "minimum", b, a, loose=True))
+    return low, emit(Binary(a.dtype, "maximum", a, b, loose=True))
 
 
 def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 
@@ -21,22 +19,18 @@ from .box import Neighborhood
 from .dtypes import DType, value_type
 from .frame import Axes
 from .ir import Kernel
+from .kinds import Argument, Coefficients, Field, Scalar
 from .parameters import indices
 from .positions import Length
 from .source import Function
 from .statements import Statements
 from .values import (
     UNROLLED_LIMIT,
-    Coefficients,
-    Field,
     Operations,
     Value,
     length_label,
-    scalar_label,
     words,
 )
-
-Argument: TypeAlias = Field | Coefficients | Value
 
 
 def read(
@@ -64,7 +58,7 @@ def read(
     fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
     pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
     ndim = Axes(neighborhood, indices(function, fields), bool(pointwise), factors)
-    names = {n: _labelled(n, argument) for n, argument in arguments.items()}
+    names = {n: _value(argument) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         ndim.phase = phase
@@ -87,19 +81,17 @@ def read(
     return Kernel(
         ndim=ndim.count,
         fields=(
-            *((a.label, a.storage) for a in names.values() if isinstance(a, Field)),
+            *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
             *((label, np.dtype("int64")) for label in positions),
         ),
         scalars=(
-            *(
-                (a.atom.name, a.dtype)
-                for a in names.values()
-                if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
-            ),
+            *((a.label, a.dtype) for a in arguments.values() if isinstance(a, Scalar)),
             *((length_label(axis), DType.INT) for axis in measured),
         ),
         coefficients=tuple(
-            (a.label, a.storage, a.shape) for a in names.values() if isinstance(a, Coefficients)
+            (a.label, a.storage, a.shape)
+            for a in arguments.values()
+            if isinstance(a, Coefficients)
         ),
         body=body,
         outputs=tuple(outputs),
@@ -123,15 +115,13 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
 
 
 def _is_unsigned(argument: Argument) -> bool:
-    return (
-        argument.dtype is DType.UINT
-        if isinstance(argument, Value)
-        else argument.storage == np.uint64
-    )
+    if isinstance(argument, Scalar):
+        return argument.dtype is DType.UINT
+    return argument.storage == np.uint64
 
 
-def _labelled(name: str, argument: Argument) -> Argument:
-    """The argument as the kernel knows it."""
-    if isinstance(argument, Value):
-        return replace(argument, atom=ir.Ref(argument.dtype, scalar_label(name)))
+def _value(argument: Argument) -> Field | Coefficients | Value:
+    """What stands for an argument while the text is read."""
+    if isinstance(argument, Scalar):
+        return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
     return argument

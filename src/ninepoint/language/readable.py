@@ -20,12 +20,13 @@ import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from dataclasses import replace
+from typing import Any, TypeVar
 
 from . import errors
 from .definitions import package
 from .errors import Span, StencilError
-from .source import Function
+from .source import Function, Unusable, rebuild
 
 _Result = TypeVar("_Result")
 
@@ -61,6 +62,21 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     line = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n") or name
     place = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
     raise errors.too_deep(place, name)
+
+
+def frozen(function: Function) -> Any:
+    """The function, with the values its names had when it was captured, also those of no kernel.
+
+    It stands where its text does, so that breakpoints and prints work.
+    """
+
+    def known(value: Any) -> Any:
+        if isinstance(value, Function):
+            return frozen(value)
+        return value.value if isinstance(value, Unusable) else value
+
+    constants = {name: known(value) for name, value in function.constants.items()}
+    return with_room(lambda: rebuild(replace(function, constants=constants)), function)
 
 
 def _elsewhere(work: Callable[[], _Result]) -> _Result:

@@ -26,9 +26,10 @@ from . import errors
 from .callables import FUNCTIONS, Builder, float_of
 from .dtypes import DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
+from .kinds import Coefficients, Field
 from .networks import merged, sort
 from .statistics import in_order, ranked
-from .values import Coefficients, Field, NotUnderstood, Operations, Value, is_number, words
+from .values import NotUnderstood, Operations, Value, is_number, words
 from .windows import as_box, picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49

@@ -19,19 +19,18 @@ import re
 import types
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ..shapes import is_shape
 from . import errors, statistics
-from .definitions import Definition, locate, package
+from .definitions import Definition, codes_in, expression, locate, package, parsed
 from .dtypes import widened
 from .errors import Span, alike
 from .positions import Spacing, index, spacing
-from .trees import encoded, expression, parsed, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
@@ -41,9 +40,16 @@ _DEF = re.compile(r"(async\s+)?def\s+")
 
 @dataclass(frozen=True, slots=True)
 class Unusable:
-    """A value that no kernel can use; it is an error only where it is used."""
+    """A value that no kernel can use; it is an error only where it is used.
+
+    The `value` itself stays in its process.
+    """
 
     words: str
+    value: Any = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        return Unusable, (self.words,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +106,7 @@ class Function:
     `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
     between the columns `start` and `end` of its first and last line.  `constants` maps names,
     dotted where they are attributes of modules, to values.  `tree` takes the place of what the
-    text says, where a part of it was taken out.  `live` is the function itself, as it was then;
-    it stays in its process.
+    text says, where a part of it was taken out.
     """
 
     name: str
@@ -114,13 +119,6 @@ class Function:
     constants: Mapping[str, Any] = field(compare=False, repr=False)
     defaults: Mapping[str, Any] = field(compare=False, repr=False)
     tree: Definition | None = field(default=None, repr=False)
-    live: Any = field(default=None, compare=False, repr=False)
-
-    def __reduce__(self) -> Any:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        values["tree"] = None if self.tree is None else encoded(self.tree)
-        values["live"] = None
-        return _unpickled, (values,)
 
     @property
     def definition(self) -> Definition:
@@ -159,11 +157,6 @@ class Function:
     def place(self) -> Span:
         """Where the function as a whole stands: its name."""
         return self.span(self.definition)
-
-
-def _unpickled(values: dict[str, Any]) -> Function:
-    tree = values["tree"]
-    return Function(**{**values, "tree": None if tree is None else restored(tree)})
 
 
 def _characters(text: str, column: int) -> int:
@@ -245,12 +238,7 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
         name: value if isinstance(value, Spacing) else _freeze(value, active)
         for name, value in given.items()
     }
-    # A copy: reloaders put new code into the functions that are there.
-    live = types.FunctionType(
-        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
-    live.__kwdefaults__ = function.__kwdefaults__
-    return replace(captured, constants=constants, defaults=defaults, live=live)
+    return replace(captured, constants=constants, defaults=defaults)
 
 
 def _check_signature(function: Function) -> None:
@@ -303,6 +291,23 @@ def bound_names(definition: ast.AST) -> set[str]:
     return names
 
 
+def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that some statements bind, those of functions inside them left out."""
+    pending, found = [*nodes], set[str]()
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            found.add(node.id)
+        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
+            inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+            found |= {n.target.id for n in inside}
+        elif not isinstance(node, ast.Lambda):
+            pending += ast.iter_child_nodes(node)
+    return found
+
+
 def _constants(
     function: Function, live: types.FunctionType, active: dict[types.CodeType, str]
 ) -> Iterator[tuple[str, Any]]:
@@ -339,15 +344,14 @@ def _constants(
                     home = name.removesuffix(attribute)
                     raise errors.undefined_name(function.span(node), name, close and home + close)
                 value = getattr(value, attribute)
-            yield name, _freeze(value, active)
+            frozen = _freeze(value, active)
+            yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
 
 
 def _global_names(code: types.CodeType) -> set[str]:
     """The names that the code, or a function inside it, looks up outside of all functions."""
-    found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return found.union(
-        *(_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
-    )
+    steps = (step for one in codes_in(code) for step in dis.get_instructions(one))
+    return {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
 
 
 # What stands for a variable of the enclosing function that has no value yet.
@@ -474,6 +478,8 @@ def live_names(function: Function) -> dict[str, Any]:
             continue
         # Numba too looks into modules.
         space = names.setdefault(root, types.ModuleType(root))
+        if not isinstance(space, types.ModuleType):
+            continue
         for attribute in attributes[:-1]:
             if not hasattr(space, attribute):
                 setattr(space, attribute, types.ModuleType(attribute))
@@ -520,29 +526,3 @@ def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
         kw_defaults=[None for _ in arguments.kwonlyargs],
         defaults=[],
     )
-
-
-def frozen(function: Function) -> Any:
-    """The function, with the values its names had when it was captured.
-
-    Where it is in the process that captured it, it keeps its code object, so that breakpoints
-    and prints work, and modules stay as they are.
-    """
-    live = function.live
-    if live is None:
-        return rebuild(function)
-    names = dict(live.__globals__)
-    cells = dict(zip(live.__code__.co_freevars, live.__closure__ or (), strict=True))
-    for name, value in function.constants.items():
-        if "." in name or isinstance(value, Unusable | SelfReference):
-            continue
-        known = frozen(value) if isinstance(value, Function) else value
-        if name in cells:
-            cells[name] = types.CellType(known)
-        elif name in names:
-            names[name] = known
-    made = types.FunctionType(
-        live.__code__, names, live.__name__, live.__defaults__, tuple(cells.values())
-    )
-    made.__kwdefaults__ = live.__kwdefaults__
-    return made

@@ -23,12 +23,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from . import errors
-from .definitions import Definition
+from .definitions import Definition, copied
 from .errors import Span, hint
 from .parameters import indexed_parameters, passed
 from .positions import Spacing, index
-from .source import ArrayFunction, Function, Unusable, bound_names, live_names
-from .trees import copied
+from .source import ArrayFunction, Function, Unusable, bound_names, live_names, stored_names
 
 # The options that a call in a kernel may have.
 OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")
@@ -76,7 +75,7 @@ class Stages:
         )  # fmt: skip
         ast.fix_missing_locations(definition)
         constants = {n: v for n, v in self.function.constants.items() if n not in self.made}
-        return replace(self.function, tree=definition, constants=constants, live=None)
+        return replace(self.function, tree=definition, constants=constants)
 
     def values(
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
@@ -120,7 +119,7 @@ def split(function: Function) -> Stages | None:
     return Stages(function, tuple(splitter.calls), definition)
 
 
-class _Splitter:
+class _Splitter(ast.NodeTransformer):
     """Follows the text once; `arrays` and `scalars` say what the names stand for by then."""
 
     def __init__(self, function: Function) -> None:
@@ -148,7 +147,7 @@ class _Splitter:
         """The definition without the calls."""
         definition = copied(self.function.definition)
         if isinstance(definition, ast.Lambda):
-            definition.body = self.expression(definition.body)
+            definition.body = self.visit(definition.body)
             return definition
         body = list(self.block(definition.body))
         definition.body = body
@@ -181,7 +180,7 @@ class _Splitter:
                     return
             case _:
                 pass
-        kept = self.expression(node)
+        kept = self.visit(node)
         self.learn(kept)
         yield kept
 
@@ -216,7 +215,7 @@ class _Splitter:
                 if known is not None:
                     self.scalars[name] = known
             case _:
-                for name in _stores(node):
+                for name in stored_names([node]):
                     self.forget(name)
 
     def forget(self, name: str) -> None:
@@ -287,36 +286,31 @@ class _Splitter:
             default, int | float | complex | Spacing
         )
 
-    def expression(self, node: Any) -> Any:
-        """A node with names in the place of calls and of arrays that were bound again."""
-        splitter = self
+    # In what remains there are names in the place of calls, and of arrays that were bound again.
 
-        def inside(transformer: ast.NodeTransformer, node: ast.AST) -> ast.AST:
-            """A function or a comprehension, whose own names hide those outside."""
-            outside = splitter.arrays
-            hidden = bound_names(node) - {getattr(node, "name", "")}
-            splitter.arrays = {n: a for n, a in outside.items() if n not in hidden}
-            try:
-                return transformer.generic_visit(node)
-            finally:
-                splitter.arrays = outside
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        callee = self.callee(node)
+        if callee is None:
+            return self.generic_visit(node)
+        return ast.copy_location(ast.Name(self.inline(node, callee), ast.Load()), node)
 
-        class Calls(ast.NodeTransformer):
-            def visit_Call(self, node: ast.Call) -> ast.AST:
-                callee = splitter.callee(node)
-                if callee is None:
-                    return self.generic_visit(node)
-                return ast.copy_location(ast.Name(splitter.inline(node, callee), ast.Load()), node)
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        meant = self.arrays.get(node.id, node.id)
+        if isinstance(node.ctx, ast.Load) and meant != node.id:
+            return ast.copy_location(ast.Name(meant, ast.Load()), node)
+        return node
 
-            def visit_Name(self, node: ast.Name) -> ast.AST:
-                meant = splitter.arrays.get(node.id, node.id)
-                if isinstance(node.ctx, ast.Load) and meant != node.id:
-                    return ast.copy_location(ast.Name(meant, ast.Load()), node)
-                return node
+    def inside(self, node: ast.AST) -> ast.AST:
+        """A function or a comprehension, whose own names hide those outside."""
+        outside = self.arrays
+        hidden = bound_names(node) - {getattr(node, "name", "")}
+        self.arrays = {n: a for n, a in outside.items() if n not in hidden}
+        try:
+            return self.generic_visit(node)
+        finally:
+            self.arrays = outside
 
-            visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
-
-        return Calls().visit(node)
+    visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
 
     def inline(self, node: ast.Call, callee: ArrayFunction) -> str:
         """The name of what a call makes in the midst of an expression."""
@@ -482,18 +476,6 @@ def _targets(node: ast.expr) -> list[str] | None:
             return names if len(names) == len(elements) else None
         case _:
             return None
-
-
-def _stores(node: ast.AST) -> Iterator[str]:
-    """The names that a statement binds, those of functions inside it left out."""
-    if isinstance(node, ast.FunctionDef):
-        yield node.name
-    elif isinstance(node, ast.Name):
-        if not isinstance(node.ctx, ast.Load):
-            yield node.id
-    elif not isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp):
-        for part in ast.iter_child_nodes(node):
-            yield from _stores(part)
 
 
 def _loads(node: ast.AST) -> Iterator[str]:

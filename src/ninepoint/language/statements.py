@@ -23,7 +23,8 @@ from .buffers import made, stored, written_names
 from .control import CarriedLoop, Turns
 from .expressions import BINARY, Expressions
 from .frame import Undefined, refuse_node
-from .values import Closure, Coefficients, Field, NotUnderstood, Steps, Value, constant, words
+from .kinds import Coefficients, Field
+from .values import Closure, NotUnderstood, Steps, Value, constant, words
 
 # A loop over a constant range that may end before its time is written out if it has no more turns
 # than this, and any if it has no more than that.

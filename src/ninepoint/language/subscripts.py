@@ -19,7 +19,8 @@ from .dtypes import DType, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
-from .values import Coefficients, Field, Index, NotUnderstood, Value, constant, words
+from .kinds import Coefficients, Field
+from .values import Index, NotUnderstood, Value, constant, words
 from .windows import moved, on_position, picked, reads, varies, windowed
 
 
@@ -53,7 +54,10 @@ class Subscripts(Frame):
                     for one in indices:
                         if isinstance(one, float | str | np.floating):
                             raise errors.index_type(span, text, words(one))
-                    return settled(base[index])
+                    try:
+                        return settled(base[index])
+                    except IndexError as error:
+                        raise errors.window_index(span, text, str(error)) from error
                 shape = base.shape[: len(indices)]
                 return settled(
                     base[tuple(buffers.steps(self.ops, shape, indices, text, span, text))]

@@ -40,17 +40,17 @@ def _signed(ops: Operations, value: Value) -> bool:
     return not isinstance(made, Weight) or any(text.startswith("-") for text in made.texts)
 
 
-def compared(ops: Operations, op: str, left: Value, right: Value) -> Value:
+def compared(ops: Operations, op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
         left, right, op = right, left, _MIRRORED[op]
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.
-        return _known(ops, left, op in (">", ">=", "!="))
+        return ops.binary("==" if op in (">", ">=", "!=") else "!=", left, left)
     word = _word(ops, right)
     if op in (">", ">=", "!="):
-        return _value(ops, "|", ops.binary("<", right, 0), ops.binary(op, left, word))
-    return _value(ops, "&", ops.binary(">=", right, 0), ops.binary(op, left, word))
+        return ops.binary("|", ops.binary("<", right, 0), ops.binary(op, left, word))
+    return ops.binary("&", ops.binary(">=", right, 0), ops.binary(op, left, word))
 
 
 def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
@@ -70,7 +70,7 @@ def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
     return ops.emit(Binary(DType.INT, op, ops.cast(found, DType.INT), right.atom), False, shape)
 
 
-def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
+def divided(ops: Operations, op: str, left: Value, right: Value) -> Any:
     """`left // right` or `left % right` of mixed integers; 0 where right is 0.
 
     A quotient is an int, and a remainder has the type of `right`.
@@ -84,26 +84,14 @@ def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
     inexact = ops.binary("!=", rest, 0)
     if op == "//":
         down = ops.unary("-", ops.binary("+", ops.binary("//", top, bottom), inexact))
-        return _choice(ops, negative, down, ops.binary("//", top, bottom))
+        return ops.select(negative, down, ops.binary("//", top, bottom))
     if signed is right:
         turned = ops.binary("-", rest, bottom)
     else:
         # Both are of uint64, and the remainder is the lesser.
         turned = ops.emit(Binary(DType.UINT, "-", bottom.atom, rest.atom), False, rest.shape)
-    return _choice(ops, _value(ops, "&", negative, inexact), turned, rest)
+    return ops.select(ops.binary("&", negative, inexact), turned, rest)
 
 
 def _word(ops: Operations, value: Value) -> Value:
     return replace(value, atom=ops.cast(value, DType.UINT), weak=False)
-
-
-def _known(ops: Operations, value: Value, holds: bool) -> Value:
-    return _value(ops, "==" if holds else "!=", value, value)
-
-
-def _value(ops: Operations, op: str, left: Any, right: Any) -> Value:
-    return ops.lift(ops.binary(op, left, right))
-
-
-def _choice(ops: Operations, test: Any, then: Any, other: Any) -> Value:
-    return ops.lift(ops.select(test, then, other))

@@ -12,9 +12,9 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
+from .kinds import Coefficients, Field
 from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
 
@@ -63,52 +64,6 @@ class Index(Value):
     """Where the point is along an axis, as a number and as a line of the elements there."""
 
     line: Line = ELEMENT
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """A parameter that is read relative to the point.
-
-    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
-    that its name stands for.
-    """
-
-    name: str
-    storage: np.dtype
-    pointwise: bool = False
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return array_label(self.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Coefficients:
-    """A parameter that is a small array read absolutely."""
-
-    name: str
-    storage: np.dtype
-    shape: Offset
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return array_label(self.name)
-
-
-def array_label(name: str) -> str:
-    """The name of a field or of coefficients in the kernel: never one of ours, such as v0."""
-    return f"{name}_" if name[-1].isdigit() or name[-1] == "_" else name
-
-
-def scalar_label(name: str) -> str:
-    """The name of a scalar in the kernel: neither one of ours, such as t0, nor an array's.
-
-    Nor is it a name that generated text uses for itself, such as `i`, `n` or `np`; none of
-    those ends in an underscore.
-    """
-    return f"{name}_"
 
 
 def length_label(axis: int) -> str:
@@ -341,37 +296,27 @@ class Operations:
             lifted = self.binary("!=", lifted, 0)
         return self.assumed.get(lifted.atom, lifted)
 
-    @contextmanager
-    def assuming(self, test: Any, holds: bool) -> Iterator[None]:
+    def assuming(self, test: Any, holds: bool) -> AbstractContextManager[None]:
         """Take a truth as known, inside a branch that it leads to."""
-        before = self.assumed
-        if isinstance(test, Value):
-            self.assumed = {**before, test.atom: holds}
-        try:
-            with self.under(test, holds):
-                yield
-        finally:
-            self.assumed = before
+        known = {test.atom: holds} if isinstance(test, Value) else {}
+        return self._with(assumed=self.assumed | known, path=(*self.path, (test, holds)))
 
-    @contextmanager
-    def under(self, test: Any, holds: bool) -> Iterator[None]:
+    def under(self, test: Any, holds: bool) -> AbstractContextManager[None]:
         """Read what is computed only if a truth is this."""
-        before = self.path
-        self.path = (*before, (test, holds))
-        try:
-            yield
-        finally:
-            self.path = before
+        return self._with(path=(*self.path, (test, holds)))
+
+    def turn(self, body: Body) -> AbstractContextManager[None]:
+        """Read a turn of a loop, which is computed only if the turn is."""
+        return self._with(body=body, path=())
 
     @contextmanager
-    def turn(self, body: Body) -> Iterator[None]:
-        """Read a turn of a loop, which is computed only if the turn is."""
-        before = self.body, self.path
-        self.body, self.path = body, ()
+    def _with(self, **changes: Any) -> Iterator[None]:
+        before = {name: getattr(self, name) for name in changes}
+        vars(self).update(changes)
         try:
             yield
         finally:
-            self.body, self.path = before
+            vars(self).update(before)
 
     def active(self) -> Any:
         """Whether what is read now is computed at all; within a loop, in a turn of it."""
@@ -390,43 +335,38 @@ class Operations:
         line = _line(op, left, right)
         if isinstance(line, int):
             return line
-        if line is not None:
-            first, second = (self.cast(self.lift(v), DType.INT) for v in (left, right))
-            made = self.body.emit(ir.Binary(DType.INT, cast(ir.BinaryOp, op), first, second))
-            return Index(made, True, None, line)
         (a, b), _ = self.together(left, right)
-        x, y = a.dtype, b.dtype
-        if op in ir.COMPARISONS:
-            if (x.is_complex or y.is_complex) and op not in ("==", "!="):
-                raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
-            if unsigned.mixed(self, a, b):
-                return unsigned.compared(self, op, a, b)
-            return self._emit_binary(op, x if x is y else promote(x, y, a.weak, b.weak), a, b)
-        if op in ("&", "|", "^", "<<", ">>"):
-            if not (x.is_integer and y.is_integer):
-                raise errors.bad_operand(self.span, f"'{op}'", "floats")
-            if op in ("<<", ">>"):
-                return self._shift(op, a, b)
-            both = x is DType.BOOL and y is DType.BOOL
-            return self._emit_binary(op, x if both else promote(x, y, a.weak, b.weak), a, b)
-        if op in ("//", "%") and unsigned.mixed(self, a, b):
+        if line is not None:
+            return Index(self._emit_binary(op, DType.INT, a, b).atom, True, None, line)
+        self._check_operands(op, a.dtype, b.dtype)
+        mixed = unsigned.mixed(self, a, b)
+        if mixed and op in ir.COMPARISONS:
+            return unsigned.compared(self, op, a, b)
+        if mixed and op in ("//", "%"):
             return unsigned.divided(self, op, a, b)
-        common = self._common(a, b)
-        if op in ("//", "%") and common.is_complex:
-            raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
-        if op == "**":
-            return self._power(a, b, common)
-        if op == "/" and common.is_integer:
-            common = DType.F64
-        if op == "-" and common is DType.UINT:
+        if op in ("<<", ">>"):
+            return self._shift(op, a, b)
+        truths = a.dtype is b.dtype is DType.BOOL
+        if truths and (op in ir.COMPARISONS or op in _BITWISE):
+            return self._emit_binary(op, DType.BOOL, a, b)
+        common = promote(a.dtype, b.dtype, a.weak, b.weak)
+        if mixed and op not in _BITWISE:
             common = DType.INT
+        match op:
+            case "**":
+                return self._power(a, b, common)
+            case "/" if common.is_integer:
+                common = DType.F64
+            case "-" if common is DType.UINT:
+                common = DType.INT
         return self._emit_binary(op, common, a, b)
 
-    def _common(self, a: Value, b: Value) -> DType:
-        """The type of what is computed of two values."""
-        if unsigned.mixed(self, a, b):
-            return DType.INT
-        return promote(a.dtype, b.dtype, a.weak, b.weak)
+    def _check_operands(self, op: str, left: DType, right: DType) -> None:
+        """Raise where an operator has no meaning for values of these types."""
+        if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
+            raise errors.bad_operand(self.span, f"'{op}'", "floats")
+        if op in _ORDERED and (left.is_complex or right.is_complex):
+            raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
 
     def _emit_binary(self, op: Any, common: DType, a: Value, b: Value) -> Value:
         """An operation on two values in their common type."""
@@ -464,10 +404,11 @@ class Operations:
             with np.errstate(all="ignore"):
                 return constant(_PYTHON[op](left, right))
         except ZeroDivisionError:
-            if op == "/" or isinstance(left, float) or isinstance(right, float):
-                with np.errstate(all="ignore"):
-                    return float(_PYTHON[op](np.float64(left), np.float64(right)))
-            return 0
+            if op != "/" and isinstance(left, int) and isinstance(right, int):
+                return 0
+            kind: Any = np.complex128 if isinstance(left + right, complex) else np.float64
+            with np.errstate(all="ignore"):
+                return _PYTHON[op](kind(left), kind(right)).item()
         except (TypeError, OverflowError, ValueError):
             raise errors.bad_operand(
                 self.span, f"'{op}'", f"{words(left)} and {words(right)}"
@@ -485,20 +426,20 @@ class Operations:
             if op == "~":
                 return not arg if isinstance(arg, bool) else ~arg
             return -arg if op == "-" else +arg
-        (value,), shape = self.together(arg)
+        value = self.lift(arg)
         if op == "~" and value.dtype is DType.BOOL:
             return self._not(value)
         dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
         atom = self.cast(value, dtype)
         if op == "+":
-            return Value(atom, value.weak, shape)
+            return Value(atom, value.weak, value.shape)
         if op == "~":
             if not dtype.is_integer:
                 raise errors.bad_operand(self.span, "'~'", "floats")
-            return self.emit(ir.Unary(dtype, "~", atom), value.weak, shape)
+            return self.emit(ir.Unary(dtype, "~", atom), value.weak, value.shape)
         if dtype is DType.UINT:
             dtype, atom = DType.INT, self.cast(value, DType.INT)
-        return self.emit(ir.Unary(dtype, "-", atom), value.weak, shape)
+        return self.emit(ir.Unary(dtype, "-", atom), value.weak, value.shape)
 
     def _not(self, value: Value) -> Value:
         return self.emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
@@ -562,13 +503,19 @@ class Operations:
         """`int(value)`, or the cast to a narrower integer type."""
         if is_number(value) and not storage:
             return _saturated(value)
-        (lifted,), shape = self.together(value)
+        lifted = self.lift(value)
         if lifted.dtype.is_complex:
             raise errors.bad_operand(self.span, "int()", "complex numbers")
         if not storage:
-            return Value(self.cast(lifted, DType.INT), lifted.weak, shape)
+            return Value(self.cast(lifted, DType.INT), lifted.weak, lifted.shape)
         dtype = DType.UINT if storage == "uint64" else DType.INT
-        return self.emit(ir.Cast(dtype, lifted.atom, storage), False, shape)
+        return self.emit(ir.Cast(dtype, lifted.atom, storage), False, lifted.shape)
+
+
+_BITWISE = ("&", "|", "^")
+
+# What complex numbers have none of.
+_ORDERED = ("<", "<=", ">", ">=", "//", "%")
 
 
 def _line(op: str, left: Any, right: Any) -> Line | int | None:

@@ -24,7 +24,8 @@ import numpy as np
 from . import errors, ir
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
-from .values import Coefficients, NotUnderstood, Operations, Value, words
+from .kinds import Coefficients
+from .values import NotUnderstood, Operations, Value, words
 
 # What writes an operation again, given what puts new operands into it.
 Write: TypeAlias = Callable[[ir.Expr, Callable[[ir.Expr], ir.Expr]], Atom]

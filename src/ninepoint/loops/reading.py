@@ -14,14 +14,14 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any, TypeAlias
+from functools import cache, partial
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..language.trees import parsed
+from ..language.definitions import parsed
 from .nodes import (
     BITS,
     PARTS,
@@ -93,12 +93,13 @@ _BITS = {
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset(
-    [*_BITS, *"fetch now row row_from row_function aligned type_of same_bits ones".split()]
-)
+_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits ones".split()])
 
 # Functions of one float that may be computed where nobody needs them.
 _QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
+
+
+T = TypeVar("T")
 
 
 class NotRead(Exception):
@@ -263,13 +264,21 @@ class _Body:
         body = self._block(self.node.body)
         return (*self.front, *body)
 
-    def _block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+    def _apart(self, make: Callable[[], T]) -> tuple[tuple[Statement, ...], T]:
+        """What is made, and before it the statements that it takes."""
         before, self.lines = self.lines, []
+        made = make()
+        lines, self.lines = tuple(self.lines), before
+        return lines, made
+
+    def _block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        def read() -> None:
+            for one in statements:
+                self._statement(one)
+
         self.depth += 1
-        for one in statements:
-            self._statement(one)
+        made, _ = self._apart(read)
         self.depth -= 1
-        made, self.lines = tuple(self.lines), before
         return made
 
     # Statements.
@@ -325,10 +334,13 @@ class _Body:
                     old = self.names[name] = self._variable(name, number(value.type, 0))
                 self.lines.append(Assign(old.name, convert(value, old.type)))
             case ast.Subscript(slice=ast.Slice()):
-                self._fill(self._value(target.value), _only(value))
+                self._fill(self._value(target.value), value)
             case ast.Subscript():
                 array, index = self._place(target)
-                self._store(array, index, _only(value))
+                if left := array.ndim - len(index):
+                    self._fill(self._view(array, index, left), value)
+                else:
+                    self._store(array, index, _only(value))
             case _:
                 raise NotRead(ast.unparse(target))
 
@@ -370,12 +382,13 @@ class _Body:
         held = cut(value, array.element) if fits else convert(value, array.element)
         self.lines.append(Store(array, index, held))
 
-    def _fill(self, array: Known, value: Value) -> None:
-        """Every element of an array."""
+    def _fill(self, array: Known, value: Known) -> None:
+        """Every element of an array, from one value or from those of another array."""
         assert isinstance(array, Array)
         names = [self._fresh() for _ in range(array.ndim)]
         index = tuple(Name("int64", one) for one in names)
-        body: Statement = Store(array, index, convert(value, array.element))
+        held = Load(value, index) if isinstance(value, Array) else _only(value)
+        body: Statement = Store(array, index, convert(held, array.element))
         for axis in reversed(range(array.ndim)):
             body = For(names[axis], word(0), Size(array, axis), (body,))
         self.lines.append(body)
@@ -390,23 +403,16 @@ class _Body:
             raise NotRead(ast.unparse(node.iter))
         start, stop = self._kept_value(start), self._kept_value(stop)
         name = node.target.id
-        if self.counts[name] == 1:
-            self.names[name] = Name("int64", name)
-            body = self._block(node.body)
-        else:
-            # Loops one after the other, or one that changes its index.
-            index = f"{name}.{self._fresh()}"
-            before, self.lines = self.lines, []
-            self._assign(node.target, Name("int64", index))
-            first, self.lines = tuple(self.lines), before
-            body = (*first, *self._block(node.body))
-            name = index
-        self.lines.append(For(name, start, stop, body, whole(step)))
+        # Loops one after the other may have one name; outside of them it means what it did.
+        index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
+        before = {name: self.names[name]} if name in self.names else {}
+        self.names[name] = Name("int64", index)
+        self.lines.append(For(index, start, stop, self._block(node.body), whole(step)))
+        del self.names[name]
+        self.names |= before
 
     def _while(self, node: ast.While) -> None:
-        before, self.lines = self.lines, []
-        test = truth(self._number(node.test))
-        head, self.lines = tuple(self.lines), before
+        head, test = self._apart(lambda: truth(self._number(node.test)))
         self.lines.append(While(head, test, self._block(node.body)))
 
     def _if(self, node: ast.If) -> None:
@@ -502,10 +508,8 @@ class _Body:
         """`and` or `or`, whose second operand is computed only if it is needed."""
         held = self._variable(self._fresh(), number("bool", False))
         self.lines.append(Assign(held.name, first))
-        before, self.lines = self.lines, []
-        last = truth(self._number(node))
-        self.lines.append(Assign(held.name, last))
-        more, self.lines = tuple(self.lines), before
+        lines, last = self._apart(lambda: truth(self._number(node)))
+        more = (*lines, Assign(held.name, last))
         self.lines.append(If(held, more) if is_and else If(held, (), more))
         return held
 
@@ -515,18 +519,14 @@ class _Body:
             return self._value(node.body if test.value else node.orelse)
         if _is_plain(node.body) and _is_plain(node.orelse):
             return chosen(test, self._number(node.body), self._number(node.orelse))
-        ways = []
-        for one in (node.body, node.orelse):
-            before, self.lines = self.lines, []
-            value = self._number(one)
-            ways.append((self.lines, value))
-            self.lines = before
-        (then, first), (other, last) = ways
+        ways = [self._apart(partial(self._number, one)) for one in (node.body, node.orelse)]
+        (_, first), (_, last) = ways
         machine = first.type if first.type == last.type else common(first, last)
         held = self._variable(self._fresh(), number(machine, 0))
-        then.append(Assign(held.name, convert(first, machine)))
-        other.append(Assign(held.name, convert(last, machine)))
-        self.lines.append(If(test, tuple(then), tuple(other)))
+        then, other = (
+            (*lines, Assign(held.name, convert(value, machine))) for lines, value in ways
+        )
+        self.lines.append(If(test, then, other))
         return held
 
     def _unary(self, node: ast.UnaryOp) -> Value:
@@ -637,8 +637,6 @@ class _Body:
                 return self._kept(Load(array, (at,), anew=True))
             case ("same_bits", [Array() as array, Array() as like]):
                 return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
-            case ("aligned", [shape, Machine(machine)]):
-                return self._allocate(shape, machine)
         numbers = [_only(one) for one in args]
         match name:
             case "min" | "max":

@@ -1,48 +1,29 @@
-"""Exchanges: the lesser and the greater of two as operations, for those that have them.
+"""Exchanges: questions for NaN that the minima and maxima of exchanges answer.
 
-    swap = b < a                          low = minimum(a, b)
-    low = b if swap else a         ->     high = maximum(a, b)
-    high = a if swap else b
+    low = minimum(a, b), loosely
+    out = nan if a != a or b != b else low       ->     out = low
 
-Where the comparison is `loose` it does not matter which of two an exchange takes if one is NaN,
-or if they are zeros of two signs: whether there was a NaN is asked for elsewhere.  A minimum that
-lets every NaN through answers that as well, so where all that is asked about was exchanged, the
-question goes.
+What is `loose` may take either of two if one is NaN: whether there was a NaN is asked for
+elsewhere.  A minimum of float32 that lets every NaN through, as a GPU has it, answers that as
+well, so where all that is asked about was exchanged, the question goes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..analysis.rewrite import Body, in_bodies, made_as, replayed
+from ..analysis.rewrite import Body, in_bodies, made_as, named, replayed
 from ..language.dtypes import DType
-from ..language.ir import (
-    Assign,
-    Atom,
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    Kernel,
-    Ref,
-    Select,
-    needed,
-)
-
-_EXTREMES: dict[str, BinaryOp] = {
-    "<": "minimum", "<=": "minimum", ">": "maximum", ">=": "maximum",
-}  # fmt: skip
-_OPPOSITE: dict[str, BinaryOp] = {"minimum": "maximum", "maximum": "minimum"}
+from ..language.ir import Assign, Atom, Binary, Const, Expr, Kernel, Ref, Select, needed
 
 
 def exchanged(kernel: Kernel) -> Kernel:
-    """The kernel with exchanges of float32 done at once, by a minimum that lets NaN through."""
+    """The kernel without questions whose answer comes through minima and maxima."""
 
     def change(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
         known: dict[str, Expr] = {}
 
         def emit(name: str, expr: Expr) -> Atom:
-            expr = _extreme(expr, known)
             through = _asked(expr, known)
             if through is None:
                 known[name] = expr
@@ -50,25 +31,11 @@ def exchanged(kernel: Kernel) -> Kernel:
             return through
 
         values = replayed(body, values, emit)
-        made = tuple(Assign(name, expr) for name, expr in known.items())
-        return (made, values) if made == body else (needed(made, values), values)
+        if known == named(body):
+            return body, values
+        return needed(tuple(Assign(name, expr) for name, expr in known.items()), values), values
 
     return in_bodies(kernel, change)
-
-
-def _extreme(expr: Expr, known: Mapping[str, Expr]) -> Expr:
-    """A choice by a loose comparison of what it compares, as a minimum or a maximum."""
-    test = made_as(expr.test, known) if isinstance(expr, Select) else None
-    if not isinstance(expr, Select) or not isinstance(test, Binary) or not test.loose:
-        return expr
-    if test.op not in _EXTREMES or expr.dtype is not DType.F32:
-        return expr
-    op = _EXTREMES[test.op]
-    if (expr.then, expr.other) == (test.right, test.left):
-        op = _OPPOSITE[op]
-    elif (expr.then, expr.other) != (test.left, test.right):
-        return expr
-    return Binary(expr.dtype, op, test.left, test.right, loose=True)
 
 
 def _asked(expr: Expr, known: Mapping[str, Expr]) -> Atom | None:
@@ -105,6 +72,6 @@ def _through(value: Atom, known: Mapping[str, Expr]) -> set[Atom]:
             continue
         found.add(one)
         made = made_as(one, known)
-        if isinstance(made, Binary) and made.loose and made.op in _OPPOSITE:
+        if isinstance(made, Binary) and made.loose and made.dtype is DType.F32:
             waiting += [made.left, made.right]
     return found

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from ..analysis.rewrite import (
     Body,
-    Lines,
     bodies,
     copied,
     drop_dead,
@@ -23,6 +22,7 @@ from ..analysis.rewrite import (
     reads,
     replayed,
     rows,
+    simplify,
 )
 from ..language.ir import (
     Assign,
@@ -151,47 +151,17 @@ def _is_read_once(kernel: Kernel, stage: Values) -> bool:
     return len(places) == len(offsets)
 
 
-class _TooLong(Exception):
-    """More operations than there may be."""
-
-
 def flattened(kernel: Kernel, most: int) -> Kernel | None:
     """The kernel in one piece, if that takes no more than so many operations for each point.
 
     None where it takes more, or where a stage is no plain value.  Where a thread has little memory
     of its own, and much time, that is often less work than to write a stage and to read it.
     """
-    stages = {name: stage for stage in kernel.stages for name in stage.names}
-    for stage in kernel.stages:
+    fresh = (f"c{number}" for number in itertools.count())
+    for stage in reversed(kernel.stages):
         if not isinstance(stage, Values) or any(isinstance(a.value, Reduce) for a in stage.body):
             return None
-    lines = Lines("t")
-    made: dict[tuple[str, Offset], Atom] = {}
-
-    def computed(body: Body, values: tuple[Atom, ...], offset: Offset) -> tuple[Atom, ...]:
-        """Some values, moved by an offset."""
-
-        def emit(_: str, expr: Expr) -> Atom:
-            expr = shifted(expr, offset)
-            if isinstance(expr, Read) and expr.field in stages:
-                return element(expr.field, expr.offset)
-            found = lines.emit(expr)
-            if len(lines.body) > most:
-                raise _TooLong
-            return found
-
-        return replayed(body, values, emit)
-
-    def element(name: str, offset: Offset) -> Atom:
-        """The value of a stage at an offset."""
-        if (name, offset) not in made:
-            stage = stages[name]
-            values = computed(stage.body, stage.values, offset)
-            made.update(zip(((one, offset) for one in stage.names), values, strict=True))
-        return made[name, offset]
-
-    try:
-        outputs = computed(kernel.body, kernel.outputs, (0,) * kernel.ndim)
-    except _TooLong:
-        return None
-    return replace(kernel, body=tuple(lines.body), outputs=outputs, stages=())
+        kernel = simplify(_without(kernel, stage, fresh))
+        if len(kernel.body) > most:
+            return None
+    return renumbered(kernel, frozenset()) if len(kernel.body) <= most else None

@@ -19,8 +19,12 @@ from typing import Any
 
 from ..analysis.rewrite import mapped
 from ..language.box import Box
+from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
+    Atom,
+    Const,
+    Gather,
     Histogram,
     Kernel,
     Loop,
@@ -31,6 +35,8 @@ from ..language.ir import (
     Stage,
     State,
     Tap,
+    Values,
+    within,
 )
 
 
@@ -43,6 +49,8 @@ class Turn:
     """
 
     offset: Callable[[Offset], Offset]
+    # The same for an index that is computed; None where a kernel that has one has no such form.
+    index: Callable[[tuple[Atom, ...]], tuple[Atom, ...]] | None
     axes: Callable[[Offset], Offset] = lambda axes: axes
     lanes: int = 1
     unfit: tuple[type[Stage], ...] = (Histogram, State, RunningSum)
@@ -54,6 +62,11 @@ class Turn:
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
         if any(isinstance(stage, self.unfit) for stage in kernel.stages):
+            return None
+        stages = [stage.body for stage in kernel.stages if isinstance(stage, Values | State)]
+        bodies = [kernel.body, *stages]
+        computed = any(isinstance(one.value, Gather) for body in bodies for one in within(body))
+        if computed and self.index is None:
             return None
         return replace(
             kernel,
@@ -69,6 +82,15 @@ class Turn:
             case Tap():
                 origin, axes = self.offset(expr.origin), self.axes(expr.axes)
                 return replace(expr, origin=origin, axes=axes, lanes=expr.lanes * self.lanes)
+            case Gather():
+                assert self.index is not None
+                return replace(
+                    expr,
+                    origin=self.offset(expr.origin),
+                    index=self.index(expr.index),
+                    low=self.offset(expr.low),
+                    high=self.offset(expr.high),
+                )
             case Reduce() | Loop():
                 return replace(expr, body=mapped(expr.body, self._expression))
             case _:
@@ -83,16 +105,17 @@ class Turn:
 
 def interleaved(lanes: int) -> Turn:
     """Rows in which each column has so many lanes."""
-    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes, unfit=(State,))
+    return Turn(lambda at: (*at[:-1], at[-1] * lanes), None, lanes=lanes, unfit=(State,))
 
 
 # One more axis at the end.
-LEVELLED = Turn(lambda at: (*at, 0))
+LEVELLED = Turn(lambda at: (*at, 0), lambda at: (*at, Const(DType.INT, "0")))
 
 
 def transposed(order: Offset) -> Turn:
     """Axis k is axis `order[k]` of the other kernel."""
     return Turn(
+        lambda at: tuple(at[axis] for axis in order),
         lambda at: tuple(at[axis] for axis in order),
         lambda axes: tuple(order.index(axis) for axis in axes),
     )

@@ -11,10 +11,10 @@ away; what is left may be done in runs and boxes, as a window of that shape is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..analysis.ranges import Interval, interval, of_arrays, ranges
+from ..analysis.ranges import Interval, of_arrays, ranges, window_range
 from ..analysis.rewrite import made_as, mapped, named, uncast
 from ..language.ir import (
     Atom,
@@ -32,7 +32,6 @@ from ..language.ir import (
     window_indices,
 )
 from .schedule import Schedule
-from .windows import bounds_inside
 
 # What the elements of a mask are called.
 _TRUTHS = frozenset({"True", "False", "0", "1", "0.0", "1.0"})
@@ -47,7 +46,9 @@ def picked(kernel: Kernel, schedule: Schedule) -> Kernel:
     def counted(expr: Expr) -> Expr:
         if not isinstance(expr, Reduce) or not _masks(expr):
             return expr
-        return _counted(expr, {**known, **bounds_inside(expr, known, arrays)}, schedule)
+        return _counted(
+            expr, lambda one: window_range(replace(expr, result=one), known, arrays), schedule
+        )
 
     return replace(kernel, body=mapped(kernel.body, counted))
 
@@ -56,8 +57,8 @@ def _masks(expr: Expr) -> bool:
     return isinstance(expr, Reduce) and any(isinstance(a.value, Weight) for a in expr.body)
 
 
-def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) -> Reduce:
-    """The reduction of those elements that count."""
+def _counted(reduce: Reduce, span: Callable[[Atom], Interval], schedule: Schedule) -> Reduce:
+    """The reduction of those elements that count; `span` tells what elements can be."""
     values = named(reduce.body)
     element = made_as(reduce.result, values)
     match element:
@@ -68,7 +69,7 @@ def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) 
             chosen = [text == "True" for text in mask.texts]
             if isinstance(then, Const) and not isinstance(other, Const):
                 then, other, chosen = other, then, [not one for one in chosen]
-            if not isinstance(other, Const) or not _neutral(reduce, other, interval(then, known)):
+            if not isinstance(other, Const) or not _neutral(reduce, other, span(then)):
                 return reduce
             return _of(reduce, then, chosen)
         case Binary(op="*", left=left, right=right) if reduce.kind == "sum":

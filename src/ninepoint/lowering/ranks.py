@@ -67,17 +67,16 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
             ]
             left = paired + left[len(left) // 2 * 2 :]
         return left[0]
-    better: BinaryOp = "<" if op == "minimum" else ">"
     # The second item is taken where a comparison fails, and then stays: only it is safe.
-    best = _chosen(left[0], left[1], better, emit)
+    best = _better(op, left[0], left[1], emit)
     for item in left[2:]:
-        best = _chosen(item, best, better, emit)
+        best = _better(op, item, best, emit)
     return not_nan(best, [left[0], *left[2:]], emit)
 
 
-def _chosen(a: Atom, b: Atom, better: BinaryOp, emit: Emit) -> Atom:
-    """The first of two if it is better, else the second."""
-    return emit(Select(a.dtype, emit(Binary(DType.BOOL, better, a, b, loose=True)), a, b))
+def _better(op: BinaryOp, a: Atom, b: Atom, emit: Emit) -> Atom:
+    """The lesser of two, or the greater; the second where one is NaN."""
+    return emit(Binary(a.dtype, op, a, b, loose=True))
 
 
 def divided(total: Atom, dtype: DType, count: float, emit: Emit) -> Atom:
@@ -103,7 +102,7 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
         if places in ([0], [width - 1]):
             best = row[0]
             for item in row[1:]:
-                best = _chosen(item, best, "<" if places == [0] else ">", emit)
+                best = _better("minimum" if places == [0] else "maximum", item, best, emit)
             lists.append([best])
         else:
             ordered = sort(row, emit)

@@ -28,7 +28,7 @@ from ..analysis.ranges import (
     of_storage,
     ranges,
     smallest_integer,
-    window_ranges,
+    window_range,
     words,
 )
 from ..analysis.rewrite import Emit, made_as, named, number
@@ -177,8 +177,7 @@ def widened(kernel: Kernel) -> Kernel:
             and (expr.kind in ("mean", "var") or expr.dtype.is_float)
             and expr.result.dtype in (DType.INT, DType.UINT)
         ):
-            items = window_ranges(expr, known, arrays)
-            largest = max(item.largest for item in items)
+            largest = window_range(expr, known, arrays).largest
             total = Interval(0, largest * math.prod(expr.shape))
             if not holds(expr.result.dtype.numpy, total):
                 wide = Assign(f"wide_{name}", Cast(expr.dtype, expr.result))

@@ -224,7 +224,7 @@ class Typed:
         op = "<" if expr.op == "minimum" else ">"
         first, last = interval(expr.left, self.known), interval(expr.right, self.known)
         chosen = Choose(apply(op, left, right), left, right)
-        if not first.nan and not last.nan:
+        if expr.loose or not (first.nan or last.nan):
             return chosen
         # A comparison that is false for NaN gives `right`, NaN or not: one vector instruction.
         return Choose(apply("==", left, left), chosen, left)

@@ -10,14 +10,12 @@ what they can be, and which type holds their sum, every back end asks here.
 
 from __future__ import annotations
 
-import functools
 import math
-import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.footprint import alike, zero_product
-from ..analysis.ranges import Interval, bound, interval
+from ..analysis.ranges import Interval
 from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -47,9 +45,6 @@ from .schedule import Schedule
 # of 197 float32 took 4 s to compile, and was 300 times as fast as the loop at each point.
 _PICKED = 3
 
-
-# Different weights of a window, from which on each is no longer looked at by itself.
-MANY = 512
 
 # Elements of a line that are added one to the other, where a line is longer than two such pieces.
 PIECE = 16
@@ -174,34 +169,6 @@ def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
 
 def _is_zero(atom: Atom) -> bool:
     return isinstance(atom, Const) and atom.text in ("0", "0.0")
-
-
-def bounds_inside(
-    reduce: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> dict[str, Interval]:
-    """Bound the assignments inside a window over all of its positions."""
-    values = named(reduce.body)
-    joined: dict[str, Interval] = {}
-    positions = alike(reduce)[0]
-    weights: dict[str, Interval] = {}
-    if len(positions) > MANY:
-        # All weights at once: what follows from their range holds for each.
-        weights = {name: of_weights(w) for name, w in values.items() if isinstance(w, Weight)}
-        positions = positions[:1]
-    for position in positions:
-        inner = dict(known)
-        for assign in reduce.body:
-            one = weights.get(assign.name)
-            one = one or bound(assign.value, inner, arrays, values, position)
-            inner[assign.name] = one
-            joined[assign.name] = joined.get(assign.name, one) | one
-    return joined
-
-
-def of_weights(weight: Weight) -> Interval:
-    """The range of constant weights."""
-    found = {text: interval(Const(weight.dtype, text), {}) for text in set(weight.texts)}
-    return functools.reduce(operator.or_, found.values())
 
 
 def live(reduce: Reduce) -> list[bool]:

@@ -12,9 +12,8 @@ are as near, or far away.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,15 +22,10 @@ import numpy as np
 from ...backends.memory import empty
 from ...backends.threads import serial
 from ...remembered import Remembered
-from ..arranging import Arrangement
 from ..blocks import Part, parts, put_together
-from ..borders import Array, Border, Rule
-from ..executable import Executable
-from ..layout import Region, Shape, layout
-from ..parts import itemsize_of, moved_arrays
-from ..recognise import listed
-from ..regions import Node, Span, closed
-from ..shells import GIVEN, Laid, Shell
+from ..borders import Array
+from ..layout import Region, Shape
+from ..regions import Span
 from ..work import Block, Domain
 from .grid import Chunks, aligned, looks, needed, outputs_of
 from .job import Job, Work, bare
@@ -61,64 +55,6 @@ class Strip:
     target: Slices
 
 
-# A call on chunks as they lie: what is beside them is put together in strips.
-Surrounded: TypeAlias = Callable[[Sequence[Array], Parts], list[Array]]
-
-
-def _surrounded(
-    node: Node, wanted: Sequence[int], chunks: Sequence[Array], domain: Domain, region: Region
-) -> Surrounded | None:
-    """The call of a node on chunks like these; None where machine code does not do it so."""
-    fields, ends = [chunks[value] for value in node.fields], range(-len(node.along), 0)
-    alike = all(one.shape == region.shape for one in fields) and region.points
-    if not alike or node.along != tuple(ends) or node.boundary.conditions or node.resizes:
-        return None
-    lead, core = region.shape[: ends.start], region.shape[ends.start :]
-    sides = [closed(node, k, (region.start[k], region.stop[k]), domain.shape[k]) for k in ends]
-    program = node.program.within(tuple((domain.lengths or domain.shape)[k] for k in ends))
-    contiguous = len(lead) < 2 or all(one.flags.c_contiguous for one in fields)
-    plain = contiguous and Arrangement(program, fields, None, None).plain
-    if program.along or not plain or moved_arrays(program, fields, ()) is None:
-        return None
-    rules: list[tuple[Rule, Rule]] = [
-        (before if own[0] else "constant", after if own[1] else "constant")
-        for (before, after), own in zip(node.border.rules, sides, strict=True)
-    ]
-    border = Border(tuple(rules), ghosts=tuple((not low, not high) for low, high in sides))
-    plan = layout(core, program.reaches, border, itemsize_of(program))
-    if any(n <= max(-a, b) for n, a, b in zip(core, plan.reach.lo, plan.reach.hi, strict=True)):
-        return None
-    shell = Shell.of(plan)
-    strips: list[tuple[int, Array, list[Strip]]] = []
-    laid: list[tuple[Laid, ...]] = []
-    for value, dtype in zip(node.fields, program.field_dtypes, strict=True):
-        own = [_beside(lead, core, one.region, dtype) for one in shell.strips]
-        laid.append(tuple(one for _, _, one in own))
-        strips += [(value, memory, taken) for memory, taken, _ in own]
-    run = Executable(program, fields, border, node.cval, shell=replace(shell, laid=tuple(laid)))
-    numbers = (*program.coefficients, *program.scalars)
-
-    def call(chunks: Sequence[Array], parts: Parts) -> list[Array]:
-        for value, memory, taken in strips:
-            fill(memory, taken, value, parts)
-        made = listed(run([chunks[value] for value in node.fields], numbers))
-        return [made[node.outputs.index(value)] for value in wanted]
-
-    return call
-
-
-def _beside(
-    lead: Shape, core: Shape, region: Region, dtype: np.dtype[Any]
-) -> tuple[Array, list[Strip], Laid]:
-    """Memory for what is beside chunks, what goes there, and how machine code finds it."""
-    whole = (*lead, *core)
-    spans = [(0, n) for n in lead] + list(zip(region.start, region.stop, strict=True))
-    memory = np.empty([b - a for a, b in spans], dtype)
-    strides = math.prod(region.shape) * dtype.itemsize, *memory.strides[len(lead) :]
-    laid = Laid(GIVEN, (0, (0,) * len(strides)), (memory.ctypes.data, strides))
-    return memory, _strips(Region((0,) * len(whole), whole), spans), laid
-
-
 def fill(array: Array, strips: Sequence[Strip], number: int, parts: Parts) -> None:
     """Put elements of a field where they go."""
     for one in strips:
@@ -138,8 +74,6 @@ class BoundBlock:
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
     results: tuple[tuple[Shape, np.dtype[Any]], ...]
-    # Calls on chunks of some strides that nobody does just now; None where there is no such call.
-    _free: dict[Any, list[Surrounded] | None] = field(default_factory=dict)
 
     def shape(self, number: int) -> Shape:
         """What it takes of a field."""
@@ -171,27 +105,6 @@ class BoundBlock:
         block = Block(tuple([ranked(one, ndim) for one in fields]), start, self.domain)
         with serial():
             return bare(self.work.run(block, self.region))
-
-    def in_place(self, chunks: Sequence[Array], parts: Parts) -> Any:
-        """Its results, of chunks as they lie; None where there is no such call."""
-        kinds = tuple([(one.dtype, one.strides, one.flags.aligned) for one in chunks])
-        free = self._free.setdefault(kinds, [])
-        if free is None or not self.work.is_local:
-            return None
-        try:
-            one: Surrounded | None = free.pop()
-        except IndexError:
-            one = None
-            if len(self.work.nodes) == 1:
-                (node,) = self.work.nodes
-                one = _surrounded(node, self.work.wanted, chunks, self.domain, self.region)
-        if one is None:
-            self._free[kinds] = None
-            return None
-        with serial():
-            made = one(chunks, parts)
-        free.append(one)
-        return bare(made)
 
 
 # The blocks that were asked for last.

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 
 from ..borders import Array
 from ..layout import Region, Shape
-from ..recognise import is_cupy
 from .bound import BoundBlock, Offset, Parts, Slices, bound, fill, ranked
 from .job import Job, bare, in_memory, nothing
 
@@ -116,7 +115,7 @@ def block_of(
     block = bound(job, region, [chunk.shape for chunk in chunks])
     if not region.points:
         return bare([nothing(chunks[0], *result) for result in block.results])
-    made = None if any(map(is_cupy, chunks)) else block.in_place(chunks, parts)
+    made = None
     if made is not None:
         return made
     return block.of([_together(block, k, chunk, parts) for k, chunk in enumerate(chunks)])

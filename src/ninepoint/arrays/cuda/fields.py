@@ -129,24 +129,6 @@ def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> boo
     )
 
 
-def change(after: DeviceArray, before: DeviceArray) -> float:
-    """Find the greatest change of an element; NaN where one is no number.  Waits for the GPU."""
-    if not after.size:
-        return 0.0
-    kind = after.dtype.kind
-    if kind == "b":
-        return float((after != before).any())
-    if kind in "iu":
-        # The difference of two integers may need a bit more than they have: it wraps, and is
-        # right as an unsigned number.
-        wide = np.maximum(after, before) - np.minimum(after, before)
-        return float(wide.view(f"u{after.dtype.itemsize}").max())
-    far = abs(after - before)
-    # Equal infinities have not changed.
-    far[after == before] = 0
-    return float(far.max())
-
-
 def bounds(array: DeviceArray) -> tuple[int, int]:
     """From where to where its elements lie, in bytes from the first of them."""
     reached = [s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]

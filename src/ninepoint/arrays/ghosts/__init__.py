@@ -1,16 +1,13 @@
 """Ghosts: calls whose border has conditions.
 
-    strips      ghosts around the fields, of which machine code takes what is not there
-
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.
 
     sides        the rules of a call, the values of conditions laid along the edges
     naming       values that name their dimensions
     turning      values for calls along other axes than the last
+    laying       the numbers in memory, of which blocks are given their ghosts (see `gathering`)
     calls        calls on arrays that are alike
-    strips       all ghosts of fields in memory, and `ready` the calls that take them
-    extending    fields with their ghosts, where no machine code takes strips
 """
 
 from __future__ import annotations

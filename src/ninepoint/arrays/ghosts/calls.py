@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...backends.compiled import Bound
-from ..arranging import may_overlap
+from ..arranging import Arrangement, may_overlap
 from ..axes import Behind
 from ..borders import Array, Boundary
 from ..conditions import Condition
-from ..every import thinned
+from ..copying import copied
 from ..executable import Executable
+from ..layout import layout
 from ..numpy import broadcast_shape, check_writable, checked_out
 from ..parts import write
 from ..recognise import listed
 from ..regions import Node
-from .extending import all_extended
-from .laid import LaidCall, border_of, plan_of, takes
+from .laying import ExtendedCall, border_of
 from .sides import Edges, Sides
 from .turning import moved, turned
 
 
 class GhostCall:
-    """Calls of a node on fields like some; called with fields, numbers, a boundary and `out`.
-
-    Machine code takes the fields themselves and strips of ghosts where it can; where not, as on
-    arrays shorter than the call looks, it takes copies of the fields with all their ghosts.
-    """
+    """Calls of a node on fields like some; called with fields, numbers, a boundary and `out`."""
 
     def __init__(
         self,
@@ -43,14 +38,7 @@ class GhostCall:
         out: Any,
         threads: int | None,
     ) -> None:
-        self._program, self._threads = program, threads
-        # Of results that look to different sides each begins elsewhere on copies with ghosts: all
-        # points of these are made.
-        self._steps = program.every if len(set(program.reaches)) > 1 else ()
-        ndim = program.ndim
-        self._full = program.compiled
-        if self._steps:
-            self._full = node.with_steps((1,) * ndim).program.compiled
+        self._program, self._threads, ndim = program, threads, program.ndim
         self._ends = tuple(range(-ndim, 0))
         self._axes = None if axes == self._ends else axes
         self._whole = broadcast_shape([field.shape for field in fields])
@@ -65,11 +53,15 @@ class GhostCall:
             outline = geometry.outline
             self._plain = Executable(program, fields, outline, edges.cval, None, None, threads)
         outs = [self._moved(one) for one in listed(out)]
-        plan = plan_of(program, geometry, border_of(geometry))
         if out is not None:
+            plan = layout(geometry.core, program.reaches, border_of(geometry), every=program.every)
             shapes = [(*shape[: len(shape) - ndim], *one) for one in plan.out_shapes]
             checked_out(tuple(outs), shapes, program.out_dtypes, None)
-        self._laid = takes(program, fields, outs, geometry)
+        # Whether fields are copied, for ghosts are counted along their axes as they come.
+        stacked = len(shape) - ndim > 1
+        self._copies = not Arrangement(program, fields, None, tuple(outs) or None).plain or (
+            stacked and not all(one.flags.c_contiguous for one in (*fields, *outs))
+        )
         # What does calls on each thread: values of the border lie in memory of its own.
         self._here = threading.local()
 
@@ -80,7 +72,7 @@ class GhostCall:
         targets = listed(out)
         check_writable(targets)
         apart = not any(may_overlap(one, field) for one in targets for field in fields)
-        results = [self._moved(one) for one in targets] if apart else []
+        results = [self._moved(one) for one in targets] if apart and not self._copies else []
         made = self._made(self._given(fields), numbers, boundary, results)
         if not results:
             made = [moved(one, self._ends, self._axes) if self._axes else one for one in made]
@@ -94,10 +86,10 @@ class GhostCall:
         self, fields: Sequence[Array], boundary: Boundary, outs: Sequence[Array]
     ) -> Executable | None:
         """What does calls whose border stays the same, if machine code can by itself."""
-        if self._plain is not None or not self._laid or self._axes is not None:
+        if self._plain is not None or self._copies or self._axes is not None:
             return None
         fields, sides = self._given(fields), self._sides(boundary)
-        call = LaidCall(self._program, fields, outs, sides, self._threads)
+        call = ExtendedCall(self._program, fields, outs, sides, self._threads)
         call.fill(sides)
         return call.run
 
@@ -111,48 +103,18 @@ class GhostCall:
         """What it gives for fields whose core axes come last, in `results` if there are some."""
         if self._plain is not None:
             made = listed(self._plain(fields, numbers, None))
-        else:
-            sides = self._sides(boundary)
-            if self._laid:
-                run = getattr(self._here, "run", None)
-                if run is None:
-                    run = LaidCall(self._program, fields, results, sides, self._threads)
-                    self._here.run = run
-                return listed(run(fields, numbers, sides, results))
-            program = self._program.with_numbers(numbers) if numbers else self._program
-            made = self._extended(program, fields, sides)
-        for result, one in zip(results, made, strict=False):
-            result[...] = one
-        return list(results) or made
-
-    def _extended(self, program: Bound, fields: Sequence[Array], sides: Sides) -> list[Array]:
-        """One call on copies of the fields with all their ghosts."""
-        geometry = sides.geometry
-        start, stop, cuts = [], [], []
-        for n, pair, (low, high) in zip(geometry.core, geometry.made, geometry.reach, strict=True):
-            start.append(-low if pair[0] else 0)
-            stop.append(n + high if pair[1] else n)
-        program = replace(program, compiled=self._full)
-        copies = all_extended(fields, program.positions, sides, start, stop)
-        border = geometry.border(geometry.made)
-        run = Executable(program, copies, border, sides.cval, None, None, self._threads)
-        made = listed(run(copies, (*program.coefficients, *program.scalars)))
-        for box, one in zip(program.reaches, made, strict=True):
-            cut = [
-                slice(
-                    low - lo if pair[0] else 0,
-                    # What is made ends so far beyond the end of the result.
-                    -(high - hi) or None if pair[1] else None,
-                )
-                for (lo, hi), pair, (low, high) in zip(
-                    box.sides, geometry.made, geometry.reach, strict=True
-                )
-            ]
-            some = one[(..., *cut)]
-            if self._steps:
-                some = thinned(some, self._steps, self._ends)
-            cuts.append(np.ascontiguousarray(some))
-        return cuts
+            for result, one in zip(results, made, strict=False):
+                result[...] = one
+            return list(results) or list(made)
+        sides = self._sides(boundary)
+        if self._copies:
+            types = self._program.field_dtypes
+            fields = [copied(one, dtype) for one, dtype in zip(fields, types, strict=True)]
+        run = getattr(self._here, "run", None)
+        if run is None:
+            run = ExtendedCall(self._program, fields, results, sides, self._threads)
+            self._here.run = run
+        return list(listed(run(fields, numbers, sides, results)))
 
     def _sides(self, boundary: Boundary) -> Sides:
         known = self._known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
@@ -78,13 +78,6 @@ class Geometry:
         ]
         return Border(tuple((cast(Rule, before), cast(Rule, after)) for before, after in pairs))
 
-    def border(self, opened: Sequence[tuple[bool, bool]]) -> Border:
-        """The rules, where some sides have no neighbours."""
-        pairs: list[tuple[Rule, Rule]] = []
-        for (before, after), (low, high) in zip(self.outline.rules, opened, strict=True):
-            pairs.append(("valid" if low else before, "valid" if high else after))
-        return Border(tuple(pairs))
-
 
 # What is found out of a geometry is kept with it.
 _geometry = lru_cache(maxsize=256)(Geometry)
@@ -103,12 +96,6 @@ class Sides:
         """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
         pairs = boundary.sides(len(node.along))
         return Edges.of(node, shape, pairs).sides(pairs, lazy)
-
-    @cached_property
-    def nearest(self) -> Sides:
-        """Those of positions, of which none is asked for outside: whatever stands there is one."""
-        pairs = (("nearest", "nearest"),) * len(self.rules)
-        return Sides(pairs, 0, replace(self.geometry, rules=pairs))
 
 
 @dataclass(frozen=True, eq=False)

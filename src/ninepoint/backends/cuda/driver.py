@@ -139,9 +139,12 @@ def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
     return _with_room(cupy().array, array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
-def refill(array: DeviceArray, values: np.ndarray[Any, Any]) -> None:
-    """Give an array on a GPU other elements, in C order as these."""
-    _with_room(array.set, np.ascontiguousarray(values))
+def refill(array: DeviceArray, values: np.ndarray[Any, Any], stream: Any = None) -> None:
+    """Give an array in C order on a GPU other elements.
+
+    With a stream this is begun there, and they must stay until it is done.
+    """
+    _with_room(array.set, np.asarray(values, order="C"), stream)
 
 
 def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
@@ -181,11 +184,6 @@ def pinned(size: int) -> np.ndarray[Any, Any]:
         # Slower, and right all the same.
         return np.empty(size, np.uint8)
     return np.frombuffer(memory, np.uint8, size)
-
-
-def begin_upload(array: DeviceArray, values: np.ndarray[Any, Any], stream: Any) -> None:
-    """Begin to give an array on a GPU other elements, which must stay until that is done."""
-    _with_room(array.set, values, stream)
 
 
 def begin_download(array: DeviceArray, target: np.ndarray[Any, Any], stream: Any) -> None:
@@ -249,12 +247,6 @@ def on(device: int) -> AbstractContextManager[Any]:
     if device == current():
         return nullcontext()
     found: AbstractContextManager[Any] = cupy().cuda.Device(device)
-    return found
-
-
-def stream() -> int:
-    """What CUDA calls the current stream."""
-    found: int = cupy().cuda.get_current_stream().ptr
     return found
 
 

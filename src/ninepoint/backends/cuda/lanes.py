@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,19 +30,13 @@ SPREAD = 1 << 22
 
 def copied(target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
     """Copy between arrays of the CPU, the larger ones by all threads."""
-    axis = int(np.argmax(target.shape)) if target.ndim else 0
     count = min(thread_count(None), target.nbytes // SPREAD)
     if count < 2:
         _copy(target, source)
         return
-    ends = [target.shape[axis] * k // count for k in range(count + 1)]
-
-    def part(first: int, last: int) -> Callable[[], None]:
-        where = (*(slice(None),) * axis, slice(first, last))
-
-        return partial(_copy, target[where], source[where])
-
-    run_parallel((part(a, b) for a, b in pairwise(ends)), count)
+    axis = int(np.argmax(target.shape))
+    parts = (np.array_split(one, count, axis) for one in (target, source))
+    run_parallel((partial(_copy, *pair) for pair in zip(*parts, strict=True)), count)
 
 
 def _copy(target: np.ndarray[Any, Any], source: np.ndarray[Any, Any]) -> None:
@@ -74,7 +67,7 @@ class Lane:
         pinned = self._pinned(array.shape, dtype)
         copied(pinned, array)
         there = driver.empty(array.shape, dtype)
-        driver.begin_upload(there, pinned, self._stream)
+        driver.refill(there, pinned, self._stream)
         return there
 
     def fetch(self, array: DeviceArray, take: Callable[[Any], None]) -> None:

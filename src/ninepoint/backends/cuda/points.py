@@ -209,7 +209,7 @@ class _Point(Region):
         }
         nowhere = Box((0,) * ndim, (0,) * ndim)
         windows = Windows(text, storage, arrays, nowhere, reader=self.read)
-        control = Control(text, windows, storage, arrays, nowhere, [], {}, 0)
+        control = Control(windows, {}, [])
         for assign in self.kernel.body:
             expr, name = assign.value, assign.name
             match expr:

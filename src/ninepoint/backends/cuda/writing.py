@@ -1,8 +1,7 @@
 """The one door to a GPU's text: of a kernel that was lowered, or of several done at once.
 
-    Forms, rules of a border                ->   Source: in strips where these are better
-    links of a group of calls               ->   Source, or None: one call after the other
-    links of a step, and how many steps     ->   Source, or None: fewer steps
+    Forms, rules of a border                   ->   Source: in strips where these are better
+    kernel of a chain, its ends, borders       ->   Source, or None: one call after the other
 
 What is done in one pass over memory here gives the bits that the calls give one by one.
 """
@@ -17,20 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis.control import loops
-from ...language.box import Box
-from ...language.dtypes import short
 from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.algorithms import is_ordered
-from ...lowering.chain import Link, chained, piped
+from ...lowering.chain import Edges, Link, piped
 from ...lowering.cost import operation
 from ...lowering.exchanges import exchanged
 from ...lowering.fusion import Part, unfit
 from ...lowering.inlining import flattened
 from ...lowering.passes import IN_PLACE, ROWS, checked, passed
-from ...lowering.schedule import Schedule
 from ...lowering.sharing import merged
-from .borders import Rules, left_out
+from .borders import Rules
 from .points import points
 from .source import Source
 from .strips import strips
@@ -56,7 +52,6 @@ def written(forms: Forms, rules: Rules) -> Source:
     """
     compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
     request, reach = replace(forms.request, schedule=schedule), compiled.reach
-    name = title(compiled.name)
     rows = passed(ROWS, forms.windowed, request, reach)
     ordered = is_ordered(forms.windowed)
     in_place = rows if ordered else passed(IN_PLACE, forms.windowed, request, reach)
@@ -64,8 +59,9 @@ def written(forms: Forms, rules: Rules) -> Source:
     if plain is None:
         plain = exchanged(merged(rows["shared"]))
     plain = checked(plain, reach)
-    source = _in_strips(forms, rows["shared"], plain, name, rules)
+    source = _in_strips(forms, rows["shared"], plain, rules)
     if source is None:
+        name = title(compiled.name)
         source = points(plain, name, compiled.reaches, compiled.out_dtypes, rules)
         source = replace(source, text=_support() + source.text)
     return source
@@ -76,80 +72,32 @@ def title(name: str) -> str:
     return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
 
 
-def _in_strips(
-    forms: Forms, kernel: Kernel, plain: Kernel, name: str, rules: Rules
+def rolled(
+    kernel: Kernel,
+    edges: Edges,
+    borders: Sequence[Rules],
+    name: str,
+    outs: Sequence[np.dtype],
 ) -> Source | None:
+    """The text of several calls in one pass, or of steps; None where they do not roll so."""
+    source = strips(checked(merged(checked(kernel))), edges, borders, name, outs)
+    return None if source is None else replace(source, text=_support() + source.text)
+
+
+def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Source | None:
     """A kernel in strips, if it is better done so than as it is in `plain`."""
     if unfit(kernel) or loops(kernel) or not kernel.stages:
         return None
     looped = any(isinstance(assign.value, Reduce) for assign in plain.body)
     if not plain.stages and not looped and _work(plain) < WORTH * _work(kernel):
         return None
-    compiled, fields = forms.compiled, [name for name, _ in kernel.fields]
+    compiled = forms.compiled
     made = tuple(f"result{k}" for k in range(len(compiled.out_dtypes)))
-    part = Part(kernel, {name: name for name in fields}, made, {})
-    return at_once(
-        name,
-        [link(part, compiled.out_dtypes, compiled.reaches, 0, rules)],
-        kernel.fields,
-        made,
-        [rules],
-        forms.request.schedule,
-    )
-
-
-def link(
-    part: Part,
-    types: Sequence[np.dtype],
-    reaches: Sequence[Box],
-    border: int,
-    rules: Rules,
-    *,
-    zero: bool = True,
-) -> Link:
-    """One call of a group or a step, by the border of this number, whose constant is `zero`."""
-    sides = {side for pair in rules for side in pair}
-    leaves = any(any(map(any, left_out(rules, reach))) for reach in reaches)
-    asked = not sides.isdisjoint(("fill", "constant"))
-    return Link(
-        part,
-        tuple(types),
-        tuple(reaches),
-        border,
-        "keep" in sides,
-        leaves,
-        "keep" in sides or (asked and not zero),
-    )
-
-
-def at_once(
-    name: str,
-    links: Sequence[Link],
-    fields: Sequence[tuple[str, np.dtype]],
-    outputs: Sequence[str],
-    borders: Sequence[Rules],
-    schedule: Schedule,
-    steps: int = 0,
-) -> Source | None:
-    """Several calls in one pass, which gives the `outputs`; None where that cannot be.
-
-    They are so many `steps`, if any, whose states are the outputs, or one call after the other.
-    """
-    if any(unfit(one.part.kernel) for one in links):
-        return None
-    types = {n: d for one in links for n, d in zip(one.part.made, one.types, strict=True)}
-    # A float of 16 bits is rounded where it is stored.
-    stored = set() if steps else set(links[-1].part.made)
-    if any(short(dtype) for made, dtype in types.items() if made not in stored):
-        return None
-    if steps:
-        kernel, edges = chained(links, fields, outputs, steps, schedule)
-        outs = links[-1].types
-    else:
-        kernel, edges = piped(links, fields, outputs, schedule)
-        outs = tuple(types[made] for made in outputs)
-    source = strips(checked(merged(checked(kernel))), edges, borders, name, outs)
-    return None if source is None else replace(source, text=_support() + source.text)
+    part = Part(kernel, {name: name for name, _ in kernel.fields}, made, {})
+    keeps = any("keep" in pair for pair in rules)
+    link = Link(part, compiled.out_dtypes, compiled.reaches, 0, keeps, False, keeps)
+    whole = piped([link], kernel.fields, made, forms.request.schedule)
+    return rolled(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 
 
 def _work(kernel: Kernel) -> float:

@@ -300,16 +300,6 @@ def padded(length, itemsize):
     return size // itemsize
 
 
-def aligned(shape, dtype):
-    """An empty array that begins at a cache line."""
-    size = 1
-    for n in shape:
-        size *= n
-    memory = np.empty(size + 64, dtype)
-    first = (-memory.ctypes.data) % 64 // memory.itemsize
-    return memory[first : first + size].reshape(shape)
-
-
 # The ends of an axis, as an array of whole numbers: what to do before and after, and then where
 # the elements that lie `reach` beyond it come from, -1 for the constant.
 OPEN, BEYOND, FILL, KEEP = range(4)
@@ -328,17 +318,37 @@ def absent_ends(row, at, n, ends, low, high, before, first, value):
             row[at + j] = before[first + j] if ends[0] == KEEP else value
 
 
-def beyond_ends(row, at, n, ends, low, high, value):
-    """Write what lies beyond the ends of a row whose column 0 is element `at`."""
+def beyond_ends(kept, at, n, ends, low, high, value):
+    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
     reach = (ends.size - 2) // 2
     if ends[0] != OPEN:
         for k in range(low):
             source = ends[2 + reach - low + k]
-            row[at - low + k] = value if source < 0 else row[at + source]
+            copy(kept, at - low + k, at + source, source < 0, value)
     if ends[1] != OPEN:
         for k in range(high):
             source = ends[2 + reach + k]
-            row[at + n + k] = value if source < 0 else row[at + source]
+            copy(kept, at + n + k, at + source, source < 0, value)
+
+
+def beyond_turn(kept, at, i, n, ends, low, high, value):
+    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
+    count, reach = kept.shape[0], (ends.size - 2) // 2
+    if ends[0] != OPEN and i == min(low, n - 1):
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            copy(kept, (at - low + k) % count, (at + source) % count, source < 0, value)
+    if ends[1] != OPEN and n <= i < n + high:
+        source = ends[2 + reach + i - n]
+        copy(kept, (at + i) % count, (at + source) % count, source < 0, value)
+
+
+def copy(kept, to, at, absent, value):
+    """Copy one of several elements, rows or planes, or write a value to all of it."""
+    if absent:
+        kept[to] = value
+    else:
+        kept[to] = kept[at]
 
 
 def absent_row(row, i, n, ends, low, high, before, first, value):
@@ -352,63 +362,6 @@ def absent_row(row, i, n, ends, low, high, before, first, value):
         # The rows of a shorter type may be fewer elements long.
         for j in range(min(row.size, before.size - first)):
             row[j] = before[first + j] if kind == KEEP else value
-
-
-def beyond_rows(plane, at, n, ends, low, high, value):
-    """As `beyond_ends`, for whole rows of a plane whose row 0 is row `at`."""
-    reach = (ends.size - 2) // 2
-    if ends[0] != OPEN:
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            for j in range(plane.shape[1]):
-                plane[at - low + k, j] = value if source < 0 else plane[at + source, j]
-    if ends[1] != OPEN:
-        for k in range(high):
-            source = ends[2 + reach + k]
-            for j in range(plane.shape[1]):
-                plane[at + n + k, j] = value if source < 0 else plane[at + source, j]
-
-
-def beyond_row(kept, i, n, ends, low, high, shift, value):
-    """As `beyond_ends`, for whole rows of those that are kept, row `i` of which was made last.
-
-    Row 0 is kept as row `shift`, modulo how many are kept.
-    """
-    reach = (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(low, n - 1):
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy_row(kept, shift - low + k, shift + source, source < 0, value)
-    if ends[1] != OPEN and n <= i < n + high:
-        source = ends[2 + reach + i - n]
-        copy_row(kept, shift + i, shift + source, source < 0, value)
-
-
-def copy_row(kept, to, at, absent, value):
-    """Copy a row of those that are kept, or write a value to all of it."""
-    count = kept.shape[0]
-    for j in range(kept.shape[1]):
-        kept[to % count, j] = value if absent else kept[at % count, j]
-
-
-def beyond_plane(kept, i, n, ends, low, high, shift, value):
-    """As `beyond_row`, for planes."""
-    reach = (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(low, n - 1):
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy_plane(kept, shift - low + k, shift + source, source < 0, value)
-    if ends[1] != OPEN and n <= i < n + high:
-        source = ends[2 + reach + i - n]
-        copy_plane(kept, shift + i, shift + source, source < 0, value)
-
-
-def copy_plane(kept, to, at, absent, value):
-    """Copy a plane of those that are kept, or write a value to all of it."""
-    count = kept.shape[0]
-    for i in range(kept.shape[1]):
-        for j in range(kept.shape[2]):
-            kept[to % count, i, j] = value if absent else kept[at % count, i, j]
 
 
 def keyed(line, first, length, keys, at, masks):

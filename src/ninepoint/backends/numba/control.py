@@ -14,11 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from ...analysis.control import outside
-from ...analysis.ranges import interval, of_storage, turn_ranges
-from ...language.box import Box
+from ...analysis.ranges import interval, turn_ranges
 from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
@@ -55,24 +52,23 @@ class Control:
     It gathers the places of reads that may be outside, in the user's file.
     """
 
-    expressions: Expressions
     windows: WindowLoops
-    storage: Mapping[str, np.dtype]
-    names: Mapping[str, str]
-    reach: Box
+    # The rows that are read at computed columns, and the columns that they begin at.
+    rows: Mapping[tuple[str, Offset, int], tuple[str, int]]
     places: list[str]
-    # The rows that are read at computed columns, by where they are, and the column they begin at.
-    rows: Mapping[tuple[str, Offset, int], str]
-    column: int
     looks: bool = field(default=False, init=False)
+
+    @property
+    def expressions(self) -> Expressions:
+        return self.windows.expressions
 
     def lines(self, name: str, expr: Expr) -> list[str]:
         """The lines that compute one operation."""
         match expr:
             case Element():
-                self.expressions.types[name] = computed(self.storage[expr.array]).name
+                self.expressions.types[name] = computed(self.windows.storage[expr.array]).name
                 index = ", ".join(map(str, expr.index))
-                return [f"{name} = {self.names[expr.array]}[{index}]"]
+                return [f"{name} = {self.windows.names[expr.array]}[{index}]"]
             case Reduce():
                 return self.windows.lines(name, expr)
             case Gather():
@@ -91,7 +87,7 @@ class Control:
     def _loop(self, name: str, loop: Loop) -> list[str]:
         known, types = self.expressions.known, self.expressions.types
         self.expressions.declare(name, loop)
-        bounds = turn_ranges(loop, known, {n: of_storage(d) for n, d in self.storage.items()})
+        bounds = turn_ranges(loop, known, self.windows.stored)
         turn = Ref(loop.index.dtype, f"{name}_n0")
         known[turn.name], types[turn.name] = bounds[loop.index.name], "int64"
         alias: dict[str, Atom] = {loop.index.name: turn}
@@ -135,7 +131,7 @@ class Control:
 
     def _gather(self, name: str, expr: Gather) -> list[str]:
         known, last = self.expressions.known, len(expr.origin) - 1
-        self.expressions.types[name] = computed(self.storage[expr.field]).name
+        self.expressions.types[name] = computed(self.windows.storage[expr.field]).name
         lines: list[str] = []
         along: dict[int, str] = {}
         for axis, step in enumerate(expr.index):
@@ -146,12 +142,12 @@ class Control:
             if outside(expr, axis, known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        row = self.rows.get((expr.field, expr.origin[:-1], 0))
-        if row is None or in_other_rows(expr):
+        found = self.rows.get((expr.field, expr.origin[:-1], 0))
+        if found is None or in_other_rows(expr):
             before, text = self.windows.element(expr.field, expr.origin, along)
         else:
-            start = self.column + expr.origin[-1] - self.reach.lo[-1]
-            element = f"{row}[{plus('j', start)} + {along[last]}]"
+            row, column = found
+            element = f"{row}[{plus('j', expr.origin[-1] - column)} + {along[last]}]"
             before, text = [], self.windows.loaded(expr.field, element)
         return [*lines, *before, f"{name} = {text}"]
 

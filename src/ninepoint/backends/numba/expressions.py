@@ -50,13 +50,6 @@ _SUPPORTED = frozenset(
     "exp_float32 exp_float64 complex lesser greater".split()
 )
 
-# How tightly an operator binds; more binds more.
-_BINDING = {
-    "not": 1, "<": 2, "<=": 2, ">": 2, ">=": 2, "==": 2, "!=": 2, "|": 3, "^": 4, "&": 5,
-    "<<": 6, ">>": 6, "+": 7, "-": 7, "*": 8, "/": 8, "//": 8, "%": 8, "**": 10,
-}  # fmt: skip
-_SIGN, _CLOSED = 9, 11
-
 
 class Expressions(Typed):
     """The texts of the operations of one kernel; `names` are those that scalars have in it."""
@@ -70,53 +63,45 @@ class Expressions(Typed):
 
     def atom(self, atom: Atom, machine: str | None = None) -> str:
         """An operand, in a given machine type."""
-        return self._print(self.operand(atom, machine))[0]
+        return self._print(self.operand(atom, machine))
 
     def text(self, name: str, expr: Expr) -> str:
         """The text of an operation that takes atoms only."""
-        return self._print(self.operation(name, expr))[0]
+        return self._print(self.operation(name, expr))
 
-    def _print(self, node: Node) -> tuple[str, int]:
-        """The text, and how tightly it binds."""
+    def _print(self, node: Node) -> str:
         match node:
             case Given(name):
-                return self.names.get(name, name), _CLOSED
+                return self.names.get(name, name)
             case Number(machine, value):
-                return number(machine, value), _CLOSED
+                return number(machine, value)
             case Whole(value):
-                return str(value), _CLOSED
+                return str(value)
             case To(machine, arg):
-                return f"{SHORT[machine]}({self._print(arg)[0]})", _CLOSED
+                return f"{SHORT[machine]}({self._print(arg)})"
             case Function(name, args):
-                listed = ", ".join(self._print(arg)[0] for arg in args)
+                listed = ", ".join(map(self._print, args))
                 row = FLOAT_FUNCTIONS.get(name)
                 room = "np." if row is None or row.numpy else "math."
                 room = "" if name in _SUPPORTED else room
-                return f"{room}{name}({listed})", _CLOSED
+                return f"{room}{name}({listed})"
             case Part(which, arg):
-                return f"{self._within(arg, _CLOSED)}.{which}", _CLOSED
+                return f"{self._within(arg)}.{which}"
             case Choose(test, then, other):
-                chosen, asked = self._within(then, 1), self._within(test, 1)
-                return f"{chosen} if {asked} else {self._within(other, 0)}", 0
+                chosen, asked, last = (self._within(one, Choose) for one in (then, test, other))
+                return f"{chosen} if {asked} else {last}"
+            case Apply("not", (arg,)):
+                return f"not {self._within(arg)}"
             case Apply(op, (arg,)):
-                binding = _BINDING["not"] if op == "not" else _SIGN
-                space = " " if op == "not" else ""
-                return f"{op}{space}{self._within(arg, binding)}", binding
-            case Apply("+" | "-" | "*" | "/" as op, (left, right)):
-                return self._between(op, self._fetched(left), self._fetched(right))
+                return f"{op}{self._within(arg)}"
             case Apply(op, (left, right)):
-                return self._between(op, left, right)
+                if op in ("+", "-", "*", "/"):
+                    left, right = self._fetched(left), self._fetched(right)
+                return f"{self._within(left)} {op} {self._within(right)}"
             case Apply():
                 raise AssertionError(node)
             case _:
                 assert_never(node)
-
-    def _between(self, op: str, left: Node, right: Node) -> tuple[str, int]:
-        """The text of an operation of two operands, and how tightly it binds."""
-        binding = _BINDING[op]
-        least = binding + (binding == _BINDING["<"])
-        first, last = self._within(left, least), self._within(right, binding + 1)
-        return f"{first} {op} {last}", binding
 
     def _fetched(self, node: Node) -> Node:
         """An operand, which is one of a table where it is a number that may be another."""
@@ -124,10 +109,10 @@ class Expressions(Typed):
             return Given(self.tables.fetch(node.machine, float(node.value.real)))
         return node
 
-    def _within(self, node: Node, binding: int) -> str:
-        """The text, in parentheses unless it binds as tightly as that."""
-        text, own = self._print(node)
-        return text if own >= binding else f"({text})"
+    def _within(self, node: Node, *kinds: type) -> str:
+        """The text, in parentheses if it is of some kinds, by default one that binds loosely."""
+        text = self._print(node)
+        return f"({text})" if isinstance(node, kinds or (Apply, Choose)) else text
 
 
 def number(machine: str, value: bool | int | float | complex) -> str:
@@ -159,12 +144,12 @@ def _float(value: float) -> str:
 # Names.
 
 LIBRARY = (
-    "row", "row_from", "row_function", "fetch", "padded", "aligned",
+    "row", "row_from", "row_function", "fetch", "padded",
     "integer_divide", "integer_modulo", "integer_power", "nearest_multiple",
     "round_to_half", "shift_left", "shift_right",
     "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
     "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
-    "absent_ends", "beyond_ends", "absent_row", "beyond_rows", "beyond_row", "beyond_plane",
+    "absent_ends", "beyond_ends", "absent_row", "beyond_turn",
     "go_on", "note", "nan", "inf", "LONG_ROW", *SHORT.values(),
     *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
 )  # fmt: skip

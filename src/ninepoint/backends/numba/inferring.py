@@ -17,10 +17,9 @@ import numpy as np
 from ...language import errors
 from ...language.dtypes import DType, common, computed
 from ...language.errors import Span, StencilError
+from ...language.kinds import Argument, Coefficients, Field, Scalar
 from ...language.parameters import indexed_parameters
-from ...language.parse import Argument
 from ...language.source import Function
-from ...language.values import Coefficients, Field, Value
 from ...lowering.request import Request
 from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
@@ -50,7 +49,7 @@ def compile_general(
     general = translate(function, arguments, request)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
     tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
-    scalars = {n: a.dtype for n, a in arguments.items() if isinstance(a, Value)}
+    scalars = {n: a.dtype for n, a in arguments.items() if isinstance(a, Scalar)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
     check_outputs(function.name, len(given), request)
     natural = [common(d, f.storage) for d, f in zip(given, fields, strict=False)]

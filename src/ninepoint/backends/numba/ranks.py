@@ -131,9 +131,7 @@ def histogram_function(
     arguments = [*fields.values(), *places, fine, coarse, *results, "n"]
     text = (f"def {name}({', '.join(arguments)}):", *indented(lines, 1))
     buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))
-    return RowFunction(
-        name, text, constants, (), (), buffers, loops=True, noalias=False, apart=(), overlap=()
-    )
+    return RowFunction(name, text, constants, buffers=buffers)
 
 
 def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
@@ -274,13 +272,7 @@ for j in range(n):
             f"{own[word]} = np.array({held}, dtype=np.{dtype})"
             for word, (held, dtype) in tables.items()
         ),
-        (),
-        (),
-        tuple((own[word], *one) for word, one in buffers.items()),
-        loops=True,
-        noalias=False,
-        apart=(),
-        overlap=(),
+        buffers=tuple((own[word], *one) for word, one in buffers.items()),
         given=size[:1],
         cleared=(own["held"],),
     )

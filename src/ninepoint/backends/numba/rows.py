@@ -16,8 +16,8 @@ lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeAlias
 
@@ -25,7 +25,6 @@ import numpy as np
 
 from ...analysis.ranges import of_type
 from ...language.box import Box
-from ...language.dtypes import computed
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -52,7 +51,7 @@ from ...lowering.cost import operation
 from ...lowering.pieces import Piece, Roll, pieces, rolled
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
 from .expressions import Expressions, as_tuple
-from .window_loops import WindowLoops, plus
+from .window_loops import WindowLoops, indented, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -90,172 +89,233 @@ Row: TypeAlias = tuple[str, Offset, int]
 
 
 @dataclass(frozen=True, slots=True)
+class Made:
+    """What a function makes: some values of a body, in a row that begins at column `start`.
+
+    `held` names what the row holds already, for a function that changes it.  Its columns are
+    `every` so many of those that it reads; of the first values, as many as `tail` says beside the
+    number of operations for them, it makes one more column.  Its results are converted by the
+    functions that `stores` names, "" for none.
+    """
+
+    name: str
+    body: tuple[Assign, ...]
+    values: tuple[Atom, ...]
+    start: int = 0
+    held: str = ""
+    every: int = 1
+    tail: tuple[int, int] = (0, 0)
+    stores: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What the functions of one module share.
+
+    They add the places of reads that may be outside of their neighborhood to `places`.
+    """
+
+    kernel: Kernel
+    names: dict[str, str]
+    expressions: Expressions
+    reach: Box
+    places: list[str]
+
+
+@dataclass(frozen=True, slots=True)
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
     `rows` are sources with their offsets along all axes but the last, and which of their parts it
-    is; `others` are scalars and coefficients; `loops` says that it also takes whole fields and
-    the place.  With `noalias` LLVM is promised that no two rows overlap; without it, that the
-    results `apart` overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by
-    themselves, some for the second time, where a multiple of 64 leaves at least 9.  It is told
-    what is `given` besides, and the buffers that are `cleared` are zero when it is first called.
+    is, each from one of the `columns` on, relative to its own first; `others` are scalars and
+    coefficients; `loops` says that it also takes whole fields and the place.  With `noalias` LLVM
+    is promised that no two rows overlap; without it, that the results `apart` overlap nothing.
+    With `overlap` (64, 9) the last 64 columns are computed by themselves, some for the second
+    time, where a multiple of 64 leaves at least 9.  It is told what is `given` besides, and the
+    buffers that are `cleared` are zero when it is first called.
     """
 
     name: str
     lines: tuple[str, ...]
-    constants: tuple[str, ...]
-    rows: tuple[Row, ...]
-    others: tuple[str, ...]
-    buffers: tuple[tuple[str, int | str, str], ...]
-    loops: bool
-    noalias: bool
-    apart: tuple[str, ...]
-    overlap: tuple[int, ...]
+    constants: tuple[str, ...] = ()
+    rows: tuple[Row, ...] = ()
+    columns: Mapping[str, int] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
+    buffers: tuple[tuple[str, int | str, str], ...] = ()
+    loops: bool = True
+    noalias: bool = False
+    apart: tuple[str, ...] = ()
+    overlap: tuple[int, ...] = ()
     given: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
 
 
-def row_function(
-    name: str,
-    body: tuple[Assign, ...],
-    values: tuple[Atom, ...],
-    column: int,
-    sources: dict[str, Source],
-    kernel: Kernel,
-    names: dict[str, str],
-    expressions: Expressions,
-    reach: Box,
-    held: str = "",
-    every: int = 1,
-    tail: tuple[int, int] = (0, 0),
-    stores: tuple[str, ...] = (),
-    places: list[str] | None = None,
-) -> RowFunction:
-    """Write the function; `column` is where its row begins, relative to the result's.
+def row_function(made: Made, sources: Mapping[str, Source], space: Space) -> RowFunction:
+    """Write the function that makes a row."""
+    return _Writer(made, sources, space).function()
 
-    `held` names what the row holds already, for a function that changes it.  Its columns are
-    `every` so many of those that it reads; of the first values, as many as `tail` says beside the
-    number of operations for them, it makes one more column.  Its
-    results are converted by the functions that `stores` names, "" for none.  The `places` of
-    reads that may be outside of their neighborhood are added to those that are there.
-    """
-    parts: tuple[Piece, ...] = (Piece(body, ""),)
-    if _cuttable(values, held, every):
-        parts = pieces(body, values[0])
-    rolls = rolled(parts, lambda name: _movable(sources[name], kernel, name))
-    body = tuple(assign for roll in rolls for assign in roll.piece.body)
-    if rolls[-1].count > 1:
-        values = (Ref(values[0].dtype, rolls[-1].piece.result),)
-    for roll in rolls:
-        for own, constants in roll.tables.items():
-            expressions.types[own] = str(constants[0].dtype.value)
-            expressions.known[own] = of_type(constants[0].dtype)
-    reads = _places(body, sources, column, every)
-    elsewhere = {name for roll in rolls for name, move in roll.moves.items() if any(move[:-1])}
-    along = gathered_rows(body)
-    rows = _rows({at for name, (at, _) in reads.items() if name not in elsewhere} | along, sources)
-    labels = _labels(rows, sources, {assign.name for assign in body})
-    storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-    loads = {name: source.load for name, source in sources.items()}
-    windows = WindowLoops(expressions, storage, names, reach, loads)
-    control = Control(
-        expressions, windows, storage, names, reach, [] if places is None else places,
-        {row: labels[row] for row in along}, column,
-    )  # fmt: skip
-    place = "j" if every == 1 else "q0"
-    expressions.tables.fetched = {}
-    once: list[str] = []
-    ends = 0
-    before_last: list[str] = []
-    held_type = ""
-    for roll in rolls:
+
+class _Writer:
+    def __init__(self, made: Made, sources: Mapping[str, Source], space: Space) -> None:
+        self.made, self.sources, self.space = made, sources, space
+        kernel, self.expressions = space.kernel, space.expressions
+        parts: tuple[Piece, ...] = (Piece(made.body, ""),)
+        if _cuttable(made):
+            parts = pieces(made.body, made.values[0])
+        self.rolls = rolled(parts, self._movable)
+        self.body = tuple(assign for roll in self.rolls for assign in roll.piece.body)
+        self.values = made.values
+        if self.rolls[-1].count > 1:
+            self.values = (Ref(made.values[0].dtype, self.rolls[-1].piece.result),)
+        for roll in self.rolls:
+            for own, constants in roll.tables.items():
+                self.expressions.types[own] = str(constants[0].dtype.value)
+                self.expressions.known[own] = of_type(constants[0].dtype)
+        self.reads = _places(self.body, sources, made.every)
+        # What is read in rows that follow from the turn of a loop over pieces.
+        self.elsewhere = {
+            name for roll in self.rolls for name, move in roll.moves.items() if any(move[:-1])
+        }
+        along = gathered_rows(self.body)
+        found = {at for name, (at, _) in self.reads.items() if name not in self.elsewhere}
+        order = list(sources)
+        self.rows = sorted(found | along, key=lambda row: (order.index(row[0]), *row[1:]))
+        self.labels = _labels(self.rows, sources, {assign.name for assign in self.body})
+        storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
+        loads = {name: source.load for name, source in sources.items()}
+        self.windows = WindowLoops(self.expressions, storage, space.names, space.reach, loads)
+        rows = {row: (self.labels[row], sources[row[0]].column) for row in along}
+        self.control = Control(self.windows, rows, space.places)
+        # What is done before the loop over the row.
+        self.once: list[str] = []
+
+    def function(self) -> RowFunction:
+        made, tables = self.made, self.expressions.tables
+        tables.fetched = {}
+        place = "j" if made.every == 1 else "q0"
+        *before, last = self.rolls
+        lines = [line for roll in before for line in self._piece(roll)]
+        front, own, ends = self._lines(last)
+        atoms = [self.expressions.atom(value) for value in self.values]
+        stored = [
+            f"{store}({one})" if store else one
+            for one, store in zip_longest(atoms, made.stores, fillvalue="")
+        ]
+        storing = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
+        lines += _over_row(last, front, [*own, *storing], made.every)
+        if made.tail[1]:
+            # What all values need there may lie outside of what is given.
+            lines += ["q0 = n", f"j = {made.every} * q0"]
+            lines += [*own[:ends], *storing[: made.tail[1]]]
+        return self._called(lines)
+
+    def _called(self, lines: Sequence[str]) -> RowFunction:
+        """The function of these lines, and what it is called with."""
+        made, kernel = self.made, self.space.kernel
+        loops = bool(self.elsewhere) or any(
+            isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(self.body)
+        )
+        others, once = _others(self.body, self.values, kernel), self.once
+        if self.control.looks:
+            others, once = (*others, NOTES), [*once, f"turns = {EACH}"]
+        arguments = [self.labels[row] for row in self.rows]
+        if loops:
+            arguments += [self.space.names[n] for n, _ in kernel.fields]
+            places = ["b", *(f"i{a}" for a in range(kernel.ndim - 2)), "i"]
+            arguments += places[: kernel.ndim]
+            arguments += [buffer for buffer, _, _ in self.windows.buffers]
+        arguments += [f"o{k}" for k in range(len(self.values))] + ["n"]
+        arguments += [self.space.names[n] for n in others]
+        inner = [*self.expressions.tables.fetched.values(), *once, *lines]
+        machines = [self.sources[field].machine for field, *_ in self.rows]
+        machines += [self.expressions.types[v.name] for v in self.values if isinstance(v, Ref)]
+        widest = max((np.dtype(one).itemsize for one in machines), default=1)
+        plain = not (made.held or loops or self.control.looks or made.every > 1)
+        noalias = _promised(self.reads.values(), len(self.rows), made.every)
+        # One result is left to be compared with the rows, which keeps LLVM unsure of these.
+        apart = () if noalias else tuple(f"o{k}" for k in range(len(self.values) - 1))
+        return RowFunction(
+            made.name,
+            (f"def {made.name}({', '.join(arguments)}):", *indented(inner)),
+            tuple(self.windows.constants),
+            tuple(self.rows),
+            {name: source.column for name, source in self.sources.items()},
+            others,
+            tuple(self.windows.buffers),
+            loops,
+            noalias,
+            apart,
+            _overlap(self.body, widest) if plain else (),
+        )
+
+    def _movable(self, name: str) -> bool:
+        """Whether rows of a source can be told by their number: those of a field's own array."""
+        kernel, source = self.space.kernel, self.sources[name]
+        own = name in dict(kernel.fields) and kernel.ndim > 1
+        return own and not source.constant and not source.load
+
+    def _piece(self, roll: Roll) -> list[str]:
+        """A loop over the row that leaves in it what the next one continues with."""
+        front, lines, _ = self._lines(roll)
+        return _over_row(roll, front, [*lines, f"o0[j] = {roll.piece.result}"])
+
+    def _lines(self, roll: Roll) -> tuple[list[str], list[str], int]:
+        """Lines before the loop over the row, those for a point, and how many make its tail."""
+        types, tables, made = self.expressions.types, self.expressions.tables, self.made
+        place = "j" if made.every == 1 else "q0"
         front = [
-            f"{own} = {expressions.tables.listed(expressions.types[own], map(_real, numbers))}[p0]"
+            f"{own} = {tables.listed(types[own], map(_real, numbers))}[p0]"
             for own, numbers in roll.tables.items()
         ]
-        lines = [f"{held} = o0[{place}]"] if held else []
+        lines = [f"{made.held} = o0[{place}]"] if made.held else []
         if roll.piece.before:
             # Pieces of one form end with values of one type.
-            expressions.types[roll.piece.before] = held_type
+            types[roll.piece.before] = types[self.rolls[self.rolls.index(roll) - 1].piece.result]
             lines.append(f"{roll.piece.before} = o0[j]")
+        ends = 0
         for number, assign in enumerate(roll.piece.body):
-            if number == tail[0]:
+            if number == made.tail[0]:
                 ends = len(lines)
             target, expr = assign.name, assign.value
             match expr:
                 case Read():
-                    source, (read, step) = sources[expr.field], reads[target]
-                    expressions.types[target] = source.machine
-                    further = _further(roll, target, -1)
-                    row = labels.get(read, "")
-                    if target in elsewhere:
-                        row = f"{target}_row0"
-                        front.append(f"{row} = {_row(target, expr, source.name, reach, roll)}")
+                    source = self.sources[expr.field]
+                    types[target] = source.machine
                     if source.constant:
-                        once.append(f"{target} = {row}[0]")
+                        self.once.append(f"{target} = {self.labels[self.reads[target][0]]}[0]")
                         continue
-                    element = f"{row}[{plus(place if source.parts else 'j', step)}{further}]"
-                    lines.append(f"{target} = {windows.loaded(expr.field, element)}")
+                    row, at = self._element(roll, target, expr)
+                    if target in self.elsewhere:
+                        front.append(f"{target}_row0 = {row}")
+                        row = f"{target}_row0"
+                    lines.append(f"{target} = {self.windows.loaded(expr.field, f'{row}[{at}]')}")
                 case Element() if roll.count > 1:
-                    expressions.types[target] = computed(storage[expr.array]).name
+                    self.control.lines(target, expr)
                     index = [f"{at}{_further(roll, target, k)}" for k, at in enumerate(expr.index)]
-                    front.append(f"{target} = {names[expr.array]}[{', '.join(index)}]")
+                    array = self.space.names[expr.array]
+                    front.append(f"{target} = {array}[{', '.join(index)}]")
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
-                    lines += control.lines(target, expr)
-        if roll is not rolls[-1]:
-            held_type = expressions.types[roll.piece.result]
-            before_last += _over_row(roll, front, [*lines, f"o0[j] = {roll.piece.result}"])
-    atoms = [expressions.atom(value) for value in values]
-    stored = [
-        f"{store}({one})" if store else one
-        for one, store in zip_longest(atoms, stores, fillvalue="")
-    ]
-    storing = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
-    loops = bool(elsewhere)
-    loops |= any(isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(body))
-    others = _others(body, values, kernel)
-    if control.looks:
-        others = (*others, NOTES)
-        once.append(f"turns = {EACH}")
-    arguments = [labels[row] for row in rows]
-    if loops:
-        arguments += [names[n] for n, _ in kernel.fields]
-        places = ["b", *(f"i{a}" for a in range(kernel.ndim - 2)), "i"]
-        arguments += places[: kernel.ndim]
-        arguments += [buffer for buffer, _, _ in windows.buffers]
-    arguments += [f"o{k}" for k in range(len(values))] + ["n"]
-    arguments += [names[n] for n in others]
-    once = [*expressions.tables.fetched.values(), *once]
-    text = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in once)]
-    text += ["    " + line for line in before_last]
-    if every > 1:
-        text += ["    for q0 in range(n):", f"        j = {every} * q0"]
-        text += ["        " + line for line in (*lines, *storing)]
-    else:
-        text += ["    " + line for line in _over_row(rolls[-1], front, [*lines, *storing])]
-    if tail[1]:
-        # What all values need there may lie outside of what is given.
-        text += ["    q0 = n", f"    j = {every} * q0"]
-        text += ["    " + line for line in (*lines[:ends], *storing[: tail[1]])]
-    machines = [sources[field].machine for field, *_ in rows]
-    machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
-    overlap = _overlap(body, max((np.dtype(one).itemsize for one in machines), default=1))
-    noalias = _promised(reads.values(), len(rows), every)
-    # One result is left to be compared with the rows, which keeps LLVM unsure of these.
-    apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
-    return RowFunction(
-        name, tuple(text), tuple(windows.constants), tuple(rows), others,
-        tuple(windows.buffers), loops, noalias, apart,
-        () if held or loops or control.looks or every > 1 else overlap,
-    )  # fmt: skip
+                    lines += self.control.lines(target, expr)
+        return front, lines, ends
 
-
-def _movable(source: Source, kernel: Kernel, name: str) -> bool:
-    """Whether rows of a source can be told by their number: those of a field that is an array."""
-    own = dict(kernel.fields)
-    return name in own and not source.constant and not source.load and kernel.ndim > 1
+    def _element(self, roll: Roll, target: str, read: Read) -> tuple[str, str]:
+        """In which row an element is, and where in it."""
+        source, (row, step) = self.sources[read.field], self.reads[target]
+        further = _further(roll, target, -1)
+        if target not in self.elsewhere:
+            place = "q0" if source.parts else "j"
+            return self.labels[row], plus(place, step) + further
+        # A row of a field, which a turn of a loop over pieces reads.
+        indices = [*(f"i{axis}" for axis in range(len(read.offset) - 2)), "i"]
+        *steps, step = (at - low for at, low in zip(read.offset, self.space.reach.lo, strict=True))
+        places = [
+            plus(index, step) + _further(roll, target, axis)
+            for axis, (index, step) in enumerate(zip(indices, steps, strict=True))
+        ]
+        own = f"row({source.name}, {as_tuple(['b', *places])})"
+        return own, plus("j", self.made.start + step) + further
 
 
 def _real(constant: Const) -> float:
@@ -270,28 +330,20 @@ def _further(roll: Roll, name: str, axis: int) -> str:
     return "" if not step else f" {'+' if step > 0 else '-'} {abs(step)} * p0"
 
 
-def _row(name: str, read: Read, array: str, reach: Box, roll: Roll) -> str:
-    """The row of a field that a turn of a loop over pieces reads."""
-    indices = [*(f"i{axis}" for axis in range(len(read.offset) - 2)), "i"]
-    steps = [at - low for at, low in zip(read.offset, reach.lo, strict=True)]
-    places = [
-        plus(index, step) + _further(roll, name, axis)
-        for axis, (index, step) in enumerate(zip(indices, steps, strict=False))
-    ]
-    return f"row({array}, {as_tuple(['b', *places])})"
-
-
-def _over_row(roll: Roll, front: Sequence[str], lines: Sequence[str]) -> list[str]:
+def _over_row(roll: Roll, front: Sequence[str], lines: Sequence[str], every: int = 1) -> list[str]:
     """A loop over the row; for pieces that do the same, one in a loop over these."""
-    made = ["for j in range(n):", *("    " + line for line in lines)]
+    if every > 1:
+        return ["for q0 in range(n):", f"    j = {every} * q0", *indented(lines)]
+    made = ["for j in range(n):", *indented(lines)]
     if roll.count == 1:
         return made
-    return [f"for p0 in range({roll.count}):", *("    " + line for line in (*front, *made))]
+    return [f"for p0 in range({roll.count}):", *indented([*front, *made])]
 
 
-def _cuttable(values: tuple[Atom, ...], held: str, every: int) -> bool:
+def _cuttable(made: Made) -> bool:
     """Whether a row may hold what was made so far of its one value."""
-    return len(values) == 1 and isinstance(values[0], Ref) and not held and every == 1
+    one = len(made.values) == 1 and isinstance(made.values[0], Ref)
+    return one and not made.held and made.every == 1
 
 
 def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:
@@ -326,7 +378,7 @@ def _promised(places: Collection[tuple[Row, int]], rows: int, every: int) -> boo
 
 
 def _places(
-    body: tuple[Assign, ...], sources: dict[str, Source], column: int, every: int
+    body: tuple[Assign, ...], sources: Mapping[str, Source], every: int
 ) -> dict[str, tuple[Row, int]]:
     """Where each read of a body looks: in which row, and how far from the place there."""
     found = {}
@@ -334,7 +386,7 @@ def _places(
         read = assign.value
         if isinstance(read, Read):
             source = sources[read.field]
-            step, part = column + read.offset[-1] - source.column, 0
+            step, part = read.offset[-1] - source.column, 0
             if source.parts:
                 step, rest = divmod(step, every)
                 part = source.parts.index(rest)
@@ -342,12 +394,7 @@ def _places(
     return found
 
 
-def _rows(found: Collection[Row], sources: dict[str, Source]) -> list[Row]:
-    order = list(sources)
-    return sorted(found, key=lambda row: (order.index(row[0]), *row[1:]))
-
-
-def _labels(rows: list[Row], sources: dict[str, Source], taken: set[str]) -> dict[Row, str]:
+def _labels(rows: Sequence[Row], sources: Mapping[str, Source], taken: set[str]) -> dict[Row, str]:
     """The names of the rows, which no operation has: those of a stage `__` begin so as well."""
     labels: dict[Row, str] = {}
     for k, row in enumerate(rows):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...analysis.footprint import zero_product
-from ...analysis.ranges import Interval, of_storage, window_ranges
+from ...analysis.ranges import Interval, of_storage, window_range
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -26,13 +26,14 @@ from ...language.ir import (
     Const,
     Offset,
     Reduce,
+    Ref,
     Tap,
     Weight,
 )
 from ...loops.nodes import SHORT
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
-from ...lowering.windows import PIECE, bounds_inside, live, total_type
+from ...lowering.windows import PIECE, live, total_type
 from .expressions import Expressions, number
 
 
@@ -63,9 +64,7 @@ class WindowLoops:
         own = self.expressions.declare(name, reduce)
         sparse = self._live(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
-        joined, *items = window_ranges(reduce, self.known, self.stored)
-        for item in items:
-            joined = joined | item
+        joined = window_range(reduce, self.known, self.stored)
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
             return _variance(name, reduce, SHORT[own], inner, result)
@@ -115,10 +114,7 @@ class WindowLoops:
     @property
     def stored(self) -> dict[str, Interval]:
         """What the elements of arrays can be."""
-        return {name: self.known_storage(name) for name in self.storage}
-
-    def known_storage(self, array: str) -> Interval:
-        return of_storage(self.storage[array])
+        return {name: of_storage(dtype) for name, dtype in self.storage.items()}
 
     def _live(self, name: str, reduce: Reduce) -> str:
         """A table of the positions whose reads matter, where constant weights hold zeros."""
@@ -141,7 +137,8 @@ class WindowLoops:
         types = self.expressions.types
         own = {a.name: a.value for a in reduce.body}
         if inner not in self.known:
-            self.known.update(bounds_inside(reduce, self.known, self.stored))
+            one = replace(reduce, result=Ref(expr.dtype, inner))
+            self.known[inner] = window_range(one, self.known, self.stored)
         match expr:
             case Tap():
                 places = self._places(f"{inner}_{name}", expr, dims)

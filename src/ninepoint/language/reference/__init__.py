@@ -8,7 +8,7 @@ Where a back end disagrees, the back end is wrong, or this changes and the chang
     number, functions, reductions    what the numbers of a kernel do
     views, world                     what the user's function sees
     borders                          what lies outside an array
-    probe, footprints                which neighbours an output depends on
+    probe, footprints                which neighbours an output depends on, where nobody says it
     evaluate                         the function called at every point
 """
 

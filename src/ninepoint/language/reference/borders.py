@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arguments import number
+from .number import number
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]

@@ -6,53 +6,33 @@ import inspect
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from .arguments import argument, call_arguments, python_function, results
-from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour, parsed_rules
-from .footprints import dimensions, reaches
-from .number import Number, elsewhere, place, see
-from .position import Position
-from .views import Field
-from .world import rebound
+from .borders import NOTHING_OUTSIDE, Array, Reach, bordered, neighbour, parsed_rules
+from .footprints import dimensions, footprints
+from .number import Number, elsewhere, place, results, see
+from .views import Field, Position
+from .world import argument, call_arguments, python_function, rebound
 
 _DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
 
 
-def evaluate(
-    function: Callable[..., Any],
-    arrays: Mapping[str, Array] | Sequence[Array],
-    *,
-    scalars: Mapping[str, Any] | None = None,
-    standard: Iterable[str] = (),
-    boundary: Any = "fill",
-    cval: Any = 0,
-    ndim: int | None = None,
-    shape: tuple[int, ...] | None = None,
-    neighborhood: Sequence[tuple[int, int]] | None = None,
-    footprints: Sequence[Reach] | None = None,
-    every: Sequence[int] = (),
-    upsample: Sequence[int] = (),
-) -> tuple[Array, ...]:
-    """Call `function` at every point.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """Where a function is called, and what it is given besides its fields.
 
-    Parameters
+    Attributes
     ----------
-    function : callable
-        The user's function, undecorated.
-    arrays : mapping or sequence of arrays
-        The fields, and the arrays named in `standard`; a sequence is in the order of the
-        parameters that are not in `scalars`.
-    scalars : mapping, optional
+    scalars : mapping
         Values of other parameters, numbers or small arrays; those left out take their
         defaults.
-    standard : iterable of str
+    standard : collection of str
         Parameters that are indexed absolutely.
     boundary, cval
         The border rule: a name or a condition, or one for each axis, each of these or
@@ -66,11 +46,39 @@ def evaluate(
         For each axis the least and greatest offset; takes the place of `footprints`.
     footprints : sequence of (lo, hi), optional
         The reach of each output, where it cannot be found by running the function.
-    every : sequence of int, optional
+    every : sequence of int
         The step along each core axis; of the results all other points are left out.
-    upsample : sequence of int, optional
+    upsample : sequence of int
         How many results there are for each element, along each axis: the result p is what the
         function gives at the element p // k.
+    """
+
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    standard: Sequence[str] = ()
+    boundary: Any = "fill"
+    cval: Any = 0
+    ndim: int | None = None
+    shape: tuple[int, ...] | None = None
+    neighborhood: Sequence[tuple[int, int]] | None = None
+    footprints: Sequence[Reach] | None = None
+    every: Sequence[int] = ()
+    upsample: Sequence[int] = ()
+
+
+def evaluate(
+    function: Callable[..., Any], arrays: Mapping[str, Array] | Sequence[Array], **setting: Any
+) -> tuple[Array, ...]:
+    """Call `function` at every point.
+
+    Parameters
+    ----------
+    function : callable
+        The user's function, undecorated.
+    arrays : mapping or sequence of arrays
+        The fields, and the arrays that are indexed absolutely; a sequence is in the order of the
+        parameters that are no scalars.
+    **setting
+        What a `Setting` has.
 
     Returns
     -------
@@ -81,56 +89,12 @@ def evaluate(
     Raises
     ------
     IndexError
-        If the function reads outside `neighborhood`.
+        If the function reads outside its neighborhood.
     """
-    standard = (standard,) if isinstance(standard, str) else tuple(standard)
-    given = dict(scalars or {})
-    if not isinstance(arrays, Mapping):
-        names = inspect.signature(python_function(function)).parameters
-        arrays = dict(zip([name for name in names if name not in given], arrays, strict=False))
-    given |= {name: np.asarray(array) for name, array in arrays.items() if name in standard}
-    whole = {name: np.asarray(array) for name, array in arrays.items() if name not in standard}
-    if shape is None:
-        shape = np.broadcast_shapes(*(array.shape for array in whole.values()))
-    fields = [_broadcast(array, shape) for array in whole.values()]
-
-    known: tuple[Reach, ...] | None = tuple(footprints) if footprints is not None else None
-    if neighborhood is not None:
-        lo, hi = zip(*[(int(lo), int(hi)) for lo, hi in neighborhood], strict=True)
-        known = ((lo, hi),)
-    if upsample:
-        ndim = len(upsample)
-    if ndim is None:
-        ndim = len(known[0][0]) if known else dimensions(function, given, standard)
-    rules = parsed_rules(boundary, ndim)
-    bounded = any(rule in NOTHING_OUTSIDE for pair in rules for rule in pair)
-    if known is None and (bounded or 0 in shape):
-        known = reaches(function, ndim, given, standard, upsample)
-
-    kernel = _Kernel(
-        function,
-        whole,
-        shape,
-        given,
-        rules,
-        cval,
-        known[0] if neighborhood and known else None,
-        known or (),
-        every,
-        tuple(upsample) or (1,) * ndim,
-    )
-    factors = (1,) * (len(shape) - ndim) + kernel.factors
-    fine = tuple(n * k for n, k in zip(shape, factors, strict=True))
-    outputs = _gathered(kernel.at, fine, len(known or [0]))
-    kept_points: Any = (..., *(slice(None, None, step) for step in every))
-    if not bounded or known is None:
-        return tuple(values[kept_points] for values in outputs)
-    own = known if neighborhood is None else known * len(outputs)
-    kept = [*fields, *[None] * len(outputs)]
-    return tuple(
-        _bordered(values, factors, reach, rules, cval, field)[kept_points]
-        for values, reach, field in zip(outputs, own, kept, strict=False)
-    )
+    kernel = _Kernel(function, arrays, Setting(**setting))
+    pairs = zip(kernel.shape, kernel.whole_factors, strict=True)
+    outputs = _gathered(kernel.at, tuple(n * k for n, k in pairs), len(kernel.reaches or [0]))
+    return tuple(kernel.bordered(values, k) for k, values in enumerate(outputs))
 
 
 def _gathered(
@@ -149,25 +113,6 @@ def _gathered(
     for point, values in points.items():
         outputs[(slice(None), *point)] = values or (np.float64(np.nan),) * count
     return outputs
-
-
-def _bordered(
-    values: Array, factors: tuple[int, ...], reach: Reach, rules: Rules, cval: Any, field: Any
-) -> Array:
-    """One output by the rule of the border, which is that of the elements around which it is."""
-    parts = {
-        phase: bordered(values[_every(phase, factors)], reach, rules, cval, field)
-        for phase in np.ndindex(factors)
-    }
-    shape = parts[(0,) * len(factors)].shape
-    result = np.empty([n * k for n, k in zip(shape, factors, strict=True)], object)
-    for phase, part in parts.items():
-        result[_every(phase, factors)] = part
-    return result
-
-
-def _every(phase: tuple[int, ...], factors: tuple[int, ...]) -> tuple[slice, ...]:
-    return tuple(slice(r, None, k) for r, k in zip(phase, factors, strict=True))
 
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
@@ -246,33 +191,39 @@ def _results_if_any(
 class _Reached(Exception):
     """The function came to the expression whose value is asked for."""
 
-    def __init__(self, value: Number) -> None:
-        super().__init__()
-        self.value = value
 
-
-@dataclass(eq=False)
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
-    function: Any
-    fields: Mapping[str, Array]
-    shape: tuple[int, ...]
-    given: Mapping[str, Any]
-    rules: Rules
-    cval: Any
-    # Outside of it nothing may be read.
-    reach: Reach | None
-    reaches: Sequence[Reach]
-    every: Sequence[int]
-    # How many results there are for each element; the point is that of the result.
-    factors: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        views = {name: self._field(name, array) for name, array in self.fields.items()}
-        others = {name: argument(value) for name, value in self.given.items()}
-        self._function = rebound(self.function)
-        self._arguments = call_arguments(self.function, others | views)
+    def __init__(self, function: Any, arrays: Any, setting: Setting) -> None:
+        if not isinstance(arrays, Mapping):
+            names = inspect.signature(python_function(function)).parameters
+            fields = [name for name in names if name not in setting.scalars]
+            arrays = dict(zip(fields, arrays, strict=False))
+        whole = {name: np.asarray(array) for name, array in arrays.items()}
+        given = {**setting.scalars}
+        given |= {name: whole.pop(name) for name in setting.standard if name in whole}
+        self.setting, self.fields = setting, whole
+        of_fields = (array.shape for array in whole.values())
+        self.shape = np.broadcast_shapes(*of_fields) if setting.shape is None else setting.shape
+        reaches = setting.footprints
+        if setting.neighborhood is not None:
+            lo, hi = zip(*((int(lo), int(hi)) for lo, hi in setting.neighborhood), strict=True)
+            reaches = [(lo, hi)]
+        ndim = len(setting.upsample) or setting.ndim
+        if ndim is None:
+            ndim = len(reaches[0][0]) if reaches else dimensions(function, given)
+        # How many results there are for each element; a point is that of a result.
+        self.factors = tuple(setting.upsample) or (1,) * ndim
+        self.rules = parsed_rules(setting.boundary, ndim)
+        self.bounded = any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair)
+        if reaches is None and (self.bounded or 0 in self.shape):
+            reaches = footprints(function, ndim, scalars=given)
+        self.reaches = reaches or ()
+        views = {name: self._field(name, array) for name, array in whole.items()}
+        others = {name: argument(value) for name, value in given.items()}
+        self._function = rebound(function)
+        self._arguments = call_arguments(function, others | views)
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -280,6 +231,40 @@ class _Kernel:
         self._wanted: Any = None
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
+
+    @property
+    def whole_factors(self) -> tuple[int, ...]:
+        """How many results there are for each element, also along the axes of a stack."""
+        return (1,) * (len(self.shape) - len(self.rules)) + self.factors
+
+    def bordered(self, values: Array, number: int) -> Array:
+        """An output by the rule of the border, which is that of the elements around which it is.
+
+        Of these only so many are left as there are to be.
+        """
+        kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
+        if not self.bounded:
+            return values[kept]
+        reach = self.reaches[number if self.setting.neighborhood is None else 0]
+        beside = [_broadcast(array, self.shape) for array in self.fields.values()]
+        beside += [None] * (number + 1)
+
+        def every(phase: tuple[int, ...]) -> tuple[slice, ...]:
+            pairs = zip(phase, self.whole_factors, strict=True)
+            return tuple(slice(r, None, k) for r, k in pairs)
+
+        parts = {
+            phase: bordered(
+                values[every(phase)], reach, self.rules, self.setting.cval, beside[number]
+            )
+            for phase in np.ndindex(self.whole_factors)
+        }
+        shape = parts[(0,) * values.ndim].shape
+        pairs = zip(shape, self.whole_factors, strict=True)
+        result = np.empty([n * k for n, k in pairs], object)
+        for phase, part in parts.items():
+            result[every(phase)] = part
+        return result[kept]
 
     def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
         """The outputs at `point`; None where Python has no number for them."""
@@ -304,7 +289,7 @@ class _Kernel:
         found = place, self._indexed[place]
         self._known[self._point, found] = value
         if found == self._wanted:
-            raise _Reached(value)
+            raise _Reached
         point, ndim = self._point, len(self.rules)
 
         def read(offset: tuple[int, ...]) -> Any:
@@ -312,24 +297,28 @@ class _Kernel:
                 raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
             moves = zip(point[-ndim:], offset, self.factors, strict=True)
             there = *point[:-ndim], *(p + o * k for p, o, k in moves)
-            if (there, found) in self._known:
-                return see(self._known[there, found])
-            before = self._point, self._indexed, self._wanted
-            self._point, self._indexed, self._wanted = there, Counter(), found
-            positional, named = self._arguments
-            try:
-                self._function(*positional, **named)
-            except _Reached as reached:
-                return see(reached.value)
-            finally:
-                self._point, self._indexed, self._wanted = before
-            raise RuntimeError(
-                "debug runs the function at another point to find what an expression is there, "
-                "and it takes another branch, which does not read it; read it before the choice, "
-                "as in 'before = d[-1]'. The compiled call needs no such help."
-            )
+            if (there, found) not in self._known:
+                self._run_at(there, found)
+            return see(self._known[there, found])
 
         return Field("an expression", read, see(value))[index]
+
+    def _run_at(self, point: tuple[int, ...], wanted: Any) -> None:
+        """Run the function at another point, until it comes to an expression."""
+        before = self._point, self._indexed, self._wanted
+        self._point, self._indexed, self._wanted = point, Counter(), wanted
+        positional, named = self._arguments
+        try:
+            self._function(*positional, **named)
+        except _Reached:
+            return
+        finally:
+            self._point, self._indexed, self._wanted = before
+        raise RuntimeError(
+            "debug runs the function at another point to find what an expression is there, "
+            "and it takes another branch, which does not read it; read it before the choice, "
+            "as in 'before = d[-1]'. The compiled call needs no such help."
+        )
 
     def _field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
         beside = array
@@ -337,12 +326,16 @@ class _Kernel:
             if 0 < array.shape[axis] - self.shape[axis] < k:
                 # The finer result of a field whose length was rounded up.
                 beside = np.take(beside, range(self.shape[axis]), axis)
-        seen = _broadcast(beside, self.shape)
-        like = partial(self._field, name)
-        blank = see(array.dtype.type(0))
         shape = tuple(map(argument, self.shape[-len(self.rules) :]))
         return Field(
-            name, self._reader(name, seen), blank, array, like, lambda: shape, self._place, beside
+            name,
+            partial(self._read, name, _broadcast(beside, self.shape)),
+            see(array.dtype.type(0)),
+            array=array,
+            beside=beside,
+            like=partial(self._field, name),
+            shape=lambda: shape,
+            place=self._place,
         )
 
     def _place(self) -> Any:
@@ -352,14 +345,14 @@ class _Kernel:
 
     def _among_results(self) -> Any:
         """Where it is among the results, which may be fewer than the elements."""
-        numbers = []
+        numbers, every = [], self.setting.every
         for axis, position in enumerate(self._core):
             first = {0}
             if self.rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self.reaches}
             if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            step = self.every[axis] if self.every and max(self.factors) == 1 else 1
+            step = every[axis] if every and max(self.factors) == 1 else 1
             numbers.append((position - self.factors[axis] * min(first)) // step)
         return self._positions(numbers, self.factors)
 
@@ -377,19 +370,18 @@ class _Kernel:
         ]
         return tuple(found) if len(found) > 1 else found[0]
 
-    def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
-        def read(offset: tuple[int, ...]) -> Any:
-            if array is None:
-                raise ValueError(f"{name!r} has not the shape of what is computed")
-            ndim = len(self.rules)
-            if len(offset) != ndim:
-                raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
-            if self.reach is not None:
-                inside = zip(self.reach[0], offset, self.reach[1], strict=True)
-                if not all(lo <= o <= hi for lo, o, hi in inside):
-                    raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
-            moves = zip(self._core, self.factors, offset, strict=True)
-            place = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
-            return see(neighbour(array, place, self.rules, self.cval))
-
-        return read
+    def _read(self, name: str, array: Array | None, offset: tuple[int, ...]) -> Any:
+        """The element of a field that is `offset` away from the point."""
+        if array is None:
+            raise ValueError(f"{name!r} has not the shape of what is computed")
+        ndim = len(self.rules)
+        if len(offset) != ndim:
+            raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
+        if self.setting.neighborhood is not None:
+            ((lo, hi),) = self.reaches
+            inside = zip(lo, offset, hi, strict=True)
+            if not all(least <= step <= most for least, step, most in inside):
+                raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
+        moves = zip(self._core, self.factors, offset, strict=True)
+        there = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
+        return see(neighbour(array, there, self.rules, self.setting.cval))

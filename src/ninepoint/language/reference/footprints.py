@@ -1,23 +1,28 @@
-"""Which neighbours each output depends on, found by running the function on probes."""
+"""Which neighbours each output depends on, found by running the function on probes.
+
+For calls that do not say how far they look, and for tests of those who find it in another way.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from typing import Any
 
 import numpy as np
 
-from .arguments import call_arguments, python_function
 from .borders import Reach
-from .number import place
-from .position import Unplaced
+from .number import elsewhere, place
 from .probe import Probe, Trace, outcomes
 from .views import Field, Table, Window
-from .world import rebound
+from .world import call_arguments, python_function, rebound
 
 # How many axes are tried for a kernel that asks for its shape before it reads anything.
 _MOST = 6
+
+# A call of the function on probes, and the offsets of the reads that it makes.
+_Run = tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]
 
 
 def footprints(
@@ -25,41 +30,24 @@ def footprints(
     ndim: int | None = None,
     *,
     scalars: Mapping[str, Any] | None = None,
-    standard: Iterable[str] = (),
-    upsample: Sequence[int] = (),
 ) -> tuple[Reach, ...]:
     """For each output the least and greatest offset that it depends on, (lo, hi).
 
-    `scalars` are values for parameters that steer loops or offsets.
+    `scalars` are values for parameters that steer loops or offsets, and small arrays.
     """
-    standard = (standard,) if isinstance(standard, str) else tuple(standard)
-    others = dict(scalars or {})
-    ndim = ndim or dimensions(function, others, standard)
-    return reaches(function, ndim, others, standard, upsample)
+    known = dict(scalars or {})
+    ndim = ndim or dimensions(function, known)
+    trace = Trace()
+    run, _ = _probing(function, trace, known, ndim)
+    found = outcomes(trace, run)
+    return tuple(_box(output.taint | trace.loose, ndim) for output in found)
 
 
-def reaches(
-    function: Any,
-    ndim: int,
-    others: Mapping[str, Any],
-    standard: Iterable[str],
-    upsample: Sequence[int] = (),
-) -> tuple[Reach, ...]:
-    """The reach of each output: of a finer result that of all points around an element."""
-    found: list[set[tuple[int, ...]]] = []
-    for phase in np.ndindex(*upsample or (1,) * ndim):
-        trace = Trace()
-        run, _ = _probing(function, trace, others, standard, ndim, phase, upsample)
-        offsets = [set(output.taint | trace.loose) for output in outcomes(trace, run)]
-        found = [a | b for a, b in zip(found or offsets, offsets, strict=True)]
-    return tuple(_box(offsets, ndim) for offsets in found)
-
-
-def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]) -> int:
+def dimensions(function: Any, known: Mapping[str, Any]) -> int:
     """The number of indices of the reads, on the first path that has one."""
     for ndim in range(1, _MOST + 1):
         trace = Trace()
-        run, reads = _probing(function, trace, others, standard, ndim)
+        run, reads = _probing(function, trace, known, ndim)
         try:
             run()
             if not reads:
@@ -79,7 +67,7 @@ def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]
 
 
 class _Unknown(Probe):
-    """A parameter that may turn out to be a field, a scalar, or a table."""
+    """A parameter that may turn out to be a field, or a scalar."""
 
     __slots__ = ("field",)
 
@@ -96,48 +84,18 @@ class _Unknown(Probe):
         self.field[index] = value
 
 
-class _UnknownTable(Probe):
-    """A table whose elements are not known."""
-
-    __slots__ = ()
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.trace.join("element", self)
-
-
-def _probing(
-    function: Any,
-    trace: Trace,
-    others: Mapping[str, Any],
-    standard: Iterable[str],
-    ndim: int,
-    phase: Sequence[int] = (),
-    factors: Sequence[int] = (),
-) -> tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]:
-    """A call of `function` of `ndim` axes on probes, and the list that it adds its reads to.
-
-    With `factors` the point is one of several around an element.
-    """
-    kernel = rebound(function, quiet=True)
+def _probing(function: Any, trace: Trace, known: Mapping[str, Any], ndim: int) -> _Run:
+    """A call of `function` of `ndim` axes on probes, and the list that it adds its reads to."""
+    kernel = rebound(function)
     reads: list[tuple[int, ...]] = []
 
     def shape() -> tuple[Probe, ...]:
         return tuple(trace.probe("length", axis) for axis in range(ndim))
 
-    def placed(found: Sequence[Any]) -> Any:
+    def position() -> Any:
         trace.placed = True
-        return tuple(found) if ndim > 1 else found[0]
-
-    def positions() -> Any:
-        if factors:
-            return placed([Unplaced(trace, axis, 0, 1) for axis in range(ndim)])
-        return placed([trace.probe("position", axis) for axis in range(ndim)])
-
-    def among_results() -> Any:
-        if not factors:
-            return positions()
-        pairs = enumerate(zip(phase, factors, strict=True))
-        return placed([Unplaced(trace, axis, r, k) for axis, (r, k) in pairs])
+        found = tuple(trace.probe("position", axis) for axis in range(ndim))
+        return found if ndim > 1 else found[0]
 
     def unknown(name: str, value: Any) -> Any:
         def read(offset: tuple[int, ...]) -> Probe:
@@ -146,27 +104,25 @@ def _probing(
 
         if isinstance(value, np.ndarray) and value.ndim:
             return value.view(Table)
-        if name in standard:
-            plain_probe = trace.probe("table", name)
-            return _UnknownTable(trace, plain_probe.id, frozenset(), None)
         number = value if isinstance(value, (bool, int, float, np.number)) else None
         probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
-        probe.field = Field(name, read, trace.constant(0), _shape=shape, _place=positions)
+        probe.field = Field(name, read, trace.constant(0), shape=shape, place=position)
         return probe
 
     given = {}
     for name, parameter in inspect.signature(python_function(function)).parameters.items():
         default = None if parameter.default is parameter.empty else parameter.default
-        given[name] = unknown(name, others.get(name, default))
+        given[name] = unknown(name, known.get(name, default))
     positional, named = call_arguments(function, given)
 
     def run() -> tuple[Any, ...]:
-        token = place.set(among_results)
+        tokens = place.set(position), elsewhere.set(_moved)
         try:
-            with np.errstate(all="ignore"):
+            with redirect_stdout(None), np.errstate(all="ignore"):
                 returned = kernel(*positional, **named)
         finally:
-            place.reset(token)
+            place.reset(tokens[0])
+            elsewhere.reset(tokens[1])
         outputs = returned if isinstance(returned, tuple) else (returned,)
         if any(isinstance(output, Window) for output in outputs):
             raise TypeError("a kernel returns numbers, not a window: reduce it")
@@ -175,7 +131,23 @@ def _probing(
     return run, reads
 
 
+def _moved(value: Any, index: Any) -> Any:
+    """An expression at other points: it may hang on all that was asked before it, there."""
+
+    def read(offset: tuple[int, ...]) -> Any:
+        if not isinstance(value, Probe):
+            return value
+        asked = [question.taint for question, _ in value.trace.taken]
+        taint = frozenset(
+            tuple(a + b for a, b in zip(one, offset, strict=True))
+            for one in value.taint.union(*asked)
+        )
+        return value.trace.probe("moved", value.id, offset, taint=taint)
+
+    return Field("an expression", read, value)[index]
+
+
 def _box(offsets: Iterable[tuple[int, ...]], ndim: int) -> Reach:
     """The smallest box around the offsets; the centre where there are none."""
-    axes = list(zip(*offsets, strict=True)) or [(0,)] * ndim
+    axes: Sequence[Any] = list(zip(*offsets, strict=True)) or [(0,)] * ndim
     return tuple(min(axis) for axis in axes), tuple(max(axis) for axis in axes)

@@ -40,26 +40,11 @@ def to_int(value: Any = 0) -> Number:
     return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
 
 
-def to_float(value: Any = 0.0) -> Number:
-    """`float(value)`: a weak float."""
-    return Number(float(plain(value)))
-
-
-def to_bool(value: Any = False) -> Number:
-    """`bool(value)`."""
-    return Number(bool(plain(value)))
-
-
-def to_complex(real: Any = 0, imag: Any = 0) -> Number:
-    """`complex(real, imag)`: a weak complex."""
-    return Number(complex(plain(real), plain(imag)))
-
-
 CONVERSIONS: dict[Any, Callable[..., Any]] = {
     int: to_int,
-    float: to_float,
-    bool: to_bool,
-    complex: to_complex,
+    float: lambda value=0.0: Number(float(plain(value))),
+    bool: lambda value=False: Number(bool(plain(value))),
+    complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
 }
 
 
@@ -201,7 +186,7 @@ def _round(value: Any, decimals: Any = 0) -> Any:
     return see(np.round(value.value, decimals))
 
 
-def _sign(value: Number) -> Number:
+def _sign(value: Any) -> Any:
     return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
 
 
@@ -209,7 +194,7 @@ def _operator(symbol: str) -> Callable[[Any, Any], Any]:
     return lambda left, right: binary(symbol, see(plain(left)), right)
 
 
-def _inverted(value: Number) -> Number:
+def _inverted(value: Any) -> Any:
     return Number(not value.value) if isinstance(value.value, bool) else ~value
 
 

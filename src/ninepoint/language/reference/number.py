@@ -30,34 +30,20 @@ SINGLE = (np.float32, np.complex64)
 DOUBLE = (np.float64, np.complex128)
 PLAIN = (bool, int, float, complex, np.generic)
 
-COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
-ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-}
-UNARY: dict[str, Callable[[Any], Any]] = {
-    "-": operator.neg,
-    "+": operator.pos,
-    "~": operator.invert,
-    "abs": operator.abs,
-}
+_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
+_COMPUTED = {
+    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
+}  # fmt: skip
+_CHANGED = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs"}
+
+
+def _operators(names: dict[str, str]) -> dict[str, Callable[..., Any]]:
+    return {symbol: getattr(operator, f"__{name}__") for symbol, name in names.items()}
+
+
+# Python's own operators, by their symbols.
+COMPARISONS, ARITHMETIC, UNARY = map(_operators, (_COMPARED, _COMPUTED, _CHANGED))
 
 
 def _forward(symbol: str) -> Callable[[Any, Any], Any]:
@@ -73,7 +59,7 @@ def _single(symbol: str) -> Callable[[Any], Any]:
 
 
 class Operand:
-    """Python's operators, spelled once for numbers, windows and probes.
+    """Python's operators, for numbers, windows and probes alike.
 
     A subclass has `combine(symbol, left, right, other)`, which may answer NotImplemented
     for an `other` that knows better, and `change(symbol)`.
@@ -82,29 +68,19 @@ class Operand:
     __slots__ = ()
     __array_ufunc__ = None  # NumPy's arrays and scalars leave the operation to us
 
-    __add__, __radd__ = _forward("+"), _reflected("+")
-    __sub__, __rsub__ = _forward("-"), _reflected("-")
-    __mul__, __rmul__ = _forward("*"), _reflected("*")
-    __truediv__, __rtruediv__ = _forward("/"), _reflected("/")
-    __floordiv__, __rfloordiv__ = _forward("//"), _reflected("//")
-    __mod__, __rmod__ = _forward("%"), _reflected("%")
-    __pow__, __rpow__ = _forward("**"), _reflected("**")
-    __and__, __rand__ = _forward("&"), _reflected("&")
-    __or__, __ror__ = _forward("|"), _reflected("|")
-    __xor__, __rxor__ = _forward("^"), _reflected("^")
-    __lshift__, __rlshift__ = _forward("<<"), _reflected("<<")
-    __rshift__, __rrshift__ = _forward(">>"), _reflected(">>")
-    __lt__, __le__ = _forward("<"), _forward("<=")
-    __gt__, __ge__ = _forward(">"), _forward(">=")
-    __eq__, __ne__ = _forward("=="), _forward("!=")
-    __neg__, __pos__ = _single("-"), _single("+")
-    __invert__, __abs__ = _single("~"), _single("abs")
-
-    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+    def __divmod__(self: Any, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
 
-    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+    def __rdivmod__(self: Any, other: Any) -> tuple[Any, Any]:
         return other // self, other % self
+
+
+for _symbol, _name in (_COMPUTED | _COMPARED).items():
+    setattr(Operand, f"__{_name}__", _forward(_symbol))
+for _symbol, _name in _COMPUTED.items():
+    setattr(Operand, f"__r{_name}__", _reflected(_symbol))
+for _symbol, _name in _CHANGED.items():
+    setattr(Operand, f"__{_name}__", _single(_symbol))
 
 
 # What gives the value that an expression has at other points; see `evaluate`.
@@ -215,7 +191,14 @@ class _Text(Operand):
         return elsewhere.get()(self, index)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        return literal((ARITHMETIC | COMPARISONS)[symbol](_python(left), _python(right)))
+        operation, a, b = (ARITHMETIC | COMPARISONS)[symbol], _python(left), _python(right)
+        try:
+            return literal(operation(a, b))
+        except ZeroDivisionError:
+            # By the rules of numbers that are not known: 0 of integers, NumPy's of floats.
+            if symbol != "/" and isinstance(a, int) and isinstance(b, int):
+                return literal(0)
+            return literal(operation(np.asarray(a)[()], np.asarray(b)[()]).item())
 
     def change(self, symbol: str) -> Any:
         return literal(UNARY[symbol](_python(self)))
@@ -225,12 +208,6 @@ class TextInteger(_Text, int):  # type: ignore[misc]
     """An integer that stands in the text."""
 
     __hash__ = int.__hash__
-
-    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        whole = isinstance(_python(left), int) and isinstance(_python(right), int)
-        if symbol in ("//", "%") and whole and not right:
-            return literal(0)
-        return super().combine(symbol, left, right, other)
 
 
 class TextFloat(_Text, float):  # type: ignore[misc]
@@ -245,19 +222,17 @@ class TextComplex(_Text, complex):  # type: ignore[misc]
     __hash__ = complex.__hash__
 
 
+_TEXTS: dict[type, Any] = {int: TextInteger, float: TextFloat, complex: TextComplex}
+
+
 def literal(value: Any) -> Any:
     """A number of Python as one that stands in the text; anything else as it is."""
-    kinds = {int: TextInteger, float: TextFloat, complex: TextComplex}
-    return kinds[type(value)](value) if type(value) in kinds else value
+    return _TEXTS.get(type(value), lambda value: value)(value)
 
 
 def _python(value: Any) -> Any:
     """A number of the text as Python's own."""
-    if isinstance(value, TextInteger):
-        return int(value)
-    if isinstance(value, TextFloat):
-        return float(value)
-    return complex(value) if isinstance(value, TextComplex) else value
+    return next((kind(value) for kind in _TEXTS if isinstance(value, _TEXTS[kind])), value)
 
 
 def see(value: Any) -> Any:
@@ -456,6 +431,24 @@ def _held(value: Any, other: Any) -> Any:
     if 0 <= value < WORD and isinstance(other, (bool, np.uint64)):
         return np.uint64(value)
     raise TypeError(f"{value} does not fit into 64 bits; beside integers it has no meaning")
+
+
+def results(returned: Any) -> tuple[Any, ...]:
+    """What the user's function returned, one exact number for each output."""
+    outputs = returned if isinstance(returned, tuple) else (returned,)
+    return tuple(map(number, outputs))
+
+
+def number(output: Any) -> Any:
+    """A Python integer or truth value, or a float or complex scalar of NumPy."""
+    value = plain(output)
+    if isinstance(value, (bool, np.inexact)):
+        return value
+    if isinstance(value, (int, np.uint64)):
+        return int(value)
+    if isinstance(value, (float, complex)):
+        return np.float64(value) if isinstance(value, float) else np.complex128(value)
+    raise TypeError(f"a kernel returns numbers, not {type(value).__name__}")
 
 
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:

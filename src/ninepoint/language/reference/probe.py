@@ -8,10 +8,10 @@ the question; one that differs depends on it and on both results.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from .number import Operand, plain
+from .number import Operand, elsewhere, plain
 
 RUNS = 400  # whole paths explored; afterwards each question is answered one way only
 QUESTIONS = 300  # on one path: more than this is a loop that waits for data
@@ -62,6 +62,7 @@ class Probe(Operand):
     """A number that is not known, and the offsets that it was computed from."""
 
     __slots__ = ("id", "taint", "trace", "value")
+    __iter__ = None
 
     def __init__(self, trace: Trace, number: int, taint: frozenset[Any], value: Any) -> None:
         self.trace, self.id, self.taint, self.value = trace, number, taint, value
@@ -79,6 +80,9 @@ class Probe(Operand):
 
     def __floor__(self) -> Probe:
         return self.trace.join("floor", self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return elsewhere.get()(self, index)
 
     def __bool__(self) -> bool:
         return self.trace.answer(self)
@@ -118,6 +122,11 @@ class Probe(Operand):
 
     def conjugate(self) -> Probe:
         return self.trace.join("conjugate", self)
+
+
+def probe_among(items: Iterable[Any]) -> Probe | None:
+    """The first of the items that is a probe."""
+    return next((item for item in items if isinstance(item, Probe)), None)
 
 
 def outcomes(

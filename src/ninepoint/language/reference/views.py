@@ -1,19 +1,17 @@
-"""What the user's function is given: fields, their windows, and small tables."""
+"""What the user's function is given: fields, their windows, small tables, and positions."""
 
 from __future__ import annotations
 
 import functools
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .number import ARITHMETIC, Natural, Number, Operand, binary, plain, see
-from .position import Position, Unplaced, distance
-from .probe import Probe
+from .number import ARITHMETIC, Literal, Natural, Number, Operand, binary, plain, see
+from .probe import Probe, probe_among
 from .reductions import MASKED, METHODS, PARAMETRIC, masked, reduced
 
 
@@ -52,26 +50,11 @@ class Constant(Table):
     """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
 
 
-class Cell:
-    """One element of a window, computed when it is first needed."""
-
-    __slots__ = ("_make", "_value")
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = make
-        self._value: Any = None
-
-    def __call__(self) -> Any:
-        if self._value is None:
-            self._value = self._make()
-        return self._value
-
-
 class Window(Operand):
     """A small array of neighbours, or of what was computed from them.
 
     `blank` is any number of the type of the elements: it says what zero a dropped element
-    leaves behind without reading it.
+    leaves behind, and of which type a window without elements is.
     """
 
     __slots__ = ("blank", "cells")
@@ -97,12 +80,12 @@ class Window(Operand):
 
     def __getitem__(self, index: Any) -> Any:
         item = self.cells[_index(index)]
-        return Window(item, self.blank) if isinstance(item, np.ndarray) else item()
+        return Window(item, self.blank) if isinstance(item, np.ndarray) else item
 
     def __setitem__(self, index: Any, value: Any) -> None:
         array = self.array()
         array[index] = value
-        self.cells = _cells(array)
+        self.cells = _cells(array.shape, array)
 
     def __getattr__(self, name: str) -> Any:
         """Its reductions, and what else only arrays of NumPy have."""
@@ -119,7 +102,7 @@ class Window(Operand):
                              **options)  # fmt: skip
             array = self.array()
             getattr(array, name)(*map(plain, arguments), **options)
-            self.cells = _cells(array)
+            self.cells = _cells(array.shape, array)
             return None
 
         return method
@@ -133,21 +116,21 @@ class Window(Operand):
     def array(self) -> Any:
         """The elements as an array of NumPy's, which holds them exactly."""
         values = [plain(value) for value in self.values()]
-        if any(isinstance(value, Probe) for value in values):
+        if probe_among(values) is not None:
             return np.ones(self.shape).view(Table)
         kind = np.array(values or [plain(self.blank)]).dtype
         return np.array(values, kind).reshape(self.shape).view(Table)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         weights = other if symbol == "*" and isinstance(other, Constant) else None
-        return elementwise(_operation(symbol), left, right, weights=weights)
+        return elementwise(partial(_operation, symbol), left, right, weights=weights)
 
     def change(self, symbol: str) -> Window:
         return elementwise(lambda value: value.change(symbol), self)
 
     def values(self) -> list[Any]:
         """The elements in C order."""
-        return [cell() for cell in self.cells.flat]
+        return list(self.cells.flat)
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
@@ -159,9 +142,9 @@ class Window(Operand):
         truths = [] if where is None or where is True else self.beside(where)
         initial = options.pop("initial", None)
         others = [*truths, *arguments, *([] if initial is None else [initial])]
-        probes = [v for v in (*values, self.blank, *others) if isinstance(v, Probe)]
-        if probes:
-            return probes[0].trace.join(name, *values, *others)
+        probe = probe_among([*values, self.blank, *others])
+        if probe is not None:
+            return probe.trace.join(name, *values, *others)
         bare = [plain(value) for value in values]
         taken = [bool(plain(truth)) for truth in truths]
         if any(not isinstance(plain(truth), (bool, np.bool_)) for truth in truths):
@@ -182,37 +165,37 @@ class Window(Operand):
         return elementwise(lambda _, other: other, self, item).values()
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
-    `array` is the whole array, which is as long as the kernel's other fields `beside` them, and
-    `like(other)` another one seen from the same point; `shape` is the whole array's along the axes
-    of the kernel, and `place` where the point is in it, where these are known.
+    `blank` is any number of the type of its elements.  `array` is the whole array, which is as
+    long as the kernel's other fields `beside` them, and `like(other)` another one seen from the
+    same point; `shape()` is the whole array's along the axes of the kernel, and `place()` where
+    the point is in it, where these are known.
     """
 
-    _name: str
-    _read: Callable[[tuple[int, ...]], Any]
-    _blank: Any
-    array: Any = None
-    like: Callable[..., Field] | None = None
-    _shape: Callable[[], tuple[Any, ...]] | None = None
-    _place: Callable[[], Any] | None = None
-    beside: Any = None
+    def __init__(
+        self, name: str, read: Callable[[tuple[int, ...]], Any], blank: Any, **known: Any
+    ) -> None:
+        self._name, self._read, self._blank, self._known = name, read, blank, known
+        self.array, self.beside = known.get("array"), known.get("beside")
+        self.like: Callable[..., Field] | None = known.get("like")
+
+    def _whole(self, what: str) -> Any:
+        if what not in self._known:
+            raise TypeError(f"{self._name!r} has no {what}: only a whole field has one")
+        return self._known[what]()
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """How long the whole array is along each axis of the kernel: no stack is seen."""
-        if self._shape is None:
-            raise TypeError(f"{self._name!r} has no shape: only a whole field has one")
-        return self._shape()
+        shape: tuple[Any, ...] = self._whole("shape")
+        return shape
 
     @property
     def place(self) -> Any:
         """Where the point is in the whole array."""
-        if self._place is None:
-            raise TypeError(f"{self._name!r} has no positions: only a whole field has them")
-        return self._place()
+        return self._whole("place")
 
     @property
     def ndim(self) -> int:
@@ -225,12 +208,13 @@ class Field:
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
         if not any(isinstance(part, slice) for part in parts):
-            return self._read(tuple(_offset(part) for part in parts))
+            return self._read(tuple(map(_offset, parts)))
         spans = [_span(part) for part in parts]
-        cells = np.empty([len(span) for span in spans], object)
-        for place in np.ndindex(cells.shape):
-            offset = tuple(span[k] for span, k in zip(spans, place, strict=True))
-            cells[place] = Cell(partial(self._read, offset))
+        offsets = {
+            place: tuple(span[k] for span, k in zip(spans, place, strict=True))
+            for place in np.ndindex(*map(len, spans))
+        }
+        cells = _cells(tuple(map(len, spans)), {p: self._read(o) for p, o in offsets.items()})
         axes = tuple(k for k, part in enumerate(parts) if not isinstance(part, slice))
         return Window(cells.squeeze(axes), self._blank)
 
@@ -239,6 +223,44 @@ class Field:
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"the field {self._name!r} has no end: index it")
+
+
+class Position(Literal):
+    """A number that grows by `scale` from one element of the array to the next.
+
+    A result of k times the points is read around p // k: there i is p, and `x[i // k]` is the
+    element that `x[0]` is.  Where the scale is 1 a position is an index of the array, and says
+    how far away that element is, from the point `at`.
+    """
+
+    __slots__ = ("at", "scale")
+
+    def __init__(self, value: int, scale: int, at: int) -> None:
+        super().__init__(value)
+        self.scale, self.at = scale, at
+
+    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
+        made = super().combine(symbol, left, right, other)
+        scale = 0 if isinstance(other, Position) else self._grows(symbol, plain(other), right)
+        return Position(made.value, scale, self.at) if scale else made
+
+    def change(self, symbol: str) -> Any:
+        return Literal(self.value).change(symbol)
+
+    def _grows(self, symbol: str, value: Any, right: Any) -> int:
+        """By how much the result grows from element to element; 0 where that differs."""
+        match symbol:
+            case _ if type(value) is not int:
+                return 0
+            case "+":
+                return self.scale
+            case "-" if right is not self:
+                return self.scale
+            case "*" if value > 0:
+                return self.scale * value
+            case "//" if right is not self and value > 0 and self.scale % value == 0:
+                return self.scale // value
+        return 0
 
 
 def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -252,14 +274,14 @@ def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         for one in (item.values() if isinstance(item, Window) else [item])
         if isinstance(one, (Number, Probe))
     ]
-    probes = [item for item in leaves if isinstance(item, Probe)]
     result = function(
         *(_array(item) for item in arguments), **{k: _array(v) for k, v in options.items()}
     )
-    if not probes:
+    probe = probe_among(leaves)
+    if probe is None:
         return _seen(result)
     name = getattr(function, "__qualname__", "array")
-    return _spread(result, probes[0].trace.join(name, *leaves))
+    return _spread(result, probe.trace.join(name, *leaves))
 
 
 def flat(items: Any) -> Iterator[Any]:
@@ -303,18 +325,16 @@ def _spread(result: Any, probe: Probe) -> Any:
     if isinstance(result, tuple):
         return tuple(_spread(one, probe) for one in result)
     if isinstance(result, np.ndarray) and result.ndim:
-        cells = np.empty(result.shape, object)
-        for place in np.ndindex(cells.shape):
-            cells[place] = Cell(lambda: probe)
-        return Window(cells, probe)
+        every = dict.fromkeys(np.ndindex(result.shape), probe)
+        return Window(_cells(result.shape, every), probe)
     return probe
 
 
-def _cells(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The elements of an array as cells of a window."""
-    cells = np.empty(array.shape, object)
-    for place in np.ndindex(cells.shape):
-        cells[place] = Cell(partial(see, np.asarray(array)[place]))
+def _cells(shape: tuple[int, ...], values: Any) -> np.ndarray[Any, Any]:
+    """An array of numbers of the kernel, from one value for each place."""
+    cells = np.empty(shape, object)
+    for place in np.ndindex(shape):
+        cells[place] = values[place]
     return cells
 
 
@@ -334,20 +354,23 @@ def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = Non
     for item in operands:
         if isinstance(item, (Window, np.ndarray)) and item.shape not in ((), shape):
             raise ValueError(f"a window of shape {shape} meets an array of shape {item.shape}")
-    blank = function(*(_blank(item) for item in operands))
-    cells = np.empty(shape, object)
-    for place in np.ndindex(shape):
-        if weights is not None and plain(weights[place]) == 0:
-            cells[place] = Cell(partial(_zero, blank))
-        else:
-            parts = [_element(item, place) for item in operands]
-            cells[place] = Cell(partial(_applied, function, parts))
-    return Window(cells, blank)
+    blank = function(*map(_blank, operands))
+
+    def at(place: tuple[int, ...]) -> Any:
+        if weights is None or plain(weights[place]) != 0:
+            return function(*(_element(item, place) for item in operands))
+        return 0 if isinstance(blank, Probe) else Number(type(plain(blank))(0))
+
+    return Window(_cells(shape, {place: at(place) for place in np.ndindex(shape)}), blank)
 
 
 def _offset(part: Any) -> int:
     """How far away a part of an index is: a number, or a position in the array."""
-    return distance(part) if isinstance(part, (Position, Unplaced)) else operator.index(part)
+    if not isinstance(part, Position):
+        return operator.index(part)
+    if part.scale != 1:
+        raise IndexError(f"an index grows by {part.scale} from one element to the next")
+    return int(part.value) - part.at
 
 
 def _span(part: Any) -> range:
@@ -362,14 +385,9 @@ def _span(part: Any) -> range:
     return span
 
 
-def _operation(symbol: str) -> Callable[[Any, Any], Any]:
-    def operation(left: Any, right: Any) -> Any:
-        probes = [item for item in (left, right) if isinstance(item, Probe)]
-        if probes:
-            return probes[0].trace.join(symbol, left, right)
-        return binary(symbol, left, right)
-
-    return operation
+def _operation(symbol: str, left: Any, right: Any) -> Any:
+    probe = probe_among([left, right])
+    return binary(symbol, left, right) if probe is None else probe.trace.join(symbol, left, right)
 
 
 def _blank(item: Any) -> Any:
@@ -378,12 +396,10 @@ def _blank(item: Any) -> Any:
     return _constant(item, item.dtype.type(1)) if isinstance(item, np.ndarray) else item
 
 
-def _element(item: Any, place: tuple[int, ...]) -> Callable[[], Any]:
+def _element(item: Any, place: tuple[int, ...]) -> Any:
     if isinstance(item, Window):
-        return item.cells[place]  # type: ignore[no-any-return]
-    if isinstance(item, np.ndarray):
-        return lambda: _constant(item, item[place])
-    return lambda: item
+        return item.cells[place]
+    return _constant(item, item[place]) if isinstance(item, np.ndarray) else item
 
 
 def _constant(array: Any, value: Any) -> Any:
@@ -391,13 +407,3 @@ def _constant(array: Any, value: Any) -> Any:
     known = isinstance(array, Constant) or not isinstance(array, Table)
     natural = known and array.dtype.kind in "iu" and array.min() >= 0
     return Natural(plain(value)) if natural else see(value)
-
-
-def _applied(function: Callable[..., Any], parts: list[Callable[[], Any]]) -> Any:
-    return function(*(part() for part in parts))
-
-
-def _zero(blank: Any) -> Any:
-    if isinstance(blank, Probe):
-        return blank.trace.constant(0)
-    return Number(type(plain(blank))(0))

@@ -12,38 +12,37 @@ from __future__ import annotations
 
 import builtins
 import dis
+import inspect
 import math
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...shapes import is_shape
+from ..definitions import codes_in
+from ..dtypes import kind_of
 from ..positions import index
-from ..source import ArrayFunction, frozen
+from ..readable import frozen
+from ..source import ArrayFunction
 from ..statistics import REFERENCE, is_own
 from . import functions
 from .number import Literal, Number, literal, place, plain, see
-from .probe import Probe
+from .probe import probe_among
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
 
-def rebound(function: Any, *, quiet: bool = False) -> Any:
-    """`function` with the names that it looks up exchanged; see the head of this file.
-
-    A `quiet` one neither prints nor stops at breakpoints.
-    """
+def rebound(function: Any) -> Any:
+    """`function` with the names that it looks up exchanged; see the head of this file."""
     memo: dict[int, Any] = {}
     # What is made here stays here: nothing else may get its identity, by which copies are known.
     made: list[Any] = []
     inverts = _inverts(function, set())
 
     def exchanged(value: Any) -> Any:
-        if quiet and (value is print or value is breakpoint):
-            return _silent
         if value is len:
             return _Known(value, _length)
         if value is index:
@@ -115,8 +114,37 @@ def _readable(value: Any, truths: bool) -> Any:
     return Literal(value) if truths and isinstance(value, bool) else literal(value)
 
 
-def _silent(*arguments: Any, **options: Any) -> None:
-    pass
+def python_function(function: Any) -> Any:
+    """The Python function in a `numba.njit` function, or the function itself."""
+    return getattr(function, "py_func", function)
+
+
+def call_arguments(function: Any, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """What to call `function` with; defaults are numbers of the kernel too."""
+    positional, named = [], {}
+    for name, parameter in inspect.signature(python_function(function)).parameters.items():
+        if name in given:
+            value = given[name]
+        elif parameter.default is not parameter.empty:
+            value = argument(parameter.default)
+        else:
+            raise TypeError(f"no value for the parameter {name!r}")
+        if parameter.kind is parameter.KEYWORD_ONLY:
+            named[name] = value
+        else:
+            positional.append(value)
+    return positional, named
+
+
+def argument(value: Any) -> Any:
+    """A scalar or a small array as the kernel sees it."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return value.view(Table)
+    number = isinstance(value, (bool, int, float, complex, np.number, np.bool_, np.ndarray))
+    number = number or (isinstance(value, np.generic) and kind_of(value.dtype) == "f")
+    if type(value) is int:
+        return Literal(value)
+    return see(value[()] if isinstance(value, np.ndarray) else value) if number else value
 
 
 def _length(value: Any) -> Any:
@@ -145,7 +173,7 @@ class _Stage:
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
-        if any(isinstance(item, Probe) for item in everything):
+        if probe_among(everything) is not None:
             raise TypeError("a kernel that calls stencils needs its footprints")
         field = next((item for item in everything if isinstance(item, Field)), None)
         if field is None and self._function.pointwise:
@@ -233,9 +261,9 @@ _WRITTEN = (bool, int, float)
 def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     """Python's `min` and `max`, of windows element by element, and of probes."""
     leaves = list(flat(arguments))
-    probes = [item for item in leaves if isinstance(item, Probe)]
-    if probes:
-        return probes[0].trace.join(builtin.__name__, *leaves)
+    probe = probe_among(leaves)
+    if probe is not None:
+        return probe.trace.join(builtin.__name__, *leaves)
     if len(arguments) > 1 and any(isinstance(item, Window) for item in arguments):
         return elementwise(partial(_ordered, builtin, **options), *arguments)
     return functions.ordered(builtin, *arguments, **options)
@@ -246,20 +274,17 @@ def _inverts(function: Any, seen: set[int]) -> bool:
 
     There Python's own True and False are exchanged as well: its `~True` is -2.
     """
-    function = getattr(function, "py_func", function)
+    function = python_function(function)
     if not isinstance(function, types.FunctionType) or id(function) in seen:
         return False
     seen.add(id(function))
     cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
     found = [cell.cell_contents for cell in cells]
     found += [function.__globals__.get(name) for name in _names(function.__code__)]
-    return _holds_inversion(function.__code__) or any(_inverts(one, seen) for one in found)
-
-
-def _holds_inversion(code: types.CodeType) -> bool:
-    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    own = any(step.opname == "UNARY_INVERT" for step in dis.get_instructions(code))
-    return own or any(map(_holds_inversion, inner))
+    steps = (step for one in codes_in(function.__code__) for step in dis.get_instructions(one))
+    if any(step.opname == "UNARY_INVERT" for step in steps):
+        return True
+    return any(_inverts(one, seen) for one in found)
 
 
 class _Names:
@@ -291,9 +316,9 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
         if not _elementwise(function):
             return whole(function, *arguments, **options)
         return elementwise(partial(_called, function, **options), *arguments)
-    probes = [item for item in flat(everything) if isinstance(item, Probe)]
-    if probes:
-        return probes[0].trace.join(name, *flat(everything))
+    probe = probe_among(flat(everything))
+    if probe is not None:
+        return probe.trace.join(name, *flat(everything))
     if any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) or (
         name in _MAKERS and getattr(function, "__module__", "") == "numpy"
     ):
@@ -329,5 +354,4 @@ _REDUCTION_NAMES = {"amin": "min", "amax": "max"}
 
 
 def _names(code: types.CodeType) -> set[str]:
-    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
-    return set(code.co_names).union(*(_names(const) for const in inner))
+    return set[str]().union(*(one.co_names for one in codes_in(code)))

@@ -19,14 +19,13 @@ from dataclasses import dataclass
 
 from ....language import errors
 from ....language.box import Box, joined
+from ....language.definitions import parsed
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
-from ....language.parse import Argument
+from ....language.kinds import Argument, Coefficients, Field, Scalar
 from ....language.positions import GREATEST, LEAST, Length, index
 from ....language.source import Function, bound_names
-from ....language.trees import parsed
-from ....language.values import Coefficients, Field, Value
 from ....lowering.request import Request
 from ...generated import Module
 from ..bands import heading
@@ -96,7 +95,7 @@ class General:
         axes = ["b", *(f"i{a}" for a in range(self.box.ndim - 1)), "j"]
         place = ", ".join(axes)
         # Arguments are numbered: no name of the user's can then clash.
-        named: dict[type, list[str]] = {Field: [], Coefficients: [], Value: []}
+        named: dict[type, list[str]] = {Field: [], Coefficients: [], Scalar: []}
         lengths = [f"length{length.axis}" for length in self.lengths]
         told = [_tuple(lengths), self._positions("elements"), self._positions("results")]
         given = []
@@ -167,7 +166,7 @@ def translate(
     taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
     context = Context(
         scopes,
-        {access.node: access for access in found},
+        found,
         box,
         pointwise,
         Globals(_RESERVED, taken),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from ....language import errors
 from ....language.box import Box, Neighborhood
@@ -39,18 +40,13 @@ class Step:
         return self.bounds[0] - self.stop, self.bounds[1] - self.stop
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """One read of a field: for each axis an offset, or the first and the last of a window."""
-
-    node: ast.Subscript
-    scope: Scope
-    parts: tuple[tuple[Step, ...], ...]
+# For each axis an offset, or the first and the last of a window, of the reads by their nodes.
+Accesses: TypeAlias = dict[ast.Subscript, tuple[tuple[Step, ...], ...]]
 
 
 def accesses(
     scopes: Scopes, neighborhood: Neighborhood | None, pointwise: bool = False
-) -> tuple[list[Access], Box]:
+) -> tuple[Accesses, Box]:
     """Every read, and the box that holds them all; a function of numbers has none to show.
 
     Raises
@@ -63,15 +59,14 @@ def accesses(
     if not found and not pointwise:
         function = scopes.root.function
         raise errors.no_field(function.place, function.name)
-    ndim = len(neighborhood) if neighborhood is not None else len(found[0].parts)
+    declared = neighborhood is not None
+    ndim = len(found[0][2] if neighborhood is None else neighborhood)
     reached: list[list[int]] = [[] for _ in range(ndim)]
-    for access in found:
-        if len(access.parts) != ndim:
-            span, name = access.scope.function.span(access.node), ast.unparse(access.node.value)
-            raise errors.offset_count(
-                span, name, len(access.parts), ndim, neighborhood is not None
-            )
-        for axis, steps in enumerate(access.parts):
+    for node, scope, parts in found:
+        if len(parts) != ndim:
+            span, name = scope.function.span(node), ast.unparse(node.value)
+            raise errors.offset_count(span, name, len(parts), ndim, declared)
+        for axis, steps in enumerate(parts):
             for step in steps:
                 known = step.reached
                 if neighborhood is None:
@@ -84,10 +79,13 @@ def accesses(
                     if not low <= known[0] <= high:
                         raise errors.offset_outside(step.span, known[0], axis, low, high)
     ends = neighborhood or [(min(one), max(one)) for one in reached]
-    return found, Box(*(tuple(map(int, one)) for one in zip(*ends, strict=True)))
+    box = Box(*(tuple(map(int, one)) for one in zip(*ends, strict=True)))
+    return {node: parts for node, _, parts in found}, box
 
 
-def _found(scopes: Scopes) -> Iterator[Access]:
+def _found(
+    scopes: Scopes,
+) -> Iterator[tuple[ast.Subscript, Scope, tuple[tuple[Step, ...], ...]]]:
     for scope in scopes.all:
         for node in own(scope, ast.Subscript):
             names = scopes.may(node.value, scope).fields
@@ -95,7 +93,7 @@ def _found(scopes: Scopes) -> Iterator[Access]:
                 continue
             if not isinstance(node.ctx, ast.Load):
                 raise errors.assigned_field(scope.function.span(node), min(names))
-            yield Access(node, scope, tuple(_parts(node.slice, scopes, scope)))
+            yield node, scope, tuple(_parts(node.slice, scopes, scope))
 
 
 def _parts(index: ast.expr, scopes: Scopes, scope: Scope) -> Iterator[tuple[Step, ...]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +17,15 @@ import numpy as np
 
 from ....language import errors
 from ....language.box import Box
+from ....language.definitions import expression
 from ....language.dtypes import computed
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
-from ....language.trees import expression
 from ....language.values import constant, wrapped
 from ....shapes import is_shape
 from ..window_loops import plus
-from .reads import Access, Step
+from .reads import Accesses, Step
 from .scopes import Scope, Scopes
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
@@ -77,7 +76,7 @@ class Context:
     """
 
     scopes: Scopes
-    accesses: Mapping[ast.Subscript, Access]
+    accesses: Accesses
     box: Box
     pointwise: bool
     globals: Globals
@@ -212,7 +211,7 @@ class Rewriter(ast.NodeTransformer):
         base = base if base.isidentifier() else f"({base})"
         places = [
             ":".join(self._near(base, axis, step, node) + " + 1" * step.stop for step in steps)
-            for axis, steps in enumerate(access.parts)
+            for axis, steps in enumerate(access)
         ]
         return self._parsed(f"wide({base}.array[{base}.place[0], {', '.join(places)}])", node)
 

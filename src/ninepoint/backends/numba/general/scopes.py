@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ....language.definitions import Definition
+from ....language.definitions import Definition, copied
 from ....language.source import Function
-from ....language.trees import copied
 from ....language.values import constant
 
 Bounds: TypeAlias = tuple[int, int]

@@ -1,0 +1,448 @@
+"""Executables on a GPU: what a text does on arrays of one kind, bound once, called often.
+
+    work, fields, out, axes       --bind-->     Executable
+    executable(fields, numbers, out)      ->    results
+
+    fields  ->  broadcast  ->  core axes last  ->  stack of few axes  ->  launches
+
+The kernels of a GPU take whole arrays with any steps and know the border's rule, so a call is an
+allocation and a few launches.  Nothing waits for the GPU, and nothing is copied to it or from it
+but numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from itertools import starmap
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+
+from ninepoint import limits
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.borders import Border
+from ninepoint.arrays.fitting import fitting_cval
+from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.merging import looks_at_points
+from ninepoint.arrays.recognise import listed
+from ninepoint.arrays.strided import (
+    Strided,
+    apart,
+    contiguous,
+    memory_order,
+    merged,
+    strided,
+)
+from ninepoint.backends.compiled import Bound, Compiled
+from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.cuda.driver import DeviceArray
+from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
+from ninepoint.backends.cuda.writing import written
+from ninepoint.language import errors
+from ninepoint.remembered import Remembered
+
+# What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
+# side before, for else each of them would be fetched alone.
+SECTOR = 32
+
+# As many blocks as one launch may have.
+MOST_BLOCKS = 2**31 - 1
+
+# A text, with its constants.
+Text: TypeAlias = tuple[Source, tuple[Any, ...]]
+
+# Starts one launch, on arrays with these addresses (fields, outputs, scratch), with these numbers.
+_Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
+
+
+class Work(Protocol):
+    """What a text does: a call, or several calls and steps at once.
+
+    It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
+    scalars.  `points` tells that no result looks beside its own point.
+    """
+
+    @property
+    def compiled(self) -> Sequence[Compiled]: ...
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+
+    @property
+    def out_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+
+    @property
+    def points(self) -> bool: ...
+
+    def extents(self, core: Shape) -> Sequence[Region]:
+        """The points that each output has, of fields that are so long along the core axes."""
+
+    def text(self) -> Text:
+        """The text, with the values of its constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class SingleCall:
+    """A call of one kernel, by one border."""
+
+    program: Bound
+    border: Border
+    cval: Any
+    steps: ClassVar[int] = 1
+
+    @property
+    def compiled(self) -> Sequence[Compiled]:
+        """The kernel."""
+        return (self.program.compiled,)
+
+    @property
+    def field_dtypes(self) -> Sequence[np.dtype[Any]]:
+        """The types of the fields."""
+        return self.program.field_dtypes
+
+    @property
+    def out_dtypes(self) -> Sequence[np.dtype[Any]]:
+        """The types of the outputs."""
+        return self.program.out_dtypes
+
+    @property
+    def points(self) -> bool:
+        """Whether no result looks beside its own point."""
+        return looks_at_points(self.program)
+
+    def extents(self, core: Shape) -> Sequence[Region]:
+        """The points that each output has; raises `ValueError` where the constant does not fit."""
+        program, plan = self.program, layout(core, self.program.reaches, self.border)
+        on_numpy.check_values(
+            plan, self.cval, program.field_dtypes, program.out_dtypes, program.positions
+        )
+        return [output.extent for output in plan.outputs]
+
+    def text(self) -> Text:
+        """The text, with the values of its constants."""
+        dtypes = self.program.field_dtypes
+        given = dtypes[: len(dtypes) - self.program.positions]
+        source = source_of(self.program.compiled, self.border)
+        return source, fitted(source, [self.cval], set(dtypes).difference(given))
+
+
+def fitted(
+    source: Source, cvals: Sequence[Any], unread: Collection[np.dtype[Any]] = ()
+) -> tuple[Any, ...]:
+    """The constants of a text, by the numbers of their borders.
+
+    Beside arrays of `unread` types, which are positions, nobody reads: there anything stands.
+    """
+    return tuple(
+        dtype.type(0)
+        if rule == "constant" and dtype in unread
+        else dtype.type(fitting_cval(cvals[number], dtype, "the result"))
+        for number, dtype, rule in source.constants
+    )
+
+
+def understood(compiled: Compiled) -> None:
+    """Raise where a kernel is one for the CPU only."""
+    if found := compiled.cpu_only:
+        place, reason = found
+        raise errors.gpu_general(place, compiled.name, reason)
+
+
+class Executable:
+    """What a text does on arrays that lie just like these, on the current GPU.
+
+    The core axes are `axes`, or the last.  It is called with fields and an `out` like those that
+    it was bound to, which share no memory, and with numbers: coefficient arrays, then scalars.
+    What it makes is there once all is done that was begun on the current stream.
+
+    Raises
+    ------
+    StencilError
+        If a kernel takes the general path, which leads to the CPU only.
+    ValueError
+        If the border's constant does not fit, or there are too few axes.
+    """
+
+    def __init__(
+        self, work: Work, fields: Sequence[DeviceArray], out: Any = None, axes: Any = None
+    ) -> None:
+        for compiled in work.compiled:
+            understood(compiled)
+        ndim = work.compiled[-1].ndim
+        shape = on_numpy.broadcast_shape([field.shape for field in fields])
+        if len(shape) < ndim:
+            raise on_numpy.too_few_axes(ndim, shape)
+        read = [_lies(field, shape) for field in fields]
+        targets = [_lies(one, one.shape) for one in listed(out)]
+        order = _order(work, shape, axes, [one for one in (*read, *targets) if one is not None])
+        self._back = _inverse(order)
+        # The fields that are copied before they are read, and the order of their axes then.
+        self._copied: list[tuple[int, list[int]]] = []
+        arrays: list[_Array] = []
+        for k, (one, field) in enumerate(zip(read, fields, strict=True)):
+            lies = None if one is None else one.turned(order)
+            if lies is None or _is_scattered(lies, field.dtype.itemsize):
+                own, lies = _copy_of(field, shape, order)
+                self._copied.append((k, own))
+            arrays.append(_Array(f"field{k}", work.field_dtypes[k], lies, (0,) * ndim))
+        lengths = tuple(shape[axis] for axis in order)
+        lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
+        regions = work.extents(core)
+        self._made = [
+            ((*lead, *region.shape), dtype)
+            for region, dtype in zip(regions, work.out_dtypes, strict=True)
+        ]
+        written = [one.turned(order) for one in targets if one is not None]
+        # What is written must be of the result's own type; else it is copied there afterwards.
+        types = [one.dtype for one in listed(out)]
+        self._in_place = types == list(work.out_dtypes) and len(written) == len(types)
+        if not self._in_place:
+            written = [contiguous(one) for one, _ in self._made]
+        for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
+            arrays.append(_Array(f"out{k}", work.out_dtypes[k], lies, region.start))
+        self._scratch: list[tuple[Shape, np.dtype[Any]]] = []
+        self._starts: list[_Start] = []
+        self._constants: tuple[Any, ...] = ()
+        if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
+            source, self._constants = work.text()
+            between = [_between(one, lead, core) for one in source.scratch]
+            self._scratch = [(one.lies.lengths, one.dtype) for one in between]
+            self._starts = _starts(work, source, [*arrays, *between], lead, core)
+        self._coefficients = [
+            dtype for kernel in work.compiled for dtype, _ in kernel.coefficient_types
+        ]
+        # What makes of numbers what a function is given.
+        self._scalars: Sequence[Callable[[Any], Any]] = [
+            dtype.numpy.type for kernel in work.compiled for dtype in kernel.scalar_types
+        ] * work.steps
+
+    def __call__(
+        self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
+    ) -> Any:
+        """What a call gives: one array for each output, bare if there is one."""
+        results = listed(out) if self._in_place else list(starmap(driver.empty, self._made))
+        arrays = [*fields, *results]
+        # All that is made here lives until everything is started: the pool knows the stream.
+        for k, own in self._copied:
+            arrays[k] = driver.contiguous(driver.aligned(arrays[k]).transpose(own))
+        arrays += starmap(driver.empty, self._scratch)
+        pointers = list(map(_address, arrays))
+        more = (*self._told(numbers), *self._constants) if numbers else self._constants
+        for start in self._starts:
+            start(pointers, more)
+        if not self._in_place:
+            if self._back != sorted(self._back):
+                results = [result.transpose(self._back) for result in results]
+            for target, result in zip(listed(out), results, strict=False):
+                target[...] = result
+            results = listed(out) or results
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _told(self, numbers: Sequence[Any]) -> list[Any]:
+        """Coefficients and scalars as a function takes them."""
+        count = len(self._coefficients)
+        # They stay on the GPU, for `_coefficient` holds them.
+        found = [
+            _coefficient(np.ascontiguousarray(array, dtype)).data.ptr
+            for array, dtype in zip(numbers[:count], self._coefficients, strict=True)
+        ]
+        pairs = zip(self._scalars, numbers[count:], strict=True)
+        return [*found, *[to(value) for to, value in pairs]]
+
+
+# Where an array begins.
+_address = operator.attrgetter("data.ptr")
+
+
+# How arrays lie.
+
+
+@dataclass(frozen=True, slots=True)
+class _Array:
+    """An array of a text: how it is called there, where its elements lie, and its first point."""
+
+    name: str
+    dtype: np.dtype[Any]
+    lies: Strided
+    start: tuple[int, ...]
+
+
+def _between(one: Scratch, lead: Shape, core: Shape) -> _Array:
+    """An array between two launches."""
+    region = Region(one.low, tuple(map(operator.add, core, one.high)))
+    return _Array(one.name, one.dtype, contiguous((*lead, *region.shape)), region.start)
+
+
+def _lies(array: DeviceArray, shape: Shape) -> Strided | None:
+    """Where the elements of an array lie, broadcast; None if it must be copied to be read."""
+    found = strided(array)
+    if found is None or array.data.ptr % array.dtype.itemsize:
+        return None
+    return found.spread(shape)
+
+
+def _is_scattered(array: Strided, itemsize: int) -> bool:
+    """Whether neighbours along the last axis are so far apart that they are fetched one by one."""
+    step, length = abs(array.steps[-1]), array.lengths[-1]
+    return length > 1 and step * itemsize > SECTOR
+
+
+def _copy_of(field: DeviceArray, shape: Shape, order: Sequence[int]) -> tuple[list[int], Strided]:
+    """The order of the axes of a copy of a field, and how this lies, broadcast and in order."""
+    missing = len(shape) - field.ndim
+    own = [axis - missing for axis in order if axis >= missing]
+    copy = contiguous(tuple(field.shape[axis] for axis in own))
+    return own, copy.turned(_inverse(own)).spread(shape).turned(order)
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return [order.index(axis) for axis in range(len(order))]
+
+
+def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[Strided]) -> tuple[int, ...]:
+    """Find the order in which the axes are taken: core axes last."""
+    count, ndim = len(shape), work.compiled[-1].ndim
+    core = tuple(range(count - ndim, count))
+    if axes is not None:
+        core = on_numpy.core_axes(axes, count, ndim)
+    known = [one for one in lying if one.lengths == shape]
+    if work.points and known:
+        return memory_order(known)
+    return (*(axis for axis in range(count) if axis not in core), *core)
+
+
+# Launches.
+
+
+def _starts(
+    work: Work, source: Source, arrays: Sequence[_Array], lead: Shape, core: Shape
+) -> list[_Start]:
+    """Say what is started, for arrays that lie so."""
+    ndim, last = len(core), work.compiled[-1]
+    lying = [one.lies for one in arrays]
+    # Where the point 0 of each core axis stands, in elements.
+    origins = [-sum(map(operator.mul, one.start, one.lies.steps[len(lead) :])) for one in arrays]
+    if work.points:
+        # All axes are alike: they are as few as can be.
+        whole = merged(lying)
+        whole = [one if one.lengths else Strided((1,), (1,)) for one in whole]
+        core = whole[0].lengths[-1:]
+        stacks = [Strided(one.lengths[:-1], one.steps[:-1]) for one in whole]
+        cores = [one.steps[-1:] for one in whole]
+    else:
+        stacks = merged([Strided(lead, one.steps[: len(one.steps) - ndim]) for one in lying])
+        cores = [one.steps[len(one.steps) - ndim :] for one in lying]
+    boxes = [one.reach for one in work.compiled]
+    reach = max(abs(end) for box in boxes for end in (*box.lo, *box.hi))
+    far = any(_is_far(core, steps, reach) for steps in cores)
+    functions = cubins.functions(source.text, last.name, last.fastmath, far, driver.current())
+    numbers = {one.name: k for k, one in enumerate(arrays)}
+    starts: list[_Start] = []
+    for offsets, frames in apart(stacks, STACK):
+        placed = [
+            _Placed(k, (origins[k] + offsets[k]) * size, size, cores[k], frames[k].steps)
+            for k, size in enumerate(one.dtype.itemsize for one in arrays)
+        ]
+        for launch in source.launches:
+            used = [placed[numbers[name]] for name in launch.arrays]
+            starts.append(_start(launch, functions, core, frames[0].lengths, used))
+    return starts
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """An array of a launch: its number, what is added to its address, and its steps."""
+
+    number: int
+    place: int
+    itemsize: int
+    core: tuple[int, ...]
+    frames: tuple[int, ...]
+
+
+def _start(
+    launch: Launch,
+    functions: cubins.Functions,
+    core: Shape,
+    stack: Shape,
+    arrays: Sequence[_Placed],
+) -> _Start:
+    """One launch for arrays that lie so, in the order in which it names them."""
+    missing = STACK - len(stack)
+    told = [*core, *((1,) * missing), *stack]
+    told += [step for one in arrays for step in one.core]
+    told += [step for one in arrays for step in ((0,) * missing + one.frames)]
+    points = [
+        max(0, n + high - low) for n, low, high in zip(core, launch.low, launch.high, strict=True)
+    ]
+    frames = math.prod(stack)
+    tile = launch.tile_for(points, frames, driver.processors(driver.current()))
+    count = frames * math.prod(-(-n // size) for n, size in zip(points, tile, strict=True))
+    if count > MOST_BLOCKS:
+        raise ValueError(
+            f"an array of {core} and a stack of {stack} is more than one launch on a GPU can do; "
+            "give parts of the stack."
+        )
+    wide = [(launch.arrays.index(name), width) for name, width in launch.wide]
+    can = all(
+        arrays[k].core[-1] == 1
+        and not any(
+            step * arrays[k].itemsize % width for step in (*arrays[k].core[:-1], *arrays[k].frames)
+        )
+        for k, width in wide
+    )
+    plain: Any = functions[launch.plain] if launch.plain else None
+    chosen: Any = functions[launch.function] if can else plain
+    # What an address must be a multiple of, less 1; where one is not, `plain` is started.
+    masks = [(k, width - 1) for k, width in wide] if can else []
+    grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
+    places = [(one.number, one.place) for one in arrays]
+
+    def start(pointers: Sequence[int], more: Sequence[Any]) -> None:
+        given = [pointers[k] + place for k, place in places]
+        function = chosen
+        for k, mask in masks:
+            if given[k] & mask:
+                function = plain
+        function(grid, block, (*given, *more, geometry))
+
+    return start
+
+
+def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
+    """Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits."""
+    reached = sum(abs(step) * n for step, n in zip(steps, core, strict=True))
+    return max(reached, math.prod(core), max(core) + reach) >= limits.current.far_elements
+
+
+# Coefficient arrays by their elements, and by the GPU and the stream on which they are there.
+_uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
+
+
+def _coefficient(array: np.ndarray[Any, Any]) -> DeviceArray:
+    """Give a small array on the current GPU; taken there once."""
+    where = driver.current(), driver.current_stream().ptr
+    key = array.dtype.str, array.shape, array.tobytes(), *where
+    found = _uploaded.get(key)
+    if found is None:
+        found = _uploaded[key] = driver.uploaded(array)
+    return found
+
+
+# Texts, by the kernel and the border.
+_sources: Remembered[tuple[Any, ...], tuple[Compiled, Source]] = Remembered(256)
+
+
+def source_of(compiled: Compiled, border: Border) -> Source:
+    """Give the text of a kernel for one border, written once."""
+    key = id(compiled), border
+    found = _sources.get(key)
+    if found is None:
+        found = _sources[key] = compiled, written(compiled.forms, border.rules)
+    return found[1]

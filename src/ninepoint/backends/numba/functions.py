@@ -1,0 +1,191 @@
+"""Functions: those that a module's loops call for a row of a stage, or of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import assert_never
+
+import numpy as np
+
+from ...analysis.footprint import extents
+from ...analysis.ranges import ranges
+from ...analysis.rewrite import copied
+from ...language.box import Box
+from ...language.dtypes import computed, short
+from ...language.ir import (
+    Assign,
+    Binary,
+    Histogram,
+    Kernel,
+    Ref,
+    RunningSum,
+    State,
+    Values,
+    shifted,
+)
+from ...lowering.abreast import abreast, worthwhile
+from ...lowering.chain import Edges
+from ...lowering.kept import Kept, columns_of
+from ...lowering.machine import machine_type
+from .bands import Texts, sum_text
+from .expressions import Expressions
+from .layout import Layout
+from .ranks import histogram_function, in_bins, selecting_function
+from .rows import Made, RowFunction, Source, Space, row_function
+
+
+class Functions(Layout):
+    """The functions of a kernel; `together` is it as well, with several rows made at once.
+
+    Its results are stored as `dtypes`, without which they are stored as they are computed.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        reach: Box,
+        together: Kernel | None = None,
+        dtypes: Sequence[np.dtype] = (),
+        edges: Edges | None = None,
+    ) -> None:
+        super().__init__(kernel, reach, edges)
+        self.together, self.dtypes = together, dtypes
+        # What slides along rows knows elements as they are computed with; a chain keeps them so.
+        slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
+        self.converts = not slides and edges is None
+        self.expressions = Expressions(
+            self.known,
+            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
+            {name: self.names[name] for name, _ in kernel.scalars},
+        )
+        # The last is where reads stand that may be outside of their neighborhood.
+        self.space = Space(self.kernel, self.names, self.expressions, reach, [])
+
+    def write(self, texts: Texts) -> None:
+        """Write those that make a row, of each stage and of the result, and those for several."""
+        self.functions = [tuple(map(texts.once, self._stage_functions(one))) for one in self.kept]
+        body, values = self.kernel.body, self.kernel.outputs
+        final = Made("band_row", body, values, every=self.every[-1])
+        self.final = texts.once(self._result_function(final))
+        self.several = [None if one is None else texts.once(one) for one in self._several()]
+
+    def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
+        """The function that makes a row; for a running sum there are two."""
+        stage, start = kept.stage, kept.low[-1]
+        name = f"{self.names[stage.names[0]]}_row"
+        match stage:
+            case Values() | State():
+                made = self.parts.get(stage.names[0], (0,))
+                body, values, origins = columns_of(stage.body, stage.values, made)
+                self.known |= {name: self.known[first] for name, first in origins.items()}
+                longer = self.longer(kept)
+                tail = len(stage.body) * longer, len(stage.values) * longer
+                one = Made(name, body, values, start, every=self.step(kept), tail=tail)
+                return (self._function(one),)
+            case Histogram():
+                storage = dict(self.kernel.fields)[stage.read.field]
+                fields = {n: self.names[n] for n, _ in self.kernel.fields}
+                if in_bins(stage, storage):
+                    return (histogram_function(name, stage, storage, fields, self.reach, start),)
+                return (self._selecting(name, stage, storage, kept),)
+            case RunningSum():
+                return self._running(kept, stage, start)
+            case _:
+                assert_never(stage)
+
+    def _selecting(
+        self, name: str, stage: Histogram, storage: np.dtype, kept: Kept
+    ) -> RowFunction:
+        fields = {n: self.names[n] for n, _ in self.kernel.fields}
+        every, rows = 1, "1"
+        if self.kernel.ndim > 1:
+            # Up to which row the stage is made, counted as those of the result.
+            rows = sum_text(self.stop(kept, -2))
+            if self.axis == -2 and not self.rolled:
+                every = self.every[-2]
+        return selecting_function(
+            name, stage, storage, fields, self.reach, kept.low[-1],
+            (rows, self.columns(kept)), every,
+        )  # fmt: skip
+
+    def _running(self, kept: Kept, stage: RunningSum, start: int) -> tuple[RowFunction, ...]:
+        """The function that adds a row to a sum, and the one that also takes one away."""
+        name, body, kind = stage.name, stage.body, stage.value.dtype
+        text, every = self.names[name], self.step(kept)
+        self.expressions.types[name] = self.stage_type(name)
+        # The row that goes: the same operations, on the row before the first.
+        up = (*(0,) * (self.kernel.ndim - 2), -stage.rows, 0)
+        leaving, (gone,) = copied(
+            body, (stage.value,), lambda own, _: f"{own}_out", lambda expr: shifted(expr, up)
+        )
+        pairs = zip(leaving, body, strict=True)
+        self.known |= {new.name: self.known[old.name] for new, old in pairs}
+        added = Assign(f"{name}_in", Binary(kind, "+", Ref(kind, name), stage.value))
+        taken = Assign(f"{name}_next", Binary(kind, "-", Ref(kind, added.name), gone))
+        self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
+        functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
+        return tuple(
+            self._function(
+                Made(text + word, lines, (Ref(kind, lines[-1].name),), start, name, every)
+            )
+            for word, lines in functions
+        )
+
+    def _several(self) -> list[RowFunction | None]:
+        """The functions that make several rows at once: of each stage, and of the result.
+
+        None where one row after the other is better.
+        """
+        if self.together is not None:
+            written = abreast(self.together, "r")
+            self.known |= ranges(written)
+            return [self._result_function(Made("band_rows", written.body, written.outputs))]
+        if self.kernel.rows == 1:
+            return []
+        several: list[RowFunction | None] = []
+        for kept in self.kept:
+            name = self.names[kept.stage.names[0]]
+            one = Made(name, kept.stage.body, kept.stage.values, kept.low[-1])
+            made = self._rows_at_once(one, f"{name}_r")
+            several.append(None if made is None else self._function(made))
+        last = self._rows_at_once(Made("band", self.kernel.body, self.kernel.outputs), "r")
+        return [*several, None if last is None else self._result_function(last)]
+
+    def _rows_at_once(self, one: Made, prefix: str) -> Made | None:
+        """Several rows of a stage or of the result, whose operations' names begin so."""
+        kernel = replace(self.kernel, body=one.body, outputs=one.values)
+        if self.kept and not worthwhile(kernel):
+            return None
+        written = abreast(kernel, prefix)
+        self.known |= ranges(written)
+        return Made(f"{one.name}_rows", written.body, written.outputs, one.start)
+
+    def _result_function(self, made: Made) -> RowFunction:
+        """The function of a row of the result, or of several, those of the first row first."""
+        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
+        stores = tuple(one.store if one else "" for one in shorts)
+        rows = len(made.values) // len(self.outs)
+        return self._function(replace(made, stores=stores * rows))
+
+    def _function(self, made: Made) -> RowFunction:
+        lowest: dict[str, int] = {}
+        for assign in made.body:
+            for name, low, _ in extents(assign.value):
+                lowest[name] = min(lowest.get(name, low[-1]), low[-1])
+        sources = {
+            n: Source(
+                self.names[n],
+                computed(d).name,
+                lowest.get(n, 0),
+                constant=n in self.constant,
+                load=one.load if self.converts and (one := short(d)) else "",
+            )
+            for n, d in self.kernel.fields
+        }
+        for n, kept in self.by_name.items():
+            own = self.parts.get(n, ())
+            # Rows in parts are read from their first column on.
+            column = kept.low[-1] - made.start if own else lowest.get(n, 0)
+            sources[n] = Source(self.names[n], self.stage_type(n), column, own)
+        return row_function(made, sources, self.space)

@@ -1,0 +1,213 @@
+"""Layout: what is kept of a kernel's stages while its loops run, and where rows are found.
+
+    x, two rows more than the result      row i + 1 of the result's:   x[b, i + 2], from column 1
+    v, of which three rows are kept       row i + 1 of the result's:   v[(i + 2) % 3]
+
+Places are sums of indices and lengths, for in a chain it depends on the block where it goes on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...analysis.ranges import Interval, ranges
+from ...language.box import Box
+from ...language.dtypes import computed
+from ...language.ir import Kernel, Offset, RunningSum, State
+from ...lowering.chain import Edges, mirrored
+from ...lowering.kept import Kept, full, kept_stages, needed, parts, rolling_axis
+from ...lowering.machine import machine_type
+from .bands import Sum, sum_text
+from .control import NOTES
+from .expressions import as_tuple, kernel_names
+from .window_loops import plus
+
+# Bytes of a cache line.
+LINE = 64
+
+
+class Layout:
+    """Where the rows of a kernel lie, or of a chain whose arrays have such `edges`."""
+
+    def __init__(self, kernel: Kernel, reach: Box, edges: Edges | None) -> None:
+        self.reach, self.edges = reach, edges
+        # What is needed of a stage where the array goes on, and where it ends.
+        self.needs = self.ends = needed(kernel)
+        if edges is not None:
+            self.ends = needed(kernel, stored=True)
+            kernel = mirrored(kernel, edges)
+        self.kernel = kernel
+        self.known: dict[str, Interval] = ranges(kernel)
+        self.names = {**kernel_names(kernel), NOTES: "notes"}
+        # Of a turn that makes several rows each stage keeps as many more.
+        kept = kept_stages(kernel)
+        self.kept = tuple(replace(one, count=one.count + kernel.rows - 1) for one in kept)
+        self.axis = rolling_axis(kernel)
+        # The names of the indices along all axes but the last.
+        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
+        # Those of the loops that are around all that rolls: a kernel of one axis has no rows.
+        self.outer = self.indices[: len(self.indices) + self.axis + 2]
+        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        self.constant = constant_in_rows(kernel)
+        self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
+        self.every = kernel.every or (1,) * kernel.ndim
+        # The columns that are made of stages of which not all are.
+        self.parts = parts(kernel)
+        # Whether every plane of the axis down which stages roll has a turn.
+        self.rolled = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
+        # How many planes are made before the first of the result.
+        self.warm = max((kept.warm for kept in self.kept), default=0)
+        # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
+        # of a step, those of the point's own column then touch one cache line a vector (heat in
+        # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
+        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.kept)]
+        boxes.append((full((0,) * kernel.ndim),) * 2)
+        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
+        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+
+    def stage_type(self, name: str) -> str:
+        """The machine type of what is kept of a stage."""
+        stage = self.by_name[name].stage
+        k = stage.names.index(name)
+        if isinstance(stage, State):
+            return computed(stage.storage[k]).name
+        return machine_type(stage.values[k].dtype, self.known[name])
+
+    def item_size(self, name: str) -> int:
+        """The bytes of an element of a stage."""
+        return np.dtype(self.stage_type(name)).itemsize
+
+    # Extents: of the results, and of a stage where the array goes on, and where it ends.
+
+    def length(self, axis: int) -> str:
+        """The length of the result along an axis, counted from the last, which is -1."""
+        return "n" if axis == -1 else f"out0.shape[{self.kernel.ndim + axis + 1}]"
+
+    def points(self, axis: int) -> Sum:
+        """How many points the results span along an axis."""
+        step = self.every[axis]
+        return {self.length(axis): step, "": 1 - step}
+
+    def on(self, side: str, axis: int, times: int) -> Sum:
+        """So many, where the array goes on `before` or `after` the block."""
+        return {f"{side}{-axis}" if self.edges else "": times}
+
+    def start(self, kept: Kept, axis: int) -> tuple[Sum, ...]:
+        """Where a stage begins along an axis."""
+        name = kept.stage.names[0]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[name][0][axis]
+        return {"": ended}, self.on("before", axis, self.needs[name][0][axis] - ended)
+
+    def stop(self, kept: Kept, axis: int) -> tuple[Sum, ...]:
+        """Where a stage ends along an axis."""
+        name = kept.stage.names[0]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[name][1][axis]
+        after = self.on("after", axis, self.needs[name][1][axis] - ended)
+        return self.points(axis), {"": ended}, after
+
+    def columns(self, kept: Kept) -> str:
+        """How many columns a row of a stage has; of one in parts, those that all parts have."""
+        if kept.stage.names[0] in self.parts:
+            return sum_text(({"n": 1, "": self.least(kept)},))
+        less = [{n: -times for n, times in one.items()} for one in self.start(kept, -1)]
+        return sum_text((*self.stop(kept, -1), *less))
+
+    # Points of which some results are not made.
+
+    def count(self, kept: Kept) -> int:
+        """In how many parts a stage is kept."""
+        return len(self.parts.get(kept.stage.names[0], (0,)))
+
+    def step(self, kept: Kept) -> int:
+        """How far the columns of a row of a stage are from each other."""
+        return self.every[-1] if kept.stage.names[0] in self.parts else 1
+
+    def least(self, kept: Kept) -> int:
+        """How many more columns than the result all parts of a stage have."""
+        return (kept.wider - self.parts[kept.stage.names[0]][-1]) // self.step(kept)
+
+    def longer(self, kept: Kept) -> int:
+        """How many parts of a stage have one column more than the others."""
+        made = self.parts.get(kept.stage.names[0], ())
+        return sum((kept.wider - at) // self.step(kept) > self.least(kept) for at in made)
+
+    def rolls(self, axis: int) -> bool:
+        """Whether results are made at some of the planes of an axis that all have a turn."""
+        return self.rolled and self.every[axis] > 1 and axis == self.axis
+
+    # What is kept.
+
+    def room(self, kept: Kept) -> tuple[Offset, Offset]:
+        """The first and the last offset that there is room for."""
+        return (self.low, self.high) if self.edges else (kept.low, kept.high)
+
+    def first(self, kept: Kept) -> int:
+        """The element of a stage's row at which column 0 is kept."""
+        if self.edges is None:
+            return -kept.low[-1]
+        least = min(map(self.item_size, self.by_name), default=LINE)
+        return -(self.low[-1] * least // LINE) * LINE // least
+
+    def buffers(self) -> list[str]:
+        """The lines that make room for what is kept."""
+        lines: list[str] = []
+        for kept in self.kept:
+            low, high = self.room(kept)
+            axes = range(self.axis + 1, -1)
+            inner = [sum_text((self.points(k), {"": high[k] - low[k]})) for k in axes]
+            if inner:
+                # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
+                inner[-1] += " | 1"
+            columns = sum_text((self.points(-1), {"": self.first(kept) + high[-1]}))
+            apart = [str(self.count(kept))] * (self.count(kept) > 1)
+            if kept.stage.names[0] in self.parts:
+                more = self.least(kept) + (self.longer(kept) > 0)
+                columns = sum_text(({"n": 1, "": more},))
+            for name in kept.stage.names:
+                width = f"padded({columns}, {self.item_size(name)})"
+                shape = as_tuple([str(kept.count), *inner, *apart, width])
+                kind = self.stage_type(name)
+                lines.append(f"{self.names[name]} = np.empty({shape}, dtype=np.{kind})")
+        return lines
+
+    # Places.
+
+    def made(self, kept: Kept, down: int = 0) -> Offset:
+        """Where a stage's row of this turn is, relative to the result's: in its last plane."""
+        place = [0] * len(self.indices)
+        if place:
+            place[self.axis + 1] = kept.high[self.axis] + down
+        return tuple(place)
+
+    def plane(self, kept: Kept, row: Offset) -> list[str]:
+        """Where a stage keeps the plane of a row that is `row` from the result's, or volume."""
+        index = "0"
+        if kept.count > 1:
+            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
+            index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
+        low, _ = self.room(kept)
+        axes = range(self.axis + 1, -2)
+        return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
+
+    def place(self, kept: Kept, row: Offset, part: int = 0) -> str:
+        """Where a stage keeps a row; along all axes but that which rolls, from the lowest."""
+        index = self.plane(kept, row)
+        if self.axis < -2:
+            index.append(plus("i", row[-1] - self.room(kept)[0][-2]))
+        return as_tuple([*index, *[str(part)] * (self.count(kept) > 1)])
+
+    def at(self, row: Offset) -> list[str]:
+        """The index of a row in a field: from where the block begins that the fields hold."""
+        return [
+            sum_text(({index: 1, "": row[k + 1]}, self.on("before", k, -self.reach.lo[k])))
+            for k, index in enumerate(self.indices, -self.kernel.ndim)
+        ]
+
+
+def constant_in_rows(kernel: Kernel) -> frozenset[str]:
+    """The fields that are constant along a row: positions along another axis."""
+    labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    pairs = zip(labels, kernel.positions, strict=True)
+    return frozenset(name for (name, _), one in pairs if one.axis < kernel.ndim - 1)
