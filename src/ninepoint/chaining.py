@@ -77,7 +77,9 @@ def step_reach(graph: Graph, wanted: Sequence[int]) -> Box:
 
 def chained(graph: Graph, wanted: Sequence[int], steps: int, schedule: Schedule) -> Chain:
     """So many steps of a graph that is fit for it."""
-    return compiled(Pipeline.of(graph, graph.needed(wanted), wanted, schedule, steps))[1]
+    nodes = graph.needed(wanted)
+    forms = tuple(node.compiled.as_part for node in nodes)
+    return compiled(Pipeline.of(graph, nodes, forms, wanted, schedule, steps))[1]
 
 
 def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
@@ -99,6 +101,14 @@ def lowered(graph: Graph, node: Node) -> Forms | str:
     return f"it holds {part}" if isinstance(part, str) else part
 
 
+def all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
+    """The same of nodes each of which can be a part."""
+    found = [lowered(graph, node) for node in nodes]
+    forms = tuple(one for one in found if isinstance(one, Forms))
+    assert len(forms) == len(nodes), found
+    return forms
+
+
 def read_by(nodes: Sequence[Node]) -> tuple[int, ...]:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
@@ -109,8 +119,8 @@ def read_by(nodes: Sequence[Node]) -> tuple[int, ...]:
 class Pipeline:
     """Calls that are done at once, or so many `steps` of them, each on what the last one gave.
 
-    They are links, whose values are called as `names` says; the `margin` is where all of them
-    look, and along `rings` they look as along a ring.
+    They are links, whose values are called as `names` says, and given the values `read`; the
+    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
     """
 
     name: str
@@ -118,10 +128,11 @@ class Pipeline:
     forms: tuple[Forms, ...]
     links: tuple[Link, ...]
     borders: tuple[tuple[Border, Any], ...]
+    read: tuple[int, ...]
     fields: tuple[tuple[str, np.dtype], ...]
     outputs: tuple[str, ...]
     margin: Box
-    rings: tuple[bool, ...]
+    rings: tuple[bool, ...] | None
     request: Request
     steps: int
 
@@ -129,6 +140,7 @@ class Pipeline:
     def of(
         graph: Graph,
         nodes: Sequence[Node],
+        forms: tuple[Forms, ...],
         outputs: Sequence[int],
         schedule: Schedule,
         steps: int = 0,
@@ -137,16 +149,9 @@ class Pipeline:
 
         The outputs of a step take the place of the first of the graph's values.
         """
-        found = [node.compiled.as_part if steps else lowered(graph, node) for node in nodes]
-        forms = tuple(one for one in found if isinstance(one, Forms))
-        assert len(forms) == len(nodes), found
-        fields = tuple(range(graph.given)) if steps else read_by(nodes)
-        names, parts = named_parts(
-            graph, nodes, [one.single if steps else _in_place(one) for one in forms], fields
-        )
-        links, borders = linked(nodes, parts)
-        rings = rings_of(nodes)
-        assert rings is not None, nodes
+        read = tuple(range(graph.given)) if steps else read_by(nodes)
+        names, parts = _named_parts(graph, nodes, [one.single for one in forms], read)
+        links, borders = _linked(nodes, parts)
         called = {node.label: names[node.outputs[0]] for node in nodes}
         stages = tuple(
             (called.get(label, label) + (f"_{step}" if steps else ""), how)
@@ -159,10 +164,11 @@ class Pipeline:
             forms,
             tuple(links),
             tuple(borders),
-            tuple((names[value], graph.dtypes[value]) for value in fields),
+            read,
+            tuple((names[value], graph.dtypes[value]) for value in read),
             tuple(names[v] for v in (range(len(outputs)) if steps else outputs)),
             common_margin(nodes, forms, outputs),
-            rings,
+            rings_of(nodes),
             Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=stages)),
             steps,
         )
@@ -170,10 +176,26 @@ class Pipeline:
     @property
     def key(self) -> Any:
         """What its text depends on."""
-        parts = ((tuple(one.part.sources.values()), one.part.made) for one in self.links)
-        asked = self.request.schedule, self.steps
+        links = tuple(
+            (tuple(one.part.sources.values()), one.part.made, one.border, one.keeps, one.leaves,
+             one.unbounded)
+            for one in self.links
+        )  # fmt: skip
         forms = tuple(map(id, self.forms))
-        return forms, *parts, *link_keys(self.links), self.fields, self.outputs, *asked
+        return forms, links, self.fields, self.outputs, self.request.schedule, self.steps
+
+    def in_place(self) -> Pipeline:
+        """The same calls, of which some make several rows in place, where their rows roll.
+
+        Others would be made one by one.
+        """
+        links = []
+        for link, one in zip(self.links, self.forms, strict=True):
+            if one.lowered.ndim < 3 and one.lowered.rows > 1 and not one.lowered.stages:
+                part = replace(link.part, kernel=replace(one.lowered, rows=1))
+                link = replace(link, part=part)
+            links.append(link)
+        return replace(self, links=tuple(links))
 
     def compiled(self) -> tuple[Kernel, Compiled, Edges]:
         """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
@@ -184,6 +206,7 @@ class Pipeline:
 
     def chain(self, compiled: Compiled, edges: Edges) -> Chain:
         """What is compiled, with the borders and their constants, which no text depends on."""
+        assert self.rings is not None, self.names
         tile = self.request.schedule.tile
         return Chain(
             compiled, edges, self.borders, self.rings, max(1, self.steps), tile, self.laid
@@ -205,7 +228,7 @@ class Pipeline:
             links=tuple(links),
             borders=tuple((layout.border(border), cval) for border, cval in self.borders),
             margin=layout.turn.box(self.margin),
-            rings=layout.rings(self.rings),
+            rings=None if self.rings is None else layout.rings(self.rings),
         )
         return turned.chain(*turned.compiled()[1:])
 
@@ -219,24 +242,17 @@ def compiled(pipeline: Pipeline) -> tuple[Kernel, Chain]:
     return kernel, pipeline.chain(made, edges)
 
 
-def bound(chain: Chain, nodes: Sequence[Node]) -> Bound:
-    """The kernel of a chain with the numbers of all its calls."""
+def bound(whole: Compiled, nodes: Sequence[Node]) -> Bound:
+    """What calls are compiled to, all in one, with the numbers of all of them."""
     bounds = [node.program for node in nodes]
     return Bound(
-        chain.compiled,
+        whole,
         tuple(array for one in bounds for array in one.coefficients),
         tuple(value for one in bounds for value in one.scalars),
     )
 
 
-def _in_place(forms: Forms) -> Kernel:
-    """A kernel as a stage.  In place only where rows roll: else they would be made one by one."""
-    kernel = forms.lowered
-    rolls = kernel.ndim < 3 and kernel.rows > 1 and not kernel.stages
-    return replace(kernel, rows=1) if rolls else forms.single
-
-
-def linked(
+def _linked(
     nodes: Sequence[Node], parts: Sequence[Part]
 ) -> tuple[list[Link], list[tuple[Border, Any]]]:
     """The nodes as links of a chain, and their borders with the constants, each once."""
@@ -264,11 +280,6 @@ def linked(
     return links, borders
 
 
-def link_keys(links: Sequence[Link]) -> tuple[Any, ...]:
-    """What a text depends on of links, besides their parts."""
-    return tuple((one.border, one.keeps, one.leaves, one.unbounded) for one in links)
-
-
 def _leaves(node: Node) -> bool:
     """Whether its border's rule leaves out points near the ends of an axis."""
     reach = node.compiled.reach
@@ -276,7 +287,7 @@ def _leaves(node: Node) -> bool:
     return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
 
 
-def named_parts(
+def _named_parts(
     graph: Graph, nodes: Sequence[Node], kernels: Sequence[Kernel], fields: Sequence[int]
 ) -> tuple[dict[int, str], list[Part]]:
     """The nodes as parts of one kernel, and what the values are called in it."""

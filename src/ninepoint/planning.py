@@ -24,6 +24,7 @@ from .chaining import (
     MIXED_RINGS,
     TOO_MANY_AXES,
     Pipeline,
+    all_lowered,
     bound,
     chained,
     compiled,
@@ -206,18 +207,13 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
             return "it has other axes"
         if one.ndim > MOST_AXES:
             return TOO_MANY_AXES
-        if _fastmath(graph, one) != _fastmath(graph, node):
+        if one.compiled.fastmath != node.compiled.fastmath:
             return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
     if any(map(short, node.compiled.out_dtypes)):
         return "floats of 16 bits are rounded when they are stored"
     return ""
-
-
-def _fastmath(graph: Graph, node: Node) -> bool:
-    forms = lowered(graph, node)
-    return not isinstance(forms, str) and forms.request.fastmath
 
 
 def _tallest(nodes: Sequence[Node]) -> Node:
@@ -234,21 +230,21 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
 def _group(
     graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
 ) -> Group:
-    fields = read_by(nodes)
     outside = set(wanted) | {
         value for node in graph.nodes if node not in nodes for value in node.fields
     }
     if len(nodes) == 1:
-        return Group(tuple(nodes), fields, nodes[0].outputs)
+        return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
     outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
-    pipeline = Pipeline.of(graph, nodes, outputs, schedule)
+    forms = all_lowered(graph, nodes)
+    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
     kernel, chain = compiled(pipeline)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
+    program = bound(chain.compiled, nodes)
     return Group(
-        tuple(nodes), fields, outputs, kernel, pipeline.names, asked, bound(chain, nodes),
-        chain=chain,
-    )  # fmt: skip
+        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, program, chain=chain
+    )
 
 
 # Steps of an iteration.
@@ -332,7 +328,7 @@ def _together(
         return None
     chain = chained(part, wanted, count, schedule)
     nodes = tuple(node for step in steps for node in step.nodes)
-    scalars = bound(chain, nodes).scalars
+    scalars = bound(chain.compiled, nodes).scalars
     inside = {number: value for value, number in numbers.items()}
     return Group(
         nodes,

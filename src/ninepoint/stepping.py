@@ -23,10 +23,10 @@ from .backends.memory import empty
 from .calls import Call, Flow, Leaves
 from .graph import Graph, Node, graph_of
 from .lowering.schedule import Schedule
-from .program import Program, kind, reaching
+from .program import Program, reaching
 from .remembered import Remembered
 
-# Of so many kinds of steps and arrays it is remembered what does them.
+# Of so many kinds of numbers it is remembered what the calls of a step are.
 MANY = 16
 
 
@@ -199,16 +199,13 @@ class Steps:
 
     def __init__(self, recorded: Recorded, schedule: Schedule, threads: int | None) -> None:
         self._recorded, self._schedule, self._threads = recorded, schedule, threads
-        # What does the calls of a graph on arrays that lie alike; with the graph, so that nothing
-        # else gets its identity.
-        self._known: Remembered[Any, tuple[Launches, Graph]] = Remembered(MANY)
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, to arrays that are no others' than ours."""
         calls = self._recorded.at(step)
-        launches = self._launches(calls, fields, outs)
         targets = dict(zip(calls.wanted, outs, strict=True))
-        made = launches(self._reaching(calls.graph, fields), calls.given(step), targets)
+        fields = self._reaching(calls.graph, fields)
+        made = self._launches(calls, fields, targets)(fields, calls.given(step), targets)
         for out, one in zip(outs, made, strict=True):
             if one is not out:
                 out[...] = one
@@ -233,8 +230,8 @@ class Steps:
             for value in node.outputs
             if value not in wanted
         }
-        outs = dict(zip(wanted, other, strict=True)) | between
-        calls = self._launches(steps, [*one, *others], other).calls(fields, outs)
+        targets = dict(zip(wanted, other, strict=True))
+        calls = self._launches(steps, fields, targets).calls(fields, targets | between)
         if calls is None:
             return None
         given = steps.given(step)
@@ -252,17 +249,12 @@ class Steps:
             )
         return Repeats.of(turns, self._threads)
 
-    def _launches(self, calls: Calls, fields: Sequence[Array], outs: Sequence[Array]) -> Launches:
+    def _launches(
+        self, calls: Calls, fields: Sequence[Array], targets: Mapping[int, Array]
+    ) -> Launches:
         """What does calls on such fields."""
-        graph, wanted = calls.graph, calls.wanted
-        key = (id(graph), *[kind(array) for array in (*fields, *outs)])
-        found = self._known.get(key)
-        if found is None:
-            block = Block(tuple(self._reaching(graph, fields)))
-            groups = Program(graph, wanted, self._schedule).plan_for(block.arrays).groups
-            launches = Launches(groups, wanted, block, None, self._threads)
-            found = self._known[key] = launches, graph
-        return found[0]
+        program = Program(calls.graph, calls.wanted, self._schedule)
+        return program.bound(Block(tuple(fields)), None, targets, self._threads)
 
     def _reaching(self, graph: Graph, fields: Sequence[Array]) -> Sequence[Array]:
         """The fields, each with all axes of the calls that depend on it."""
