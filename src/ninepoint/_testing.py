@@ -149,12 +149,12 @@ def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
 
 
 @contextmanager
-def interpreted(checked: bool = True) -> Iterator[None]:
+def interpreted() -> Iterator[None]:
     """Run generated code as plain Python: what is first called within the block, and stays so.
 
     Plain Python takes a negative index from the end and cuts a slice that is too long, where
-    machine code reads what lies before or after the array.  So `checked` code gets no arrays of
-    NumPy but such as refuse every index outside them; fields and coefficients also refuse to be
+    machine code reads what lies before or after the array.  So the code gets no arrays of NumPy
+    but such as refuse every index outside them; fields and coefficients also refuse to be
     written, and a place of a buffer to be read before it was written.  Kernels that are not
     understood are compiled by Numba as ever.
 
@@ -168,7 +168,7 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     def as_python(compiled: Compiled) -> Loaded:
         if compiled.module.opaque:
             return load(compiled)
-        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled), checked))
+        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled)))
 
     with _loading(as_python):
         yield
@@ -230,23 +230,17 @@ def _loading(load: Any) -> Iterator[None]:
 class _Interpreted:
     """The function of a generated module, as plain Python."""
 
-    def __init__(self, text: str, kinds: Sequence[Kind], checked: bool) -> None:
-        self._text = text
-        self._writes = [kind.mutable for kind in kinds]
-        self._scalars = [None if kind.ndim else kind.dtype.type for kind in kinds]
-        self._checked = checked
+    def __init__(self, text: str, kinds: Sequence[Kind]) -> None:
+        self._text, self._kinds = text, kinds
 
     def __call__(self, *arguments: Any) -> None:
         given = [
-            one if kind is None else kind(one)
-            for one, kind in zip(arguments, self._scalars, strict=True)
+            Checked(one, f"argument {k}", kind.mutable) if kind.ndim else kind.dtype.type(one)
+            for k, (one, kind) in enumerate(zip(arguments, self._kinds, strict=True))
         ]
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if self._checked:
-                run(self._text, given, self._writes)
-            else:
-                band(self._text, False)(*given)
+            _band(self._text)(*given)
 
 
 class Outside(AssertionError):
@@ -341,7 +335,9 @@ class _NumPy:
         return getattr(np, name)
 
     def empty(self, shape: Any, dtype: Any = np.float64) -> Checked:
-        return self.zeros(shape, dtype) if self._copied else buffer(shape, dtype)
+        made = np.zeros(shape, dtype)
+        written = None if self._copied else np.zeros(made.shape, np.bool_)
+        return Checked(made, "a buffer", writeable=True, written=written)
 
     @staticmethod
     def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
@@ -352,34 +348,18 @@ class _NumPy:
         return Checked(np.array(values, dtype=dtype), "a table", writeable=False)
 
 
-def buffer(shape: Any, dtype: Any) -> Checked:
-    """An array that text makes for itself: nothing is in it."""
-    made = np.zeros(shape, dtype)
-    return Checked(made, "a buffer", writeable=True, written=np.zeros(made.shape, np.bool_))
-
-
 @lru_cache
-def band(text: str, checked: bool = True) -> Callable[..., None]:
-    """The function `band` of a generated module, not compiled; for `checked` arrays."""
+def _band(text: str) -> Callable[..., None]:
+    """The function `band` of a generated module, not compiled, for arrays that are checked."""
     names: dict[str, Any] = {}
     text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
     # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
-    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text) if checked else np
+    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text)
     exec(in_numpy(code), names)
     run: Callable[..., None] = names["band"]
     return run
-
-
-def run(text: str, arguments: Sequence[Any], writes: Sequence[bool]) -> None:
-    """Call the text's `band`, which may write those arguments for which `writes` says so."""
-    band(text)(
-        *(
-            Checked(one, f"argument {k}", may) if isinstance(one, np.ndarray) else one
-            for k, (one, may) in enumerate(zip(arguments, writes, strict=True))
-        )
-    )
 
 
 def view(held: Any, chunks: Any, pieces: tuple[int, ...], name: str = "") -> Any:

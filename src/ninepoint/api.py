@@ -1,21 +1,43 @@
-"""The object that `@stencil` makes."""
+"""The object that `@stencil` makes.
+
+Type checkers and editors are told of calls which array gives which:
+
+    @npt.stencil
+    def heat(u, r=0.2): ...          Stencil[(u, r=...), result]
+
+    heat(array, 0.3)                 an array of NumPy, Dask or xarray gives one of its kind
+    heat(array)                      parameters are those of the function
+    heat(array, boundary="wrap")     with an option of a call they are not checked
+
+A checker cannot add options to the parameters of another function, so there is a signature for
+each option.
+"""
 
 from __future__ import annotations
 
 import functools
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, TypeAlias, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
+
+import numpy as np
 
 from .arrays import spacings
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
-from .arrays.every import per_axis
-from .arrays.keys import Parameters, call_key
-from .bound_calls import Prepared
-from .calls import Call
+from .arrays.keys import Parameters, axes_key, call_key
+from .calls import Call, Flow, Leaves
 from .definition import Definition
-from .flow import Flow, Leaves
 from .language.positions import Spacing
 from .language.signature import (
     Page,
@@ -27,26 +49,45 @@ from .language.signature import (
 )
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place
+from .options import CALL_OPTIONS, Place, unfit
 from .remembered import Remembered
-from .signatures import P, Q, R_co
 from .tokens import Registry
 from .tracebacks import door, shorten
 from .undisturbed import Later
 from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
-    from . import bound_calls, calling, iteration, preparing
+    import dask.array
+    import typing_extensions
+    import xarray
+    from numpy.typing import NDArray
+
+    from . import binding, calling, iteration
+    from .binding import BoundCall
     from .inspecting import asked as asking
     from .inspecting import debugging, displays, explaining, measuring, picture, tuning
     from .inspecting.asked import Asked
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
-    from .signatures import A, Each, One, Several
+    from .recording import Lazy
+
+    # What a stencil is a function of, and what its function gives at one point.
+    P = typing_extensions.ParamSpec("P", default=...)
+    R_co = typing_extensions.TypeVar("R_co", covariant=True, default=Any)
+
+    # A result is of the kind of the first field.
+    A = TypeVar("A", NDArray[Any], Lazy, dask.array.Array, xarray.DataArray, xarray.Dataset)
+
+    # What one result is at one point, and several of them; and the same of whole arrays.
+    One = complex | np.generic
+    Several = tuple[Any, ...]
+    Each = tuple[A, ...]
 else:
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
     # A call of a stencil on arrays of NumPy needs none of these.
     asking = Later(".inspecting.asked", __package__)
-    bound_calls = Later(".bound_calls", __package__)
+    binding = Later(".binding", __package__)
     calling = Later(".calling", __package__)
     debugging = Later(".inspecting.debugging", __package__)
     displays = Later(".inspecting.displays", __package__)
@@ -54,8 +95,10 @@ else:
     iteration = Later(".iteration", __package__)
     measuring = Later(".inspecting.measuring", __package__)
     picture = Later(".inspecting.picture", __package__)
-    preparing = Later(".preparing", __package__)
     tuning = Later(".inspecting.tuning", __package__)
+
+# The parameters besides the first one.
+Q = ParamSpec("Q")
 
 
 class Stencil(ArrayFunction, Generic[P, R_co]):
@@ -99,14 +142,12 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         if live is not None:
             self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
-        # Calls that went well, by their kind.
-        self._prepared: Remembered[Any, Prepared] = Remembered(256)
+        # What does calls that went well, by their kind.
+        self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
         self._arguments = Parameters(
             function.parameters, function.defaults, definition.positional, definition.unnamed
         )
-        # The same with other factors, as calls ask for them.
-        self._finer: Remembered[Any, Stencil] = Remembered(8)
-        # A program of several calls is prepared for what each of them is given.
+        # A program of several calls is bound for what each of them is given.
         self._flow = None if definition.stages is None else Flow(definition)
         _stencils.add(definition.token, self)
 
@@ -166,7 +207,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     # Calling.
 
-    # For checkers and editors: see `signatures`.
+    # For checkers and editors: see above.
 
     @overload
     def __call__(
@@ -331,12 +372,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            if upsample is not None:
-                return self._upsampled(upsample)(
-                    *args, boundary=boundary, cval=cval, axes=axes, dims=dims, out=out,
-                    dtype=dtype, overflow=overflow, every=every, threads=threads, device=device,
-                    **named,
-                )  # fmt: skip
             bound: tuple[Any, ...] | None = args
             if named or len(args) != self._arguments.count:
                 bound = self._arguments.bound(args, named)
@@ -345,53 +380,45 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 key = call_key(
                     bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads, every
                 )
+            if key is not None and upsample is not None:
+                finer = axes_key(upsample)
+                key = None if finer is None else (*key, finer)
             leaves: Leaves = ()
             if key is not None and bound is not None:
                 if self._flow is not None:
                     leaves, more = self._flow.of(bound)
                     key = None if more is None else (*key, more)
-                short = self._prepared.get(key)
+                short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.
                     free = boundary is None or type(boundary) is str
-                    result = short(bound if free else (*bound, boundary), leaves, out)
-                    if result is not None:
-                        return result
-                    # It is prepared, and this time the rest is to be done.
-                    key = None
+                    return short(bound if free else (*bound, boundary), leaves, out)
             values = self._bound(args, named)
-            call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
+            call = Call.of(
+                self.definition, values, boundary, cval, dtype, overflow, every, upsample
+            )
             fields = [values[name] for name in self.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images depends on numbers, and is looked at each time.
                 key = None
             if key is not None and bound is not None:
-                short = bound_calls.alone(call, bound, place) if self._flow is None else None
-                short = short or preparing.prepared(call, self._flow, bound, place)
-                result = None if short is None else short(bound, leaves, out)
-                if short is not None and result is not None:
+                short = binding.bound(call, self._flow, bound, place)
+                if short is not None:
+                    result = short(bound, leaves, out)
                     # Only what went well is remembered.
-                    self._prepared[key] = short
+                    self._bound_calls[key] = short
                     return result
-            result = calling.called(call, fields, place)
-            return result
+            return calling.called(call, fields, place)
         except Exception as error:
             shorten(error)
             raise
-
-    def _upsampled(self, upsample: Any) -> Stencil:
-        """The same stencil with so many times as many points, whose calls are prepared too."""
-        factors = per_axis("upsample", upsample)
-        if factors not in self._finer:
-            self._finer[factors] = Stencil(self.definition.upsampled(factors))
-        return self._finer[factors]
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
         bound = self._arguments.bound(args, named)
         if bound is None:
-            raise calling.unfit(self.definition, args, named)
+            raise unfit(self.definition, args, named)
         return dict(zip(self.definition.parameters, bound, strict=True))
 
     def _without_names(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -503,7 +530,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([0., 2., 3., 2., 0.])
         """
         options = self.definition.options
-        plan = iteration.Iteration.of(
+        plan = iteration.Iteration(
             options.boundary if boundary is None else Boundary.of(boundary),
             options.cval if cval is None else cval,
             steps, every, until, callback, threads, progress, comm, snapshots,
@@ -803,7 +830,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     def _forget(self) -> None:
         """Forget what is prepared, after another schedule was found."""
-        self._prepared.clear()
+        self._bound_calls.clear()
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""

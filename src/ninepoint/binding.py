@@ -1,94 +1,211 @@
-"""Bound programs: what does a program on arrays of one kind, in memory or on a GPU.
+"""Bound calls: what does a call on arrays in memory, and all those like it.
 
-BoundProgram(program, fields, out, threads)     ->     bound
-bound(fields, numbers, out)                     ->     the wanted values, in `out` if it is given
+    call, values of parameters      ->     what takes values of parameters, and gives the results
+
+What does the calls is bound to the arrays of the first one, and remembered by whoever asks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
-from .arrays.arranging import are_writable
-from .arrays.launching import Launches
-from .arrays.parts import write
-from .arrays.recognise import is_cupy, listed
-from .arrays.single import Given
-from .arrays.work import Block
-from .program import Program, beside
+from .arrays.axes import behind
+from .arrays.numpy import core_shape, each_out
+from .arrays.quick import Quick
+from .arrays.recognise import is_cupy
+from .arrays.single import NOTHING, BorderedCall, Given, OneCall, bind_call
+from .arrays.work import Block, Work
+from .backends.compiled import Compiled, readable
+from .calls import Call, Flow, Leaves
+from .graph import Graph, Node, graph_of, has_conditions
+from .language.dtypes import computed
+from .language.positions import Length
+from .options import Place, as_it_is
+from .program import BoundProgram, Program
+from .running import typed
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from .arrays import ghosts
+else:
+    ghosts = Later(".arrays.ghosts", __package__)
+
+# Values of all parameters, numbers of all calls, out -> result.
+BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
+
+# Where each number of a call is found, and how it is converted, if it is; or None and a number
+# that calls with equal keys have in common.
+_Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# Machine code takes Python's numbers.
+_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-class BoundProgram:
-    """A program for arrays of the shapes, strides and types of these, its positions among them.
+def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> BoundCall | None:
+    """How calls like this one are done; nothing where that depends on more than their kind.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If the results cannot be written to what is given for them.
+    `values` are those of all parameters; `flow` is that of a definition which calls others.
     """
+    definition = call.definition
+    at = [definition.parameters.index(name) for name in definition.fields]
+    fields = [values[k] for k in at]
+    there = all(map(is_cupy, fields))
+    if not there and any(type(field) is not np.ndarray for field in fields):
+        return None
+    if flow is not None and not flow.settled:
+        return None
+    place.check(fields)
+    fields, types = typed(call, fields)
+    graph, wanted = graph_of(call, types, looked=there)
+    if flow is None and not there and not graph.places and not graph.nodes[0].factors:
+        (node,), names = graph.nodes, definition.parameters
+        core = core_shape(fields, node.ndim, place.axes)
+        step = _one_call(node, fields, place)
+        if step is not None:
+            taken = _taken_of(node.compiled, call.scalars, core, names.index)
+            if isinstance(step, BorderedCall):
+                return _bordered(step, taken, at, len(values))
+            return _single(step, taken, at)
+    if has_conditions(graph):
+        return None
+    program = Program(graph, wanted, definition.schedule_for(types))
+    program = program.along(program.behind(place.axes, fields))
+    run = BoundProgram(program, fields, place.out, place.threads)
+    told = numbers_in(graph, None if flow is not None else definition.parameters.index)
 
-    def __init__(
-        self, program: Program, fields: Sequence[Any], out: Any, threads: int | None
-    ) -> None:
-        self.program, self.threads = program, threads
-        self._there = any(map(is_cupy, fields))
-        self._checked(out, fields)
-        nodes = program.nodes
-        # One call can write to the place of what it reads, or finds that it cannot.
-        self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
-        # Where results are those that are given, and where they are not.
-        self._known: dict[bool, Launches] = {}
+    def several(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        made = run([values[k] for k in at], told(values, leaves), out)
+        return made[0] if len(made) == 1 else tuple(made)
 
-    def __call__(self, fields: Sequence[Any], numbers: Given, out: Any) -> list[Any]:
-        """The wanted values."""
-        results = self._checked(out, fields) if self._there else listed(out)
-        apart = self._alone or not results or self._are_apart(results, fields)
-        if not apart:
-            # Some are no good, or they overlap what is read, and are written at the end.
-            self._checked(out, fields)
-        outs = dict(zip(self.program.wanted, results, strict=True)) if results and apart else {}
-        launches = self._known.get(apart)
-        if launches is None:
-            launches = self.program.bound(Block(tuple(fields)), None, outs, self.threads)
-            self._known[apart] = launches
-        if not self._there:
-            made = launches(fields, numbers, outs)
-        else:
-            with beside(fields):
-                made = launches(fields, numbers, outs)
-        for target, one in zip(results, made, strict=False):
-            if target is not one:
-                self._write(target, one)
-        return listed(out) or made
+    return several
 
-    def _checked(self, out: Any, fields: Sequence[Any]) -> list[Any]:
-        """The arrays that results are written to."""
-        if out is None:
-            return []
-        graph, wanted = self.program.graph, self.program.wanted
-        shapes = graph.shapes([array.shape for array in fields])
-        shapes, dtypes = [shapes[v] for v in wanted], [graph.dtypes[v] for v in wanted]
-        if not self._there:
-            return on_numpy.checked_out(out, shapes, dtypes, None)
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
 
-        with cuda.beside(fields) as device:
-            return cuda.checked_out(out, shapes, dtypes, None, device)
+def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None:
+    """What does a node on arrays of NumPy; nothing where points are left out afterwards."""
+    if place.axes is not None:
+        node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
+    inputs = dict(enumerate(fields))
+    work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
+    given = () if place.out is None else each_out(place.out, len(node.outputs))
+    outs = dict(zip(node.outputs, given, strict=False))
+    step = bind_call(work, node, node.outputs[:1], inputs, outs)
+    return step if isinstance(step, OneCall) else None
 
-    def _are_apart(self, results: Sequence[Any], fields: Sequence[Any]) -> bool:
-        if not self._there:
-            return are_writable(results, fields)
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
 
-        return cuda.are_apart(results, fields)
+def _single(step: OneCall, taken: _Taken, at: Sequence[int]) -> BoundCall:
+    """What does calls of one stencil on arrays of NumPy."""
+    run, plain = step.run, not any(indices for _, indices in step.fields)
+    assert run is not None
 
-    def _write(self, target: Any, made: Any) -> None:
-        if self._there:
-            target[...] = made
-        elif not np.may_share_memory(target, made):
-            write(target, made)
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        fields = [values[k] for k in at]
+        if not plain:
+            fields = step.inputs(dict(enumerate(fields)))
+        return run(fields, _numbers_of(taken, values), out)
+
+    return call
+
+
+def _bordered(step: BorderedCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
+    """What does calls whose border has conditions; one that it is given is behind all values."""
+    last: list[Any] = [None, step.boundary]
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        boundary = step.boundary
+        if len(values) > count:
+            given, boundary = last
+            if values[-1] is not given:
+                boundary = ghosts.given_boundary(values[-1])
+                last[:] = values[-1], boundary
+        fields = step.inputs(dict(enumerate([values[k] for k in at])))
+        return step.ghosts(fields, _numbers_of(taken, values), boundary, out)
+
+    return call
+
+
+def quick(call: Call, values: Sequence[Any]) -> Quick | None:
+    """How calls of a function of numbers are done at once; `values` are those of all parameters.
+
+    Nothing where calls need more than NumPy's function for their types, as half floats do.
+    """
+    names, fields = call.definition.parameters, call.definition.fields
+    at = [names.index(name) for name in fields]
+    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
+        return None
+    if any(not values[k].dtype.isnative for k in at):
+        return None
+    graph, _ = graph_of(call, [values[k].dtype for k in at])
+    if len(graph.nodes) != 1:
+        return None
+    compiled = graph.nodes[0].compiled
+    elements = compiled.elements
+    numbers = [name for name in compiled.scalars if isinstance(name, str)]
+    # An array without axes is of the type of one that has some.
+    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
+        return None
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
+
+
+def numbers_in(
+    graph: Graph, parameter: Callable[[str], int] | None = None
+) -> Callable[[Sequence[Any], Leaves], Given]:
+    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
+    found = [
+        (
+            node.outputs[0],
+            graph.added.index(node.outputs),
+            _taken_of(node.compiled, node.call.scalars, None, parameter or str),
+            len(node.compiled.coefficients),
+        )
+        for node in graph.nodes
+    ]
+    if not any(taken for _, _, taken, _ in found):
+        return lambda values, leaves: NOTHING
+
+    def told(values: Sequence[Any], leaves: Leaves) -> Given:
+        numbers = {}
+        for first, leaf, taken, count in found:
+            own = _numbers_of(taken, values if parameter else leaves[leaf])
+            numbers[first] = own[:count], own[count:]
+        return Given(numbers)
+
+    return told
+
+
+def _taken_of(
+    compiled: Compiled,
+    scalars: Mapping[str, Any],
+    core: Sequence[int] | None,
+    place: Callable[[str], Any],
+) -> _Taken:
+    """Say where the numbers of a call are found, and how machine code is given numbers like them.
+
+    `place` says where the number of a name is; without a `core`, lengths are told later.
+    """
+    taken: list[tuple[Any, Any]] = []
+    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
+        value, wanted = scalars[name], computed(dtype)
+        as_it_is = readable(value, wanted) is value
+        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
+        if isinstance(one, Length):
+            taken.append((None, one if core is None else core[one.axis]))
+            continue
+        kind: type = _KINDS[scalar.numpy.kind]
+        same = type(scalars[one]) is kind
+        taken.append((place(one), None if same else partial(_number, kind)))
+    return taken
+
+
+def _number(kind: type, value: Any) -> Any:
+    """A number, or an array without axes, as one of Python's own."""
+    return kind(as_it_is(value))
+
+
+def _numbers_of(taken: _Taken, values: Any) -> list[Any]:
+    """Give the numbers of a call, from values by place."""
+    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]

@@ -1,17 +1,17 @@
-"""The ordinary way of a call, which takes arrays of any kind.
+"""The ordinary way of a call, which takes arrays of any kind, and of an iteration.
 
 datasets         variable by variable
 lazy values      recorded
-all others       a graph, evaluated; `Stencil.__call__` remembers how, for small arrays
+all others       a program, evaluated; `Stencil.__call__` remembers how, for arrays in memory
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -24,80 +24,27 @@ from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of, has_conditions
 from .iteration import (
-    InMemory,
     Iteration,
     check_lengths,
+    in_memory,
     is_worth_chains,
     iterate,
     positions,
 )
-from .language.errors import hint
 from .language.positions import Spacing
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place
+from .options import Place
+from .program import Program
 from .recording import Lazy, known, recorded
-from .running import as_fields, evaluate, evaluate_steps, named_results
+from .running import ON_GPU, as_fields, evaluate, evaluate_steps, named_results, typed
 from .slabs.ranks import on_ranks
 from .slabs.slab import Motion
-from .stepping import Scalars
+from .stepping import Record, Scalars
 from .waiting import before_writing
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
 MANY = 4
-
-
-class Parametrised(Protocol):
-    """What has parameters, as functions have them."""
-
-    # How many can be given by position, and those that can be given in no other way.
-    positional: int
-    unnamed: frozenset[str]
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-    @property
-    def defaults(self) -> Mapping[str, Any]: ...
-
-
-def unfit(
-    definition: Parametrised,
-    args: tuple[Any, ...],
-    named: Mapping[str, Any],
-    options: Collection[str] = CALL_OPTIONS,
-) -> TypeError:
-    """What is wrong with arguments that do not fit the parameters, and are no `options`."""
-    name, parameters = definition.name, definition.parameters
-    positional = parameters[: definition.positional]
-    if len(args) > len(positional):
-        named_only = parameters[len(positional) :]
-        words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
-        count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
-        return TypeError(
-            f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
-        )
-    for given in named:
-        if given in options:
-            return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
-        if given not in parameters:
-            return TypeError(
-                f"{name}() has no parameter '{given}'; it has "
-                f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
-            )
-        if given in definition.unnamed:
-            return TypeError(f"{name}() takes '{given}' by its position only.")
-        if given in parameters[: len(args)]:
-            return TypeError(f"{name}() got two values for '{given}'.")
-    missing = (
-        one
-        for one in parameters[len(args) :]
-        if one not in named and one not in definition.defaults
-    )
-    return TypeError(f"{name}() needs a value for '{next(missing)}'.")
 
 
 def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
@@ -107,7 +54,14 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) for field in fields):
         return recorded(fields, call, place)
-    return _evaluated(call, fields, place)
+    fields, types = typed(call, fields)
+    if call.spacings:
+        call, place = _spaced(call, fields, types, place)
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    looked = place.device is not None or any(map(is_device, fields))
+    program = Program(*graph_of(call, types, looked=looked), call.definition.schedule_for(types))
+    made = evaluate(program, fields, place)
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
@@ -123,27 +77,6 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
         return graph.nodes[-1].ndim
 
     return over_variables(one, given, place.dims, ndim)
-
-
-def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
-    """What a call gives for arrays."""
-    names = call.definition.fields
-    fields = as_fields(fields, names)
-    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, names, strict=True):
-        accepted.check_dtype(dtype, name)
-    if call.spacings:
-        call, place = _spaced(call, fields, types, place)
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    graph, wanted = graph_of(
-        call, types, looked=place.device is not None or any(map(is_device, fields))
-    )
-    made = evaluate(
-        graph, fields, wanted, call.definition.schedule_for(types),
-        axes=place.axes, dims=place.dims, out=place.out, threads=place.threads,
-        device=place.device,
-    )  # fmt: skip
-    return made[0] if len(made) == 1 else tuple(made)
 
 
 def _spaced(
@@ -164,6 +97,46 @@ def _spaced(
     # By name, so that it is not asked again which axes may be colours.
     place = replace(place, axes=None, dims=named.core)
     return call.spaced(spacings.found(call.spacings, named, call.definition, call.boundary)), place
+
+
+# Iterations.
+
+
+def iterated(
+    definition: Definition,
+    values: Mapping[str, Any],
+    plan: Iteration,
+    out: Any,
+    device: str | None,
+) -> Any:
+    """The state after the steps, for arrays of any kind."""
+    before_writing(out)
+    fields = [known(values[name]) for name in definition.fields]
+    if any(map(is_dataset, fields)):
+        raise TypeError(
+            "iterate takes DataArrays, not a Dataset; give its variables one by one, "
+            "as dataset[name]."
+        )
+    fields = as_fields(fields, definition.fields)
+    Place(out=out, threads=plan.threads, device=device).check(fields)
+    types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
+    given = {name: values[name] for name in definition.scalars}
+    given = _steps_spaced(definition, given, fields, types, plan)
+    scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
+    call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
+    plan = replace(plan, boundary=call.boundary, cval=call.cval)
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    there = device is not None or any(map(is_device, fields))
+    steps = _Steps(Record(call, types, there), scalars, device)
+    graph, _ = steps.first
+    check_lengths(graph)
+    if plan.steps and any(map(may_hold, fields)):
+        check_steps(fields, graph.nodes[-1].ndim, definition.name)
+    if any(map(is_xarray, fields)):
+        states = _by_names(steps, fields, plan)
+    else:
+        states = steps.after(fields, plan, out)
+    return states[0] if len(states) == 1 else tuple(states)
 
 
 def _steps_spaced(
@@ -189,120 +162,111 @@ def _steps_spaced(
     return given | spacings.found(asked, named, definition, call.boundary)
 
 
-def iterated(
-    definition: Definition,
-    values: Mapping[str, Any],
-    plan: Iteration,
-    out: Any,
-    device: str | None,
-) -> Any:
-    """The state after the steps, for arrays of any kind."""
-    before_writing(out)
-    fields = [known(values[name]) for name in definition.fields]
-    if any(map(is_dataset, fields)):
-        raise TypeError(
-            "iterate takes DataArrays, not a Dataset; give its variables one by one, "
-            "as dataset[name]."
-        )
-    fields = as_fields(fields, definition.fields)
-    Place(out=out, threads=plan.threads, device=device).check(fields)
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    there = device is not None or any(map(is_device, fields))
-    given = {name: values[name] for name in definition.scalars}
-    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
-    given = _steps_spaced(definition, given, fields, types, plan)
-    scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
-    call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
-    plan = replace(plan, boundary=call.boundary, cval=call.cval)
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps that are recorded alike, each with its own scalars, and on which device."""
 
-    graph, wanted = graph_of(call, types, looked=there)
-    check_lengths(graph)
-    if plan.steps and any(map(may_hold, fields)):
-        check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
+    record: Record
+    scalars: Scalars
+    device: str | None
 
-    def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+    @property
+    def first(self) -> tuple[Graph, tuple[int, ...]]:
+        """The calls of the first step, and which of their values are the results."""
+        return self.record(self.record.types, self.record.call.scalars)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The choices with which they are planned."""
+        return self.record.call.definition.schedule_for(self.record.types)
+
+    def after(self, arrays: Sequence[Any], plan: Iteration, out: Any = None) -> list[Any]:
+        """The state after all steps, for arrays without names."""
         # On xarray objects the values at the border have their names no more.
-        now = replace(call, boundary=plan.boundary)
-        first = graph_of(now, types, looked=there)[0]
+        call = replace(self.record.call, boundary=plan.boundary)
+        steps = replace(self, record=replace(self.record, call=call))
+        graph, wanted = steps.first
+        if has_conditions(graph):
+            _check_ghosts(plan, self.record.looked)
+        if plan.comm is not None:
+            return steps._on_ranks(arrays, plan, out)
+        if not any(map(is_chunked, arrays)):
+            arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
+        if any(map(is_chunked, arrays)):
+            return steps._in_chunks(arrays, plan)
+        if any(map(is_cupy, arrays)) or (self.device is not None and plan.steps):
+            # Imported here: CuPy is optional, and the caller has it.
+            from .device_states import on_device
 
-        def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-            # After the fields of the call there may be positions.
-            own = types[: len(definition.fields)]
-            return graph_of(replace(now, scalars=others), own, looked=there)
+            there = on_device(steps.record, self.schedule, arrays, self.scalars, plan, out)
+            return iterate(there, self.scalars, plan)
+        here = in_memory(steps.record, self.schedule, arrays, self.scalars, plan, out)
+        return iterate(here, self.scalars, plan)
+
+    def _on_ranks(self, arrays: Sequence[Any], plan: Iteration, out: Any) -> list[Any]:
+        """The same of arrays of which each process has a part."""
+        if self.first[0].places:
+            raise TypeError(
+                f"'{self.record.call.definition.name}' asks for positions, which processes with "
+                "parts of an array do not know; give them as a field of its own, of which each "
+                "has its part."
+            )
+        if self.record.looked or any(map(is_chunked, arrays)):
+            raise TypeError(
+                "comm= takes arrays of NumPy, in each process its own part: the points on "
+                "both sides come from other processes."
+            )
+        return on_ranks(self._motion(arrays, plan), plan.comm, arrays, self.scalars, plan, out)
+
+    def _in_chunks(self, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+        """The same of lazy arrays, by the workers of a cluster if there are any."""
+        # Imported here: Dask is optional, and the caller has it or its like.
+        from .lazy_states import InChunks
+
+        graph, _ = self.first
+        schedule, scalars = self._in_tasks(arrays, plan), self.scalars
 
         def stepped(
             states: Sequence[Any], each: Sequence[Mapping[str, Any]], step: int
         ) -> list[Any]:
-            calls = [replace(now, scalars=others) for others in each]
-            schedule = in_tasks(states)
+            calls = [replace(self.record.call, scalars=others) for others in each]
+            own = self._in_tasks(states, plan)
             if len(each) == 1:
                 # Steps that are left over would need kernels of their own if they were joined.
-                schedule = replace(schedule, steps=1)
-            return evaluate_steps(calls, states, schedule, plan.threads, device, step)
+                own = replace(own, steps=1)
+            place = Place(threads=plan.threads, device=self.device)
+            return evaluate_steps(calls, states, own, place, step)
 
-        if has_conditions(first):
-            _check_ghosts(plan, there)
-        placed = first.places
-        if plan.comm is not None and placed:
-            raise TypeError(
-                f"'{definition.name}' asks for positions, which processes with parts of an array "
-                "do not know; give them as a field of its own, of which each has its part."
-            )
-        if plan.comm is not None:
-            if there or any(map(is_chunked, arrays)):
-                raise TypeError(
-                    "comm= takes arrays of NumPy, in each process its own part: the points on "
-                    "both sides come from other processes."
-                )
-            motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
-            return on_ranks(motion, plan.comm, arrays, scalars, plan, out)
-        schedule = definition.schedule_for(types)
-        if not any(map(is_chunked, arrays)):
-            arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
-        if any(map(is_chunked, arrays)):
-            # Imported here: Dask is optional, and the caller has it or its like.
-            from .lazy_states import InChunks
+        state = InChunks(self.record, stepped, schedule, arrays, scalars, plan)
+        apart = self.device is not None or has_conditions(graph) or graph.places
+        if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
+            # Imported here: it is optional, and the caller has it.
+            from .slabs.cluster import on_cluster
 
-            chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
-            apart = device is not None or placed or has_conditions(first)
-            if not apart and plan.steps > MANY * chunked.longest and "distributed" in sys.modules:
-                # Imported here: it is optional, and the caller has it.
-                from .slabs.cluster import on_cluster
-
-                motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
-                made = on_cluster(motion, arrays, chunked.chunks, scalars, plan)
-                if made is not None:
-                    return made
-            return iterate(chunked, scalars, plan)
-        if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
-            # Imported here: CuPy is optional, and the caller has it.
-            from .device_states import on_device
-
-            return iterate(on_device(record, schedule, arrays, scalars, plan, out), scalars, plan)
-        state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
+            motion = self._motion(arrays, plan)
+            made = on_cluster(motion, arrays, state.chunks, scalars, plan)
+            if made is not None:
+                return made
         return iterate(state, scalars, plan)
 
-    def in_tasks(states: Sequence[Any]) -> Schedule:
-        schedule = definition.schedule_for(types)
+    def _motion(self, arrays: Sequence[Any], plan: Iteration) -> Motion:
+        """The steps as parts of the state are told of them."""
+        call, types = self.record.call, self.record.types
+        return Motion(call, types, len(self.first[1]), self._in_tasks(arrays, plan))
+
+    def _in_tasks(self, states: Sequence[Any], plan: Iteration) -> Schedule:
+        """How steps of parts of a state are planned: one by one, if no more is worth it."""
+        schedule = self.schedule
         size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
         if not schedule.steps and not is_worth_chains(size, plan.steps):
             return replace(schedule, steps=1)
         return schedule
 
-    if any(map(is_xarray, fields)):
-        states = _by_names(graph_of(call, types)[0], fields, plan, after)
-    else:
-        states = after(fields, plan)
-    return states[0] if len(states) == 1 else tuple(states)
-
 
 def _check_ghosts(plan: Iteration, there: bool) -> None:
     """Raise where no values can be laid at the border."""
     if there:
-        raise TypeError(
-            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            "; leave out device=, give arrays of NumPy, or name a border rule."
-        )
+        raise TypeError(ON_GPU)
     if plan.comm is not None:
         raise TypeError(
             'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
@@ -310,16 +274,12 @@ def _check_ghosts(plan: Iteration, there: bool) -> None:
         )
 
 
-def _by_names(
-    graph: Graph,
-    fields: Sequence[Any],
-    plan: Iteration,
-    after: Callable[[Sequence[Any], Iteration], list[Any]],
-) -> list[Any]:
-    """The state after the steps, for xarray objects: what is `after` them on their arrays."""
+def _by_names(steps: _Steps, fields: Sequence[Any], plan: Iteration) -> list[Any]:
+    """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import Named, arranged, restored
 
+    graph, _ = steps.first
     named = Named(fields, graph.nodes[-1].ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
     plan.border(len(named.core))
@@ -330,11 +290,11 @@ def _by_names(
         return [restored(one, dims, like) for one, like in zip(states, likes, strict=True)]
 
     if callback is not None:
-        shown = callback
+        shown: Callable[..., Any] = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
     boundary = unnamed(plan.boundary, named, dims, len(named.core))
     plan = replace(plan, boundary=boundary)
-    made = after([arranged(field, dims) for field in named.fields], plan)
+    made = steps.after([arranged(field, dims) for field in named.fields], plan)
     if plan.steps:
         return back(made)
     return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

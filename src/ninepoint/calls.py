@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
-from .arrays.every import Every, per_axis
+from .arrays.every import Every, per_axis, steps_of
+from .arrays.keys import Key, kinds
 from .backends.compiled import Compiled
 from .definition import Definition
 from .language.positions import Spacing
+from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .options import as_it_is, check_grid, overflow_rule
 from .tokens import digest
@@ -94,9 +97,13 @@ class Call:
     def key(self) -> Any:
         """What tells this call from others, for as long as the arrays it is given are there."""
         scalars = tuple((name, identity(value)) for name, value in self.scalars.items())
+        return *self.kind, scalars
+
+    @property
+    def kind(self) -> Any:
+        """What tells calls like this one, which have other numbers, from all others."""
         cval = type(self.cval), repr(self.cval)
-        options = self.boundary, cval, self.dtypes, self.overflow, self.every
-        return self.definition, scalars, *options
+        return self.definition, self.boundary, cval, self.dtypes, self.overflow, self.every
 
     @property
     def token(self) -> str:
@@ -119,14 +126,21 @@ class Call:
 
     def compiled(self, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
         """What the definition is compiled to, with a schedule of its own or another one."""
-        compile = partial(
-            self.definition.compiled,
-            types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule,
-        )  # fmt: skip
-        found = compile(self.every)
-        if len(found.out_dtypes) > 1 and self.boundary.uses("valid"):
+        definition, options = self.definition, self.definition.options
+        request = Request(
+            options.neighborhood,
+            self.dtypes,
+            self.overflow,
+            definition.kept if self.boundary.keeps else 0,
+            options.fastmath,
+            schedule or definition.schedule_for(types),
+            definition.factors,
+            () if self.every == 1 else steps_of(self.every, definition.rank),
+        )
+        found = definition.compiled(types, self.scalars, request)
+        if request.every and len(found.out_dtypes) > 1 and self.boundary.uses("valid"):
             # Each result may have a first point of its own: all points are made, and then cut.
-            return compile()
+            return definition.compiled(types, self.scalars, replace(request, every=()))
         return found
 
     def settled(self) -> Call:
@@ -146,3 +160,93 @@ def _now(value: Any) -> Any:
 def identity(value: Any) -> Any:
     """What tells a number from others, or one array from others while it is there."""
     return (type(value), repr(value)) if isinstance(value, _NUMBERS) else id(value)
+
+
+# For each recorded call, in order, the values of its scalars by name.
+Leaves: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+class Flow:
+    """How the numbers of a call come to the calls that its definition makes.
+
+        def twice(x, r):                 twice(x, 0.25)
+            s = heat(x, r)         ->        heat    r = 0.25
+            return s[1] - r * s[0]           rest    r = 0.25
+
+    A program of these calls is bound for the types of their numbers.  What a number comes to is
+    evaluated in each call; as long as its type stays the same, the program does as well.  `called`
+    are the definitions of these calls, in order.  Options of them that depend on numbers would
+    have to be compared each time; it is `settled` if there are none.
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        self._definition = definition
+        self._places = tuple(
+            (name, definition.parameters.index(name)) for name in definition.scalars
+        )
+        self.called = tuple(_called(definition))
+        self.settled = not any(map(_asks_numbers, self.called))
+        self._equal = len(set(self.called)) < len(self.called)
+        self._known: tuple[Leaves, Key | None] | None = None
+
+    def of(self, values: Sequence[Any]) -> tuple[Leaves, Key | None]:
+        """Give the numbers of all calls, and what programs depend on of them, for arguments.
+
+        The latter is None if programs cannot depend on them.
+        """
+        return self._known or self.told({name: values[k] for name, k in self._places})
+
+    def told(self, scalars: Mapping[str, Any]) -> tuple[Leaves, Key | None]:
+        """The same for values of the scalars by name."""
+        leaves = list(_leaves(self._definition, scalars))
+        found = leaves, numbers_key(leaves, self._equal)
+        if not self._places:
+            self._known = found
+        return found
+
+
+@lru_cache(maxsize=256)
+def flow_of(definition: Definition) -> Flow:
+    """Give the flow of a definition, from memory if it was asked for before."""
+    return Flow(definition)
+
+
+def numbers_key(leaves: Leaves, equal: bool) -> Key | None:
+    """Give what a program depends on of the numbers of its calls; None if it cannot.
+
+    Some calls may be `equal`, but for their numbers: then they are done once.
+    """
+    key = kinds([value for leaf in leaves for value in leaf.values()])
+    if key and equal:
+        told = [tuple((n, identity(v)) for n, v in leaf.items()) for leaf in leaves]
+        key += tuple([told.index(one) for one in told])
+    return key
+
+
+def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    stages = definition.stages
+    for one in () if stages is None else stages.calls:
+        callee = one.callee.definition
+        given = stages.values(one.scalars, scalars) if stages and one.scalars else {}
+        yield from _leaves(
+            callee, {n: given[n] if n in given else callee.defaults[n] for n in callee.scalars}
+        )
+    yield scalars
+
+
+def _called(definition: Definition) -> Iterator[Definition]:
+    """The definitions of all calls, in order."""
+    for one in () if definition.stages is None else definition.stages.calls:
+        yield from _called(one.callee.definition)
+    yield definition
+
+
+def _asks_numbers(definition: Definition) -> bool:
+    """Whether an option of a call that it makes depends on numbers."""
+    return any(
+        name.id in definition.scalars
+        for call in (() if definition.stages is None else definition.stages.calls)
+        for option in call.options.values()
+        for name in ast.walk(option)
+        if isinstance(name, ast.Name)
+    )

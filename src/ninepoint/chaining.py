@@ -1,41 +1,41 @@
-"""Chains of a graph: several steps of an iteration, each of which is the graph, as one kernel."""
+"""Chains: calls of a graph as one kernel, or several steps, each of which is the graph.
+
+ix, iy, corners     ->     corners, with ix and iy as stages          one pass over memory
+8 steps             ->     as one, with the borders' rules between    one pass over memory
+"""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import Any, TypeAlias
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from .arrays.chains import MOST_AXES, Chain, usual_length
+from .analysis.footprint import extents
+from .arrays.borders import ABSENT, Border
+from .arrays.chains import MOST_AXES, Chain, Layout
+from .arrays.regions import look, rules
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node
-from .language.box import Box
-from .lowering.chain import Edges, unchainable
+from .language.box import Box, joined
+from .language.ir import Kernel
+from .lowering.chain import Edges, Link, unchainable
+from .lowering.fusion import Part
+from .lowering.names import unlike
 from .lowering.request import Request
 from .lowering.schedule import Schedule
-from .planning import (
-    MIXED_RINGS,
-    TOO_MANY_AXES,
-    Group,
-    Plan,
-    common_margin,
-    link_keys,
-    linked,
-    named_parts,
-    rings_of,
-)
 from .remembered import Remembered
 
-# Compiled chains, by what they were made of.
-Chains: TypeAlias = dict[Any, tuple[Compiled, Edges, tuple[Forms, ...]]]
+# Why calls are done one by one.
+MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
+TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
-# Those of tasks.
-_known: Remembered[Any, tuple[Compiled, Edges, tuple[Forms, ...]]] = Remembered(64)
+# What was compiled, by what it was made of.  The forms are kept as well, so that nothing else gets
+# their identity.
+_compiled: Remembered[Any, tuple[Kernel, Compiled, Edges, tuple[Forms, ...]]] = Remembered(256)
 
 
 def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
@@ -43,12 +43,12 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
     nodes = graph.needed(wanted)
     last = nodes[-1]
     whole = {name for name, how in schedule.stages if how == "whole"}
-    if any(node.call.boundary.conditions for node in nodes):
+    if any(node.boundary.conditions for node in nodes):
         return "values at the border are laid beside the state before each step"
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:
-        forms = _lowered(graph, node)
+        forms = node.compiled.as_part
         if isinstance(forms, str):
             return f"'{node.label}' holds {forms}"
         reason = unchainable(forms.single, node.compiled.out_dtypes)
@@ -70,156 +70,263 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
 
 
 def step_reach(graph: Graph, wanted: Sequence[int]) -> Box:
-    """Where one step looks, and the point itself; the calls must have forms."""
+    """Where one step looks, and the point itself; the calls must be fit for several."""
     nodes = graph.needed(wanted)
-    return common_margin(nodes, _all_lowered(graph, nodes), wanted)
+    return common_margin(nodes, [node.compiled.as_part for node in nodes], wanted)
 
 
-def chain(
-    graph: Graph, wanted: Sequence[int], steps: int, schedule: Schedule, known: Chains
-) -> Chain:
-    """So many steps of a graph that is fit for it, compiled once for all that are `known`."""
+def chained(graph: Graph, wanted: Sequence[int], steps: int, schedule: Schedule) -> Chain:
+    """So many steps of a graph that is fit for it."""
     nodes = graph.needed(wanted)
-    found = _all_lowered(graph, nodes)
-    fields = tuple(range(graph.given))
-    names, parts = named_parts(graph, nodes, [one.single for one in found], fields)
-    links, borders = linked(nodes, parts)
-    key = (
-        tuple(map(id, found)),
-        tuple((node.fields, node.outputs) for node in nodes),
-        tuple(names.values()),
-        *link_keys(links),
-        steps,
-        schedule,
-    )
-    if key not in known:
-        called = {node.label: names[node.outputs[0]] for node in nodes}
-        hows = tuple(
-            (f"{called.get(label, label)}_{step}", how)
-            for label, how in schedule.stages
-            for step in range(steps)
-        )
-        # The forms are kept as well, so that nothing else gets their identity.
-        _, compiled, edges = compile_chain(
-            nodes[-1].compiled.name,
-            links,
-            [(names[k], graph.dtypes[k]) for k in fields],
-            [names[k] for k in range(len(wanted))],
-            steps,
-            common_margin(nodes, found, wanted),
-            Request(fastmath=nodes[-1].compiled.fastmath, schedule=replace(schedule, stages=hows)),
-        )
-        known[key] = compiled, edges, found
-    compiled, edges, _ = known[key]
-    rings = rings_of(nodes)
-    assert rings is not None, nodes
-    return Chain(compiled, edges, borders, rings, steps)
+    forms = tuple(node.compiled.as_part for node in nodes)
+    return compiled(Pipeline.of(graph, nodes, forms, wanted, schedule, steps))[1]
 
 
-def in_steps(graph: Graph, found: Plan, wanted: Sequence[int], schedule: Schedule) -> Plan:
-    """A plan in which groups that are steps of an iteration are done in one pass, if they can be.
+def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
+    """Along which axes nodes look as along a ring; None if some do, and others do not."""
+    found = []
+    for axis in nodes[0].along:
+        looking = [rules(node, axis) or () for node in nodes if any(look(node, axis))]
+        kinds = {"wrap" in pair for pair in looking}
+        if len(kinds) > 1:
+            return None
+        found.append(True in kinds)
+    return tuple(found)
 
-    Steps are groups that do the same calls, each on what the one before has made; the graph says
-    that what they make is stored.
+
+def lowered(graph: Graph, node: Node) -> Forms | str:
+    """The forms of a node's compilation for being a part; or why it has none."""
+    schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
+    part = node.call.compiled([graph.dtypes[k] for k in node.own], schedule).as_part
+    return f"it holds {part}" if isinstance(part, str) else part
+
+
+def all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
+    """The same of nodes each of which can be a part."""
+    found = [lowered(graph, node) for node in nodes]
+    forms = tuple(one for one in found if isinstance(one, Forms))
+    assert len(forms) == len(nodes), found
+    return forms
+
+
+def read_by(nodes: Sequence[Node]) -> tuple[int, ...]:
+    """The values that nodes read and none of them makes, in the order of their use."""
+    made = {value for node in nodes for value in node.outputs}
+    return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Calls that are done at once, or so many `steps` of them, each on what the last one gave.
+
+    They are links, whose values are called as `names` says, and given the values `read`; the
+    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
     """
-    if not graph.stored or schedule.steps == 1:
-        return found
-    key = tuple(wanted), schedule, "steps"
-    if key not in graph.plans:
-        groups: list[Group] = []
-        left = list(found.groups)
-        while left:
-            states, count = _alike(graph, left, wanted)
-            made = _chained(graph, left[:count], states, schedule) if count > 1 else None
-            groups.append(made or left[0])
-            left = left[len(made.steps) if made else 1 :]
-        graph.plans[key] = replace(found, groups=tuple(groups))
-    plan: Plan = graph.plans[key]
-    return plan
+
+    name: str
+    names: Mapping[int, str]
+    forms: tuple[Forms, ...]
+    links: tuple[Link, ...]
+    borders: tuple[tuple[Border, Any], ...]
+    read: tuple[int, ...]
+    fields: tuple[tuple[str, np.dtype], ...]
+    outputs: tuple[str, ...]
+    margin: Box
+    rings: tuple[bool, ...] | None
+    request: Request
+    steps: int
+
+    @staticmethod
+    def of(
+        graph: Graph,
+        nodes: Sequence[Node],
+        forms: tuple[Forms, ...],
+        outputs: Sequence[int],
+        schedule: Schedule,
+        steps: int = 0,
+    ) -> Pipeline:
+        """Calls of a graph, of which others need the outputs; or steps, each of which is all.
+
+        The outputs of a step take the place of the first of the graph's values.
+        """
+        read = tuple(range(graph.given)) if steps else read_by(nodes)
+        names, parts = _named_parts(graph, nodes, [one.single for one in forms], read)
+        links, borders = _linked(nodes, parts)
+        called = {node.label: names[node.outputs[0]] for node in nodes}
+        stages = tuple(
+            (called.get(label, label) + (f"_{step}" if steps else ""), how)
+            for label, how in schedule.stages
+            for step in range(max(1, steps))
+        )
+        return Pipeline(
+            nodes[-1].label,
+            names,
+            forms,
+            tuple(links),
+            tuple(borders),
+            read,
+            tuple((names[value], graph.dtypes[value]) for value in read),
+            tuple(names[v] for v in (range(len(outputs)) if steps else outputs)),
+            common_margin(nodes, forms, outputs),
+            rings_of(nodes),
+            Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=stages)),
+            steps,
+        )
+
+    @property
+    def key(self) -> Any:
+        """What its text depends on."""
+        links = tuple(
+            (tuple(one.part.sources.values()), one.part.made, one.border, one.keeps, one.leaves,
+             one.unbounded)
+            for one in self.links
+        )  # fmt: skip
+        forms = tuple(map(id, self.forms))
+        return forms, links, self.fields, self.outputs, self.request.schedule, self.steps
+
+    def in_place(self) -> Pipeline:
+        """The same calls, of which some make several rows in place, where their rows roll.
+
+        Others would be made one by one.
+        """
+        links = []
+        for link, one in zip(self.links, self.forms, strict=True):
+            if one.lowered.ndim < 3 and one.lowered.rows > 1 and not one.lowered.stages:
+                part = replace(link.part, kernel=replace(one.lowered, rows=1))
+                link = replace(link, part=part)
+            links.append(link)
+        return replace(self, links=tuple(links))
+
+    def compiled(self) -> tuple[Kernel, Compiled, Edges]:
+        """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
+        return compile_chain(
+            self.name, self.links, self.fields, self.outputs, self.steps, self.margin,
+            self.request, self.borders[0][0].deciding,
+        )  # fmt: skip
+
+    def chain(self, compiled: Compiled, edges: Edges) -> Chain:
+        """What is compiled, with the borders and their constants, which no text depends on."""
+        assert self.rings is not None, self.names
+        tile = self.request.schedule.tile
+        return Chain(
+            compiled, edges, self.borders, self.rings, max(1, self.steps), tile, self.laid
+        )
+
+    def laid(self, layout: Layout) -> Chain | None:
+        """The same for arrays that lie in another layout, if all calls have such a form."""
+        links = []
+        for link in self.links:
+            kernel = layout.turn.kernel(link.part.kernel)
+            if kernel is None:
+                return None
+            part = replace(link.part, kernel=kernel)
+            links.append(
+                replace(link, part=part, reaches=tuple(map(layout.turn.box, link.reaches)))
+            )
+        turned = replace(
+            self,
+            links=tuple(links),
+            borders=tuple((layout.border(border), cval) for border, cval in self.borders),
+            margin=layout.turn.box(self.margin),
+            rings=None if self.rings is None else layout.rings(self.rings),
+        )
+        return turned.chain(*turned.compiled()[1:])
 
 
-def _alike(graph: Graph, groups: Sequence[Group], wanted: Sequence[int]) -> tuple[list[int], int]:
-    """What the first group takes as its states, and how many from it on are steps."""
-    states: list[int] = []
-    if not graph.stored.issuperset(groups[0].outputs):
-        return states, 1
-    for count, (before, after) in enumerate(pairwise(groups), 1):
-        found = _states(before, after)
-        expected = list(groups[count - 2].outputs) if count > 1 else found
-        others = {v for one in groups[count + 1 :] for v in one.fields} | set(wanted)
-        if not found or found != expected or not others.isdisjoint(before.outputs):
-            return states, count
-        states = states or found
-    return states, len(groups)
+def compiled(pipeline: Pipeline) -> tuple[Kernel, Chain]:
+    """The kernel of a pipeline and what does it, from memory if there was one like it before."""
+    key = pipeline.key
+    if key not in _compiled:
+        _compiled[key] = (*pipeline.compiled(), pipeline.forms)
+    kernel, made, edges, _ = _compiled[key]
+    return kernel, pipeline.chain(made, edges)
 
 
-def _states(before: Group, after: Group) -> list[int]:
-    """What a group takes where the next one takes what it makes; nothing if they do not match."""
-    pairs: dict[int, int] = {}
-    if len(before.nodes) != len(after.nodes) or before.nodes[-1].outputs != before.outputs:
-        return []
-    for one, other in zip(before.nodes, after.nodes, strict=True):
-        alike = one.compiled is other.compiled and one.along == other.along
-        if not alike or (one.border, repr(one.cval)) != (other.border, repr(other.cval)):
-            return []
-        fields = zip(one.fields, other.fields, strict=True)
-        for value, later in (*fields, *zip(one.outputs, other.outputs, strict=True)):
-            if pairs.setdefault(value, later) != later:
-                return []
-    made = {value for node in before.nodes for value in node.outputs}
-    states: dict[int, int] = {}
-    for value, later in pairs.items():
-        if value in made:
-            continue
-        if later in before.outputs and later not in states:
-            states[later] = value
-        elif later != value:
-            return []
-    return [states[v] for v in before.outputs] if len(states) == len(before.outputs) else []
-
-
-def _chained(
-    graph: Graph, steps: Sequence[Group], states: Sequence[int], schedule: Schedule
-) -> Group | None:
-    """The first of some steps as one group, several of them; None if they cannot be."""
-    part, numbers = graph.part(steps[0].nodes, states)
-    wanted = tuple(numbers[value] for value in steps[0].outputs)
-    if unfit(part, wanted, schedule):
-        return None
-    longest = schedule.steps or usual_length(step_reach(part, wanted))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // longest)
-    count = -(-len(steps) // passes)
-    if count < 2:
-        return None
-    steps = steps[:count]
-    nodes = tuple(node for step in steps for node in step.nodes)
+def bound(whole: Compiled, nodes: Sequence[Node]) -> Bound:
+    """What calls are compiled to, all in one, with the numbers of all of them."""
     bounds = [node.program for node in nodes]
-    each = [bound.coefficients for bound in bounds]
-    coefficients = [array for some in each[: len(steps[0].nodes)] for array in some]
-    again = itertools.cycle(coefficients)
-    if not all(map(np.array_equal, (array for some in each for array in some), again)):
-        return None
-    one = chain(part, wanted, count, schedule, _known)
-    scalars = tuple(value for bound in bounds for value in bound.scalars)
-    inside = {number: value for value, number in numbers.items()}
-    return Group(
-        nodes,
-        tuple(inside[number] for number in range(part.given)),
-        steps[-1].outputs,
-        asked=schedule.steps > 1,
-        program=Bound(one.compiled, tuple(coefficients), scalars),
-        steps=tuple(steps),
-        chain=one,
+    return Bound(
+        whole,
+        tuple(array for one in bounds for array in one.coefficients),
+        tuple(value for one in bounds for value in one.scalars),
     )
 
 
-def _lowered(graph: Graph, node: Node) -> Forms | str:
-    """The forms of a node's compilation; or why it has none."""
-    compiled = node.call.compiled([graph.dtypes[k] for k in node.own])
-    found: Forms | str = compiled.as_part
-    return found
+def _linked(
+    nodes: Sequence[Node], parts: Sequence[Part]
+) -> tuple[list[Link], list[tuple[Border, Any]]]:
+    """The nodes as links of a chain, and their borders with the constants, each once."""
+    borders: list[tuple[Border, Any]] = []
+    numbers: dict[Any, int] = {}
+    links: list[Link] = []
+    for node, part in zip(nodes, parts, strict=True):
+        border, cval = node.border, node.call.cval
+        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
+        if number == len(borders):
+            borders.append((border, cval))
+        zero = type(cval) in (int, float) and cval == 0
+        asked = border.uses("fill") or border.uses("constant")
+        links.append(
+            Link(
+                part,
+                node.compiled.out_dtypes,
+                node.compiled.reaches,
+                number,
+                border.uses("keep"),
+                _leaves(node),
+                border.uses("keep") or (asked and not zero),
+            )
+        )
+    return links, borders
 
 
-def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
-    return tuple(one for node in nodes if isinstance(one := _lowered(graph, node), Forms))
+def _leaves(node: Node) -> bool:
+    """Whether its border's rule leaves out points near the ends of an axis."""
+    reach = node.compiled.reach
+    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
+    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
+
+
+def _named_parts(
+    graph: Graph, nodes: Sequence[Node], kernels: Sequence[Kernel], fields: Sequence[int]
+) -> tuple[dict[int, str], list[Part]]:
+    """The nodes as parts of one kernel, and what the values are called in it."""
+    taken: set[str] = set()
+    names = {
+        value: unlike(graph.names[value], taken)
+        for value in (*fields, *(v for node in nodes for v in node.outputs))
+    }
+    parts: list[Part] = []
+    for node, kernel in zip(nodes, kernels, strict=True):
+        sources = {
+            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
+        }
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
+        renamed = {name: unlike(name, taken) for name in own}
+        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
+    return names, parts
+
+
+def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequence[int]) -> Box:
+    """Where the nodes look, all together, to give one point of the outputs.
+
+    Each counts as if it looked at the point itself too: at a border a neighbour to the one side
+    may stand on the other, and from there the next node looks on.
+    """
+    here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
+    need = dict.fromkeys(outputs, here)
+    margin = here
+    for node, one in zip(reversed(nodes), reversed(forms), strict=True):
+        boxes = [need[value] for value in node.outputs if value in need]
+        if not boxes:
+            continue
+        reach, box = node.compiled.reach | here, joined(boxes)
+        wanted = Box(
+            tuple(map(operator.add, box.lo, reach.lo)), tuple(map(operator.add, box.hi, reach.hi))
+        )
+        margin = margin | wanted
+        read = {f for a in one.simplified.body for f, _, _ in extents(a.value)}
+        for (name, _), value in zip(one.simplified.fields, node.fields, strict=True):
+            if name in read:
+                need[value] = need[value] | wanted if value in need else wanted
+    return margin

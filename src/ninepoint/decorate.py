@@ -6,11 +6,11 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from .api import Stencil
+from .api import P, Stencil
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import per_axis
@@ -28,7 +28,6 @@ from .options import (
     overflow_rule,
     parameter_names,
 )
-from .signatures import P, R
 from .tracebacks import door
 from .undisturbed import Later
 
@@ -36,6 +35,9 @@ if TYPE_CHECKING:
     from . import recording
 else:
     recording = Later(".recording", __package__)
+
+# What a decorated function gives at one point.
+R = TypeVar("R")
 
 # What stands for a function that is not given: None is something that a mistake gives.
 NOTHING = object()

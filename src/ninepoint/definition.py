@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import accepted
-from .arrays.every import Every, steps_of
+from .arrays.every import Every
 from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
 from .backends import records
 from .backends.compiled import Compiled
@@ -108,8 +108,6 @@ class Definition:
         Names the meaning, in any process.
     graphs : dict
         Graphs of its calls that differ in nothing but the data; emptied when it is tuned.
-    chains : dict
-        Several steps of an iteration as one kernel, by what they depend on.
     """
 
     known_by_token = True
@@ -135,7 +133,6 @@ class Definition:
         self._whole, self._keeping = whole, keeping
         self._compiled: dict[Any, Compiled] = {}
         self._compiling = threading.Lock()
-        self.chains: dict[Any, Any] = {}
         self._schedules: dict[str, Schedule] = {}
         self._variants: dict[Any, Definition] = {}
         arrays, standard = self._arrays(), set(options.standard_indexing)
@@ -345,15 +342,13 @@ class Definition:
 
     # Compiling.
 
+    @property
+    def kept(self) -> int:
+        """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
+        return len((self._whole or self).fields)
+
     def compiled(
-        self,
-        types: Sequence[np.dtype],
-        scalars: Mapping[str, Any],
-        keep: bool = False,
-        dtypes: tuple[np.dtype, ...] | None = None,
-        overflow: str | None = None,
-        schedule: Schedule | None = None,
-        every: Every = 1,
+        self, types: Sequence[np.dtype], scalars: Mapping[str, Any], request: Request
     ) -> Compiled:
         """Compile for fields of these types and scalars such as these, once."""
         fields = dict(zip(self.fields, types, strict=True))
@@ -362,17 +357,6 @@ class Definition:
             if name in fields
             else kind_of(name, scalars[name], name in self._standard)
             for name in self.parameters
-        )
-        request = Request(
-            self.options.neighborhood,
-            dtypes,
-            overflow,
-            # What a stage made is a field of the rest, and is not kept.
-            len((self._whole or self).fields) if keep else 0,
-            self.options.fastmath,
-            schedule or self.schedule_for(types),
-            self.factors,
-            () if every == 1 else steps_of(every, self.rank),
         )
         key = (kinds, request)
         found = self._compiled.get(key)

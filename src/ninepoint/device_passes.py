@@ -22,16 +22,15 @@ from .arrays.cuda import Executable, Work, fitted
 from .arrays.layout import Region, Shape
 from .arrays.recognise import listed
 from .arrays.single import lengths_of, told
-from .backends.compiled import Bound
 from .backends.cuda.source import Source
 from .backends.cuda.writing import rolled, title
 from .backends.pipeline import Forms
-from .chaining import unfit
+from .chaining import Pipeline, all_lowered, bound, unfit
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.chain import chained, piped
 from .lowering.schedule import Schedule
-from .planning import Group, common_margin, link_keys, linked, lowered, named_parts, sets
+from .planning import Group, sets
 from .remembered import Remembered
 
 
@@ -87,12 +86,7 @@ class OnePass:
         into = [outs[value] for value in self.outputs if value in outs]
         run = Executable(self.work, inputs, into or None, along)
         members = [node.outputs[0] for node in self.nodes]
-        bounds = [node.program for node in self.nodes]
-        program = Bound(
-            self.nodes[-1].compiled,
-            tuple(array for bound in bounds for array in bound.coefficients),
-            tuple(value for bound in bounds for value in bound.scalars),
-        )
+        program = bound(self.nodes[-1].compiled, self.nodes)
         core = whole or tuple(shape[axis] for axis in along)
         own = program.within(core)
         known, lengths = (*own.coefficients, *own.scalars), lengths_of(program, core)
@@ -151,10 +145,8 @@ def _together(
     """Calls that are done at once, each of which is fit to be a part; None if they cannot be."""
     others = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
     outside = {*wanted, *others}
-    made = [value for node in nodes for value in node.outputs]
-    fields = dict.fromkeys(v for node in nodes for v in node.fields if v not in made)
-    outputs = [value for value in made if value in outside]
-    return _one_pass(graph, nodes, tuple(fields), outputs, schedule)
+    outputs = [value for node in nodes for value in node.outputs if value in outside]
+    return _one_pass(graph, nodes, outputs, schedule)
 
 
 def longest_steps(
@@ -179,8 +171,7 @@ def steps_together(
     """
     if unfit(graph, wanted, schedule):
         return None
-    fields = tuple(range(graph.given))
-    return _one_pass(graph, graph.needed(wanted), fields, wanted, schedule, steps)
+    return _one_pass(graph, graph.needed(wanted), wanted, schedule, steps)
 
 
 # Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
@@ -190,41 +181,36 @@ _texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(25
 def _one_pass(
     graph: Graph,
     nodes: Sequence[Node],
-    fields: tuple[int, ...],
     outputs: Sequence[int],
     schedule: Schedule,
     steps: int = 0,
 ) -> OnePass | None:
     """Calls, or so many steps, that are fit to be done at once; None where registers are few."""
-    known = [lowered(graph, node) for node in nodes]
-    forms = tuple(one for one in known if isinstance(one, Forms))
-    assert len(forms) == len(nodes), known
-    names, parts = named_parts(graph, nodes, [one.single for one in forms], fields)
-    links, borders = linked(nodes, parts)
-    rules = tuple(border.rules for border, _ in borders)
-    key = (
-        tuple(map(id, forms)),
-        tuple((node.fields, node.outputs) for node in nodes),
-        tuple(names.values()),
-        *link_keys(links),
-        (rules, tuple(outputs), steps, schedule),
-    )
+    forms = all_lowered(graph, nodes)
+    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule, steps)
+    rules = tuple(border.rules for border, _ in pipeline.borders)
+    key = *pipeline.key, rules, schedule
     found = _texts.get(key)
     if found is None:
-        given = [(names[value], graph.dtypes[value]) for value in fields]
+        links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
         name = title(nodes[-1].compiled.name)
         if steps:
-            states = [names[value] for value in range(len(outputs))]
-            whole = chained(links, given, states, steps, schedule)
+            whole = chained(links, given, made, steps, schedule)
             name = f"{name}_{steps}"
         else:
-            whole = piped(links, given, [names[value] for value in outputs], schedule)
+            whole = piped(links, given, made, schedule)
         types = [graph.dtypes[value] for value in outputs]
         found = _texts[key] = rolled(*whole, rules, name, types), forms
     source, _ = found
     if source is None:
         return None
-    cvals, margin = tuple(cval for _, cval in borders), common_margin(nodes, forms, outputs)
     return OnePass(
-        source, graph, tuple(nodes), fields, tuple(outputs), cvals, margin, max(1, steps)
+        source,
+        graph,
+        tuple(nodes),
+        pipeline.read,
+        tuple(outputs),
+        tuple(cval for _, cval in pipeline.borders),
+        pipeline.margin,
+        max(1, steps),
     )

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -50,23 +51,29 @@ class Place:
     position: Position
 
 
-# What a node is made of, save for what the call is compiled to.
-_Recipe: TypeAlias = tuple[str, Call, tuple[int, ...], tuple[int, ...], Behind | None]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Node:
     """One call: its fields and its results are values, by number.
 
-    `axes` are those that the call names, counted from the end, or None where it names none.
+    `types` are those of the fields that the call is given; after these come positions.  `axes` are
+    those that the call names, counted from the end, or None where it names none.  It pickles as
+    the call, which is compiled once somebody asks for it.
     """
 
     label: str
     call: Call
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    compiled: Compiled
+    types: tuple[np.dtype, ...]
     axes: Behind | None = None
+
+    def __reduce__(self) -> Any:
+        return Node, (self.label, self.call, self.fields, self.outputs, self.types, self.axes)
+
+    @cached_property
+    def compiled(self) -> Compiled:
+        """What the call is compiled to."""
+        return self.call.compiled(self.types)
 
     @property
     def ndim(self) -> int:
@@ -76,7 +83,7 @@ class Node:
     @property
     def own(self) -> Sequence[int]:
         """The fields that the call is given; after these come positions."""
-        return _own(self.call, self.fields)
+        return self.fields[: len(self.types)]
 
     @property
     def along(self) -> Behind:
@@ -122,10 +129,7 @@ class Node:
         """The same call with other steps."""
         if every == self.every:
             return self
-        call = replace(self.call, every=every if max(every) > 1 else 1)
-        types = self.compiled.field_dtypes
-        types = types[: len(types) - len(self.compiled.positions)]
-        return replace(self, call=call, compiled=call.compiled(types))
+        return replace(self, call=replace(self.call, every=every if max(every) > 1 else 1))
 
     @property
     def cval(self) -> Any:
@@ -162,7 +166,6 @@ class Node:
 class Graph:
     """Calls in an order in which they can be done; equal calls are one.
 
-    It pickles as the calls: the process that receives it compiles them, once it asks for nodes.
     One that is only `looked` at warns of no slow kernel.
     """
 
@@ -182,37 +185,14 @@ class Graph:
         self.stored: set[int] = set()
         # What was planned for it: see `planning.plan`.
         self.plans: dict[Any, Any] = {}
-        self._nodes: list[Node] = []
-        self._recipes: list[_Recipe] = []
+        self.nodes: list[Node] = []
         self._known: dict[Any, tuple[int, ...]] = {}
         self._turned: dict[Behind, Graph] = {}
 
-    def __getstate__(self) -> Any:
-        recipes = [(n.label, n.call, n.fields, n.outputs, n.axes) for n in self.nodes]
-        return self.names, self.dtypes, self.given, self.stored, recipes, self.places
-
-    def __setstate__(self, state: Any) -> None:
-        names, dtypes, given, stored, recipes, places = state
-        self.__init__(names, dtypes)  # type: ignore[misc]
-        self.given, self.stored, self._recipes = given, stored, recipes
-        self.places = places
-
-    @property
-    def nodes(self) -> list[Node]:
-        """The calls, compiled."""
-        if len(self._nodes) < len(self._recipes):
-            self._nodes = [
-                Node(
-                    label,
-                    call,
-                    fields,
-                    outputs,
-                    call.compiled([self.dtypes[v] for v in _own(call, fields)]),
-                    axes,
-                )
-                for label, call, fields, outputs, axes in self._recipes
-            ]
-        return self._nodes
+    def __reduce__(self) -> Any:
+        return _graph, (
+            self.names, self.dtypes, self.nodes, self.given, self.stored, self.places
+        )  # fmt: skip
 
     @property
     def token(self) -> str:
@@ -234,10 +214,24 @@ class Graph:
 
     def of(self, nodes: Sequence[Node]) -> Graph:
         """The graph with other nodes in the place of its own."""
-        graph = Graph(self.names, self.dtypes)
-        graph.given, graph.stored, graph._nodes = self.given, self.stored, list(nodes)
-        graph.places = self.places
-        return graph
+        return _graph(self.names, self.dtypes, nodes, self.given, self.stored, self.places)
+
+    def _ordered(
+        self, order: Sequence[int], nodes: Sequence[Node], given: int
+    ) -> tuple[Graph, dict[int, int]]:
+        """A graph of some nodes, with values in another order, and the numbers they have there."""
+        numbers = {value: k for k, value in enumerate(order)}
+        nodes = [
+            replace(
+                node,
+                fields=tuple(numbers[value] for value in node.fields),
+                outputs=tuple(numbers[value] for value in node.outputs),
+            )
+            for node in nodes
+        ]
+        stored = {numbers[v] for v in self.stored if numbers.get(v, 0) >= given}
+        names, dtypes = [self.names[v] for v in order], [self.dtypes[v] for v in order]
+        return _graph(names, dtypes, nodes, given, stored), numbers
 
     def part(
         self, nodes: Sequence[Node], first: Sequence[int] = ()
@@ -250,23 +244,11 @@ class Graph:
         read = (v for node in nodes for v in node.fields if v not in made)
         sources = dict.fromkeys((*first, *read))
         order = [*sources, *(value for node in nodes for value in node.outputs)]
-        numbers = {value: k for k, value in enumerate(order)}
-        graph = Graph([self.names[v] for v in order], [self.dtypes[v] for v in order])
-        graph.given = len(sources)
-        graph.stored = {numbers[v] for v in self.stored if v in made}
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
-        for node in nodes:
-            call = node.call.settled()
-            graph._nodes.append(
-                replace(
-                    node,
-                    call=calls.setdefault(call.token, call),
-                    fields=tuple(numbers[v] for v in node.fields),
-                    outputs=tuple(numbers[v] for v in node.outputs),
-                )
-            )
-        return graph, numbers
+        settled = [(node, node.call.settled()) for node in nodes]
+        nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
+        return self._ordered(order, nodes, len(sources))
 
     def add(
         self,
@@ -279,7 +261,8 @@ class Graph:
 
         A call of fewer axes than `axes` names works on the last of them.
         """
-        compiled = call.compiled([self.dtypes[k] for k in fields])
+        types = tuple(self.dtypes[k] for k in fields)
+        compiled = call.compiled(types)
         for condition in call.boundary.said:
             for name, k in zip(call.definition.fields, fields, strict=False):
                 check_range(condition, name, self.dtypes[k])
@@ -296,13 +279,13 @@ class Graph:
             return known
         for one in compiled.positions:
             fields = (*fields, len(self.names))
-            self._asked[len(self.names)] = Place(len(self._nodes), one)
+            self._asked[len(self.names)] = Place(len(self.nodes), one)
             self.names.append(one.words)
             self.dtypes.append(compiled.field_dtypes[len(fields) - 1])
         dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
         outputs = tuple(range(len(self.names), len(self.names) + len(dtypes)))
         whole = labels[0] if labels else call.definition.name
-        self._nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
+        self.nodes.append(Node(whole, call, tuple(fields), outputs, types, axes))
         for k, dtype in enumerate(dtypes):
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
@@ -355,27 +338,20 @@ class Graph:
         `more` says what they are called and their types, and `calls` what the nodes are then, by
         the first output of a node.  Values have other numbers there.
         """
-        count = sum(map(len, more.values()))
-        numbers = {v: v if v < self.given else v + count for v in range(len(self.names))}
-        graph, first = Graph([], [], self.looked), self.given
-        new = [one for some in more.values() for one in some]
-        graph.names = [*self.names[:first], *(n for n, _ in new), *self.names[first:]]
-        graph.dtypes = [*self.dtypes[:first], *(d for _, d in new), *self.dtypes[first:]]
-        graph.given = first + count
-        graph.stored = {numbers[value] for value in self.stored}
+        count = len(self.names)
         owners = [key for key, some in more.items() for _ in some]
+        nodes = []
         for node in self.nodes:
             key = node.outputs[0]
-            own = [first + k for k, one in enumerate(owners) if one == key]
-            graph._nodes.append(
-                replace(
-                    node,
-                    call=calls.get(key, node.call),
-                    fields=(*(numbers[value] for value in node.fields), *own),
-                    outputs=tuple(numbers[value] for value in node.outputs),
-                )
-            )
-        return graph, numbers
+            own = (count + k for k, owner in enumerate(owners) if owner == key)
+            call = calls.get(key, node.call)
+            nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
+        graph = self.of(nodes)
+        graph.names += [name for some in more.values() for name, _ in some]
+        graph.dtypes += [dtype for some in more.values() for _, dtype in some]
+        beyond = range(count, len(graph.names))
+        order = (*range(self.given), *beyond, *range(self.given, count))
+        return graph._ordered(order, nodes, self.given + len(owners))
 
     def placed(self, wanted: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
         """The graph with positions among what is given, after the fields, and what is wanted.
@@ -396,20 +372,9 @@ class Graph:
             return self, tuple(wanted)
         made = (v for v in range(self.given, len(self.names)) if v not in self._asked)
         order = (*range(self.given), *self._asked, *made)
-        numbers = {value: k for k, value in enumerate(order)}
-        graph = Graph([self.names[v] for v in order], [self.dtypes[v] for v in order], self.looked)
-        graph.given = self.given + len(self._asked)
+        graph, numbers = self._ordered(order, self.nodes, self.given + len(self._asked))
         graph.places = tuple(self._asked.values())
-        graph.stored = {numbers[value] for value in self.stored}
         graph.added = [tuple(numbers[value] for value in one) for one in self.added]
-        graph._nodes = [
-            replace(
-                node,
-                fields=tuple(numbers[value] for value in node.fields),
-                outputs=tuple(numbers[value] for value in node.outputs),
-            )
-            for node in self._nodes
-        ]
         return graph, tuple(numbers[value] for value in wanted)
 
     def positions(self, shapes: Iterable[tuple[int, ...]]) -> list[np.ndarray]:
@@ -589,6 +554,16 @@ def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]
     return made if isinstance(made, tuple) else (made,)
 
 
-def _own(call: Call, fields: Sequence[int]) -> Sequence[int]:
-    """The fields that a call is given; after these come positions."""
-    return fields[: len(call.definition.fields)]
+def _graph(
+    names: Sequence[str],
+    dtypes: Sequence[np.dtype],
+    nodes: Sequence[Node],
+    given: int,
+    stored: Iterable[int],
+    places: tuple[Place, ...] = (),
+) -> Graph:
+    """A graph of these nodes."""
+    graph = Graph(names, dtypes)
+    graph.nodes, graph.given, graph.stored = list(nodes), given, set(stored)
+    graph.places = places
+    return graph

@@ -24,13 +24,12 @@ from .arrays.views import plain, stacked
 from .backends.compiled import Compiled
 from .backends.memory import empty
 from .backends.threads import thread_count
-from .chaining import Chains, step_reach, unfit
-from .chaining import chain as chained
+from .chaining import chained, step_reach, unfit
 from .graph import Graph
 from .io.progress import Progress, shown
 from .lowering.schedule import Schedule
-from .running import positions as positions_beside
-from .running import reaching
+from .program import positions as positions_beside
+from .program import reaching
 from .stepping import Record, Recorded, Scalars, Steps
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
@@ -84,41 +83,23 @@ class Iteration:
     comm: Any = None
     snapshots: int | None = None
 
-    @staticmethod
-    def of(
-        boundary: Boundary,
-        cval: Any,
-        steps: Any,
-        every: Any,
-        until: Any,
-        callback: Any,
-        threads: int | None,
-        progress: Any,
-        comm: Any = None,
-        snapshots: Any = None,
-    ) -> Iteration:
-        """What was asked for, checked."""
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-            raise ValueError(f"steps={steps!r} must be a whole number, 0 or more.")
-        if every is not None and (
-            isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
-        ):
-            raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
-        if snapshots is not None and (
-            isinstance(snapshots, bool)
-            or not isinstance(snapshots, int | np.integer)
-            or snapshots < 0
-        ):
-            raise ValueError(
-                f"snapshots={snapshots!r} must be a whole number, 0 or more: steps between two."
-            )
-        _check_watching(callback, until, progress)
-        if every is None and until is not None:
-            every = 1
-        return Iteration(
-            boundary, cval, int(steps), every, until, callback, threads, progress, comm,
-            None if snapshots is None else int(snapshots),
-        )  # fmt: skip
+    def __post_init__(self) -> None:
+        """Raise for what nobody can do."""
+        for name, least, more in (
+            ("steps", 0, ""), ("every", 1, ""), ("snapshots", 0, ": steps between two")
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is None and name != "steps":
+                continue
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < least:
+                raise ValueError(
+                    f"{name}={value!r} must be a whole number, {least} or more{more}."
+                )
+            object.__setattr__(self, name, int(value))
+        _check_watching(self.callback, self.until, self.progress)
+        if self.every is None and self.until is not None:
+            object.__setattr__(self, "every", 1)
 
     def ends(
         self,
@@ -267,58 +248,53 @@ def advance(state: Advance, plan: Iteration, first: int = 0) -> Iterator[int]:
             return
 
 
-class InMemory:
-    """The state of an iteration as NumPy arrays; in `out` at the end, if it is given.
+def in_memory(
+    record: Record,
+    schedule: Schedule,
+    fields: Sequence[Any],
+    scalars: Scalars,
+    plan: Iteration,
+    out: Any,
+) -> InMemory:
+    """The state of an iteration as NumPy arrays; in `out` at the end, if it is given."""
+    arrays = [accepted.as_field(field) for field in fields]
+    recorded, shape = begun(record, arrays, scalars, plan)
+    state = InMemory(recorded, shape, schedule, arrays, plan)
+    if out is not None:
+        state.aim(out, arrays)
+    return state
 
-    `known` are the chains that were compiled before.
-    """
+
+class InMemory:
+    """The state of an iteration as NumPy arrays; it has the `shape`, and is the first of these."""
 
     def __init__(
         self,
-        record: Record,
-        known: Chains,
+        recorded: Recorded,
+        shape: tuple[int, ...],
         schedule: Schedule,
-        fields: Sequence[Any],
-        scalars: Scalars,
+        arrays: Sequence[np.ndarray],
         plan: Iteration,
-        out: Any = None,
     ) -> None:
-        arrays = [accepted.as_field(field) for field in fields]
-        dtypes = [accepted.native(array.dtype) for array in arrays]
-        self._recorded, self._shape = recorded, shape = begun(record, arrays, scalars, plan)
-        self._known, self._schedule, self._plan = known, schedule, plan
-        last, core = recorded.nodes[-1].compiled, recorded.core
-        self._ndim, count = last.ndim, len(last.out_dtypes)
-        self._dtypes = dtypes[:count]
-        given, self._others = arrays[:count], arrays[count:]
+        self._recorded, self._shape = recorded, shape
+        self._schedule, self._plan = schedule, plan
+        count = len(recorded.wanted)
+        self._dtypes = [accepted.native(array.dtype) for array in arrays[:count]]
+        whole = list(arrays)
         if len(recorded.nodes) == 1:
             # The calls of a graph are given the fields as they are.
-            given, self._others = (
-                [np.broadcast_to(a, shape) for a in part] for part in (given, self._others)
-            )
-        itemsize = sum(dtype.itemsize for dtype in self._dtypes)
+            whole = [np.broadcast_to(array, shape) for array in arrays]
         self.longest = 1
-        pairs = list(zip([*given, *self._others], dtypes, strict=True))
-        placed = len(pairs) - len(recorded.graph.places)
-        if all(array.shape == shape for array, _ in pairs):
-            self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
+        if all(array.shape == shape for array in whole):
+            size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
+            self.longest = _longest(recorded, schedule, size, plan)
         self._chained, self.unit = self.longest > 1, self.longest
         if self._chained:
-            # Axes in another order, gaps, other bytes: one copy costs less than single steps.
-            whole = [
-                array if k >= placed or plain(array, dtype, last.ndim) else copied(array, dtype)
-                for k, (array, dtype) in enumerate(pairs)
-            ]
-            given, self._others = whole[:count], whole[count:]
-            for node in recorded.nodes:
-                one = node.compiled
-                geometry = layout(core, one.reaches, node.border)
-                on_numpy.check_values(
-                    geometry, node.call.cval, one.field_dtypes, one.out_dtypes, len(one.positions)
-                )
+            whole = self._laid_for_passes(whole)
         else:
             # As many as somebody lets pass by: those that end soon are done in one go.
             self.longest, self.unit = max(1, plan.steps), 1
+        given, self._others = whole[:count], whole[count:]
         self._single = Steps(recorded, schedule, plan.threads)
         # What does so many steps in one pass.
         self._passes: dict[int, Pass] = {}
@@ -332,14 +308,34 @@ class InMemory:
         self._owned = False
         self._spare: list[np.ndarray] | None = None
         self._target: list[np.ndarray] = []
-        if out is not None:
-            self._aim(on_numpy.checked_out(out, [shape] * count, self._dtypes, None), arrays)
 
-    def _aim(self, target: list[np.ndarray], arrays: Sequence[np.ndarray]) -> None:
-        """Do the steps in the target itself, where nobody sees that."""
-        self._target, count = target, len(target)
+    def _laid_for_passes(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The arrays as several steps in one pass take them; raises where values do not fit.
+
+        Axes in another order, gaps, other bytes: one copy costs less than single steps.
+        """
+        recorded = self._recorded
+        for node in recorded.nodes:
+            one = node.compiled
+            geometry = layout(recorded.core, one.reaches, node.border)
+            on_numpy.check_values(
+                geometry, node.call.cval, one.field_dtypes, one.out_dtypes, len(one.positions)
+            )
+        placed = len(arrays) - len(recorded.graph.places)
+        return [
+            array
+            if k >= placed or plain(array, accepted.native(array.dtype), len(recorded.core))
+            else copied(array, accepted.native(array.dtype))
+            for k, array in enumerate(arrays)
+        ]
+
+    def aim(self, out: Any, arrays: Sequence[np.ndarray]) -> None:
+        """Write the state to `out` at the end, or do the steps there, where nobody sees that."""
+        count = len(self._dtypes)
+        target = on_numpy.checked_out(out, [self._shape] * count, self._dtypes, None)
+        self._target = target
         whole = all(
-            plain(array, dtype, self._ndim)
+            plain(array, dtype, len(self._recorded.core))
             for array, dtype in zip(target, self._dtypes, strict=True)
         )
         # What a callback gets is its own, and what steps read must stay.
@@ -353,9 +349,9 @@ class InMemory:
         """Do steps in one pass over memory, or one by one where they cannot be a chain."""
         if not self._chained:
             done = self._repeat(first, length) if self._owned and length > 1 else 0
-            length = done or 1
             if done:
                 return done
+            length = 1
         numbers = self._recorded.over(first, length) if length > 1 else None
         if numbers is not None:
             self._pass(length, numbers)
@@ -388,14 +384,14 @@ class InMemory:
     def _pass(self, length: int, numbers: Numbers) -> None:
         graph, wanted = self._recorded.graph, self._recorded.wanted
         if length not in self._passes:
-            chain = chained(graph, wanted, length, self._schedule, self._known)
+            chain = chained(graph, wanted, length, self._schedule)
             threads = thread_count(self._plan.threads)
             self._passes[length] = Pass(chain, self._recorded.core, threads)
         run = self._passes[length]
         over = self._owned and run.takes_place
         results = self._states if over else self._results()
         one, two, three = (
-            [stacked(array, self._ndim) for array in part]
+            [stacked(array, len(self._recorded.core)) for array in part]
             for part in (self._states, self._others, results)
         )
         run(numbers, [*one, *two], one if over else three)
@@ -441,18 +437,12 @@ def begun(
     record: Record, arrays: Sequence[Any], scalars: Scalars, plan: Iteration
 ) -> tuple[Recorded, tuple[int, ...]]:
     """What the steps are on arrays in memory, of the CPU or a GPU, and the shape of the state."""
-    dtypes = [accepted.native(array.dtype) for array in arrays]
-    recorded = Recorded(record, dtypes, scalars)
+    recorded = Recorded(record, scalars)
     last = recorded.nodes[-1].compiled
-    check(last, dtypes, len(last.out_dtypes))
+    check(last, record.types, len(last.out_dtypes))
     plan.border(last.ndim)
     shape = state_shape(recorded.graph, recorded.wanted, arrays)
-    recorded.core = shape[len(shape) - last.ndim :]
-    reached = reaching(recorded.graph, arrays)
-    shapes = recorded.graph.shapes([array.shape for array in reached])
-    for node in recorded.nodes:
-        own = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
-        recorded.cores.append(own[len(own) - node.ndim :])
+    recorded.on(arrays, shape[len(shape) - last.ndim :])
     return recorded, shape
 
 
@@ -517,13 +507,7 @@ def is_worth_chains(size: int, steps: int) -> bool:
     return size * steps >= WORTH
 
 
-def _longest(
-    recorded: Recorded,
-    schedule: Schedule,
-    core: tuple[int, ...],
-    size: int,
-    plan: Iteration,
-) -> int:
+def _longest(recorded: Recorded, schedule: Schedule, size: int, plan: Iteration) -> int:
     """How many steps to do in one pass over memory, for states of `size` bytes."""
     worth = schedule.steps or is_worth_chains(size, plan.steps)
     if not worth or unfit(recorded.graph, recorded.wanted, schedule):
@@ -532,8 +516,8 @@ def _longest(
     compiled = recorded.nodes[-1].compiled
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if schedule.steps:
-        return block_length(reach, core, itemsize, schedule.steps)
-    return even_length(block_length(reach, core, itemsize), plan.in_a_row)
+        return block_length(reach, recorded.core, itemsize, schedule.steps)
+    return even_length(block_length(reach, recorded.core, itemsize), plan.in_a_row)
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.box import FAR, Neighborhood
 from .language.dtypes import kind_of
+from .language.errors import hint
 from .language.stages import OPTIONS
 
 if TYPE_CHECKING:
@@ -183,3 +184,56 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
     if not pairs:
         raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
     return tuple((int(low), int(high)) for low, high in pairs)
+
+
+class Parametrised(Protocol):
+    """What has parameters, as functions have them."""
+
+    # How many can be given by position, and those that can be given in no other way.
+    positional: int
+    unnamed: frozenset[str]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
+
+    @property
+    def defaults(self) -> Mapping[str, Any]: ...
+
+
+def unfit(
+    definition: Parametrised,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    options: Collection[str] = CALL_OPTIONS,
+) -> TypeError:
+    """What is wrong with arguments that do not fit the parameters, and are no `options`."""
+    name, parameters = definition.name, definition.parameters
+    positional = parameters[: definition.positional]
+    if len(args) > len(positional):
+        named_only = parameters[len(positional) :]
+        words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
+        count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
+        return TypeError(
+            f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
+        )
+    for given in named:
+        if given in options:
+            return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+        if given not in parameters:
+            return TypeError(
+                f"{name}() has no parameter '{given}'; it has "
+                f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+            )
+        if given in definition.unnamed:
+            return TypeError(f"{name}() takes '{given}' by its position only.")
+        if given in parameters[: len(args)]:
+            return TypeError(f"{name}() got two values for '{given}'.")
+    missing = (
+        one
+        for one in parameters[len(args) :]
+        if one not in named and one not in definition.defaults
+    )
+    return TypeError(f"{name}() needs a value for '{next(missing)}'.")

@@ -3,42 +3,45 @@
     ix, iy, corners     ->     group: corners, with ix and iy as stages     one pass over memory
 
 A node is a stage of those that read it wherever they can read stages; else what it makes is
-stored whole, and the plan says why.  A group of one node is an ordinary call.
+stored whole, and the plan says why.  A group of one node is an ordinary call.  Groups that are
+steps of an iteration become one as well.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from .analysis.footprint import extents
-from .arrays.borders import ABSENT, Border
-from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, Layout
+from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from .arrays.launching import Launches
-from .arrays.regions import look, rules
 from .arrays.work import AtOnce
-from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Forms, compile_chain
+from .backends.compiled import Bound
+from .chaining import (
+    MIXED_RINGS,
+    TOO_MANY_AXES,
+    Pipeline,
+    all_lowered,
+    bound,
+    chained,
+    compiled,
+    lowered,
+    read_by,
+    rings_of,
+    step_reach,
+)
+from .chaining import unfit as unfit_for_steps
 from .graph import Graph, Node, reads
-from .language.box import Box, joined
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
-from .lowering.chain import Edges, Link
-from .lowering.fusion import Part, unfit
+from .lowering.fusion import unfit
 from .lowering.kept import rows_kept
-from .lowering.names import unlike
-from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .remembered import Remembered
-
-# Why calls are done one by one.
-MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
-TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +49,15 @@ class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
     Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
-    `kernel` and `compiled` are those of all nodes in one, and `names` says what the values are
-    called there.  `asked` tells that the schedule names one of them, so that arrays of any size
-    are done so.  `at_once` does all nodes on arrays of a GPU, if that can be.
+    `kernel` is that of all nodes in one, and `names` says what the values are called there.
+    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
+    `at_once` does all nodes on arrays of a GPU, if that can be.
     """
 
     nodes: tuple[Node, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
     kernel: Kernel | None = None
-    compiled: Compiled | None = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
     program: Bound | None = None
@@ -81,7 +83,10 @@ def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     key = tuple(wanted), schedule
     found = graph.plans.get(key)
     if found is None:
-        found = graph.plans[key] = _planned(graph, wanted, schedule)
+        found = _planned(graph, wanted, schedule)
+        if graph.stored and schedule.steps != 1:
+            found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
+        graph.plans[key] = found
     return found
 
 
@@ -101,8 +106,8 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
             continue
-        groups = [_compiled(graph, nodes, wanted, schedule) for nodes in sets]
-        wide = [g for g in groups if g.compiled and g.compiled.module.kept * NARROW > 2 * KEPT]
+        groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
+        wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > 2 * KEPT]
         if not wide:
             return Plan(tuple(groups), whole)
         node = _tallest(wide[0].nodes)
@@ -202,39 +207,13 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
             return "it has other axes"
         if one.ndim > MOST_AXES:
             return TOO_MANY_AXES
-        if _fastmath(graph, one) != _fastmath(graph, node):
+        if one.compiled.fastmath != node.compiled.fastmath:
             return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
     if any(map(short, node.compiled.out_dtypes)):
         return "floats of 16 bits are rounded when they are stored"
     return ""
-
-
-def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
-    """Along which axes nodes look as along a ring; None if some do, and others do not."""
-    found = []
-    for axis in nodes[0].along:
-        looking = [rules(node, axis) or () for node in nodes if any(look(node, axis))]
-        kinds = {"wrap" in pair for pair in looking}
-        if len(kinds) > 1:
-            return None
-        found.append(True in kinds)
-    return tuple(found)
-
-
-def lowered(graph: Graph, node: Node) -> Forms | str:
-    """The forms of a node's compilation for being a part; or why it has none."""
-    schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
-    dtypes = [graph.dtypes[k] for k in node.own]
-    compiled = node.call.compiled(dtypes, schedule)
-    part = compiled.as_part
-    return f"it holds {part}" if isinstance(part, str) else part
-
-
-def _fastmath(graph: Graph, node: Node) -> bool:
-    forms = lowered(graph, node)
-    return not isinstance(forms, str) and forms.request.fastmath
 
 
 def _tallest(nodes: Sequence[Node]) -> Node:
@@ -248,208 +227,118 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: Remembered[Any, tuple[Kernel, Compiled, Edges, tuple[Forms, ...]]] = Remembered(
-    256
-)
-
-
-def _compiled(
+def _group(
     graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
 ) -> Group:
-    made = {value for node in nodes for value in node.outputs}
-    fields: dict[int, None] = {}
-    for node in nodes:
-        fields |= dict.fromkeys(value for value in node.fields if value not in made)
     outside = set(wanted) | {
         value for node in graph.nodes if node not in nodes for value in node.fields
     }
-    outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
     if len(nodes) == 1:
-        return Group(tuple(nodes), tuple(fields), nodes[0].outputs)
-    known = [lowered(graph, node) for node in nodes]
-    forms = tuple(one for one in known if isinstance(one, Forms))
-    assert len(forms) == len(nodes), known
-    flat = nodes[0].ndim < 3
-    kernels = [
-        # In place only where rows roll, for else they would be made one by one.
-        replace(one.lowered, rows=1)
-        if flat and one.lowered.rows > 1 and not one.lowered.stages
-        else one.single
-        for one in forms
-    ]
-    names, parts = named_parts(graph, nodes, kernels, tuple(fields))
-    links, borders = linked(nodes, parts)
-    key = (
-        tuple(map(id, forms)),
-        tuple(tuple(part.sources.values()) for part in parts),
-        tuple(part.made for part in parts),
-        tuple(names[v] for v in outputs),
-        *link_keys(links),
-        schedule,
-    )
-    called = {one.label: names[one.outputs[0]] for one in nodes}
-    hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
-    rings = rings_of(nodes)
-    assert rings is not None, nodes
-    whole = Pipeline(
-        nodes[-1].label,
-        tuple(links),
-        tuple(borders),
-        tuple((names[v], graph.dtypes[v]) for v in fields),
-        tuple(names[v] for v in outputs),
-        common_margin(nodes, forms, outputs),
-        rings,
-        Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)),
-    )
-    found = _compiled_groups.get(key)
-    if found is None:
-        # The forms are kept as well, so that nothing else gets their identity.
-        found = _compiled_groups[key] = (*whole.compiled(), forms)
-    kernel, compiled, edges, _ = found
-    chain = whole.chain(compiled, edges)
+        return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
+    outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
+    forms = all_lowered(graph, nodes)
+    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
+    kernel, chain = compiled(pipeline)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, forms, strict=True)]
-    program = Bound(
-        chain.compiled,
-        tuple(array for bound in bounds for array in bound.coefficients),
-        tuple(value for bound in bounds for value in bound.scalars),
-    )
+    program = bound(chain.compiled, nodes)
     return Group(
-        tuple(nodes), tuple(fields), outputs, kernel, chain.compiled, names, asked, program, (),
-        chain,
-    )  # fmt: skip
+        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, program, chain=chain
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Calls that are done at once: links, what they read and give, and where all of them look."""
-
-    name: str
-    links: tuple[Link, ...]
-    borders: tuple[tuple[Border, Any], ...]
-    fields: tuple[tuple[str, np.dtype], ...]
-    outputs: tuple[str, ...]
-    margin: Box
-    rings: tuple[bool, ...]
-    request: Request
-
-    def compiled(self) -> tuple[Kernel, Compiled, Edges]:
-        """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
-        return compile_chain(
-            self.name, self.links, self.fields, self.outputs, 0, self.margin, self.request,
-            self.borders[0][0].deciding,
-        )  # fmt: skip
-
-    def chain(self, compiled: Compiled, edges: Edges) -> Chain:
-        """What is compiled, with the borders and their constants, which no text depends on."""
-        tile = self.request.schedule.tile
-        return Chain(compiled, edges, self.borders, self.rings, tile=tile, laid=self.laid)
-
-    def laid(self, layout: Layout) -> Chain | None:
-        """The same for arrays that lie in another layout, if all calls have such a form."""
-        links = []
-        for link in self.links:
-            kernel = layout.turn.kernel(link.part.kernel)
-            if kernel is None:
-                return None
-            part = replace(link.part, kernel=kernel)
-            links.append(
-                replace(link, part=part, reaches=tuple(map(layout.turn.box, link.reaches)))
-            )
-        turned = replace(
-            self,
-            links=tuple(links),
-            borders=tuple((layout.border(border), cval) for border, cval in self.borders),
-            margin=layout.turn.box(self.margin),
-            rings=layout.rings(self.rings),
-        )
-        return turned.chain(*turned.compiled()[1:])
+# Steps of an iteration.
 
 
-def linked(
-    nodes: Sequence[Node], parts: Sequence[Part]
-) -> tuple[list[Link], list[tuple[Border, Any]]]:
-    """The nodes as links of a chain, and their borders with the constants, each once."""
-    borders: list[tuple[Border, Any]] = []
-    numbers: dict[Any, int] = {}
-    links: list[Link] = []
-    for node, part in zip(nodes, parts, strict=True):
-        border, cval = node.border, node.call.cval
-        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
-        if number == len(borders):
-            borders.append((border, cval))
-        zero = type(cval) in (int, float) and cval == 0
-        asked = border.uses("fill") or border.uses("constant")
-        links.append(
-            Link(
-                part,
-                node.compiled.out_dtypes,
-                node.compiled.reaches,
-                number,
-                border.uses("keep"),
-                _leaves(node),
-                border.uses("keep") or (asked and not zero),
-            )
-        )
-    return links, borders
+def _in_steps(
+    graph: Graph, groups: Sequence[Group], wanted: Sequence[int], schedule: Schedule
+) -> tuple[Group, ...]:
+    """Groups of which those that are steps are done in one pass, if they can be.
 
-
-def link_keys(links: Sequence[Link]) -> tuple[Any, ...]:
-    """What a text depends on of links, besides their parts."""
-    return tuple((one.border, one.keeps, one.leaves, one.unbounded) for one in links)
-
-
-def _leaves(node: Node) -> bool:
-    """Whether its border's rule leaves out points near the ends of an axis."""
-    reach = node.compiled.reach
-    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
-    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
-
-
-def named_parts(
-    graph: Graph, nodes: Sequence[Node], kernels: Sequence[Kernel], fields: Sequence[int]
-) -> tuple[dict[int, str], list[Part]]:
-    """The nodes as parts of one kernel, and what the values are called in it."""
-    taken: set[str] = set()
-    names = {
-        value: unlike(graph.names[value], taken)
-        for value in (*fields, *(v for node in nodes for v in node.outputs))
-    }
-    parts: list[Part] = []
-    for node, kernel in zip(nodes, kernels, strict=True):
-        sources = {
-            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
-        }
-        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
-        renamed = {name: unlike(name, taken) for name in own}
-        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
-    return names, parts
-
-
-def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequence[int]) -> Box:
-    """Where the nodes look, all together, to give one point of the outputs.
-
-    Each counts as if it looked at the point itself too: at a border a neighbour to the one side
-    may stand on the other, and from there the next node looks on.
+    Steps are groups that do the same calls, each on what the one before has made; the graph says
+    that what they make is stored.
     """
-    here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
-    need = dict.fromkeys(outputs, here)
-    margin = here
-    for node, one in zip(reversed(nodes), reversed(forms), strict=True):
-        boxes = [need[value] for value in node.outputs if value in need]
-        if not boxes:
+    found: list[Group] = []
+    left = list(groups)
+    while left:
+        states, count = _alike(graph, left, wanted)
+        made = _together(graph, left[:count], states, schedule) if count > 1 else None
+        found.append(made or left[0])
+        left = left[len(made.steps) if made else 1 :]
+    return tuple(found)
+
+
+def _alike(graph: Graph, groups: Sequence[Group], wanted: Sequence[int]) -> tuple[list[int], int]:
+    """What the first group takes as its states, and how many from it on are steps."""
+    states: list[int] = []
+    if not graph.stored.issuperset(groups[0].outputs):
+        return states, 1
+    for count, (before, after) in enumerate(pairwise(groups), 1):
+        found = _states(before, after)
+        expected = list(groups[count - 2].outputs) if count > 1 else found
+        others = {v for one in groups[count + 1 :] for v in one.fields} | set(wanted)
+        if not found or found != expected or not others.isdisjoint(before.outputs):
+            return states, count
+        states = states or found
+    return states, len(groups)
+
+
+def _states(before: Group, after: Group) -> list[int]:
+    """What a group takes where the next one takes what it makes; nothing if they do not match."""
+    pairs: dict[int, int] = {}
+    if len(before.nodes) != len(after.nodes) or before.nodes[-1].outputs != before.outputs:
+        return []
+    for one, other in zip(before.nodes, after.nodes, strict=True):
+        alike = one.compiled is other.compiled and one.along == other.along
+        if not alike or (one.border, repr(one.cval)) != (other.border, repr(other.cval)):
+            return []
+        fields = zip(one.fields, other.fields, strict=True)
+        for value, later in (*fields, *zip(one.outputs, other.outputs, strict=True)):
+            if pairs.setdefault(value, later) != later:
+                return []
+    made = {value for node in before.nodes for value in node.outputs}
+    states: dict[int, int] = {}
+    for value, later in pairs.items():
+        if value in made:
             continue
-        reach, box = node.compiled.reach | here, joined(boxes)
-        wanted = Box(
-            tuple(map(operator.add, box.lo, reach.lo)), tuple(map(operator.add, box.hi, reach.hi))
-        )
-        margin = margin | wanted
-        read = {f for a in one.simplified.body for f, _, _ in extents(a.value)}
-        for (name, _), value in zip(one.simplified.fields, node.fields, strict=True):
-            if name in read:
-                need[value] = need[value] | wanted if value in need else wanted
-    return margin
+        if later in before.outputs and later not in states:
+            states[later] = value
+        elif later != value:
+            return []
+    return [states[v] for v in before.outputs] if len(states) == len(before.outputs) else []
+
+
+def _together(
+    graph: Graph, steps: Sequence[Group], states: Sequence[int], schedule: Schedule
+) -> Group | None:
+    """The first of some steps as one group, several of them; None if they cannot be."""
+    part, numbers = graph.part(steps[0].nodes, states)
+    wanted = tuple(numbers[value] for value in steps[0].outputs)
+    if unfit_for_steps(part, wanted, schedule):
+        return None
+    longest = schedule.steps or usual_length(step_reach(part, wanted))
+    # Passes of about the same length, so that none is left with a single step.
+    passes = -(-len(steps) // longest)
+    count = -(-len(steps) // passes)
+    if count < 2:
+        return None
+    steps = steps[:count]
+    each = [[a for node in one.nodes for a in node.program.coefficients] for one in steps]
+    if not all(np.array_equal(*pair) for some in each for pair in zip(some, each[0], strict=True)):
+        return None
+    chain = chained(part, wanted, count, schedule)
+    nodes = tuple(node for step in steps for node in step.nodes)
+    scalars = bound(chain.compiled, nodes).scalars
+    inside = {number: value for value, number in numbers.items()}
+    return Group(
+        nodes,
+        tuple(inside[number] for number in range(part.given)),
+        steps[-1].outputs,
+        asked=schedule.steps > 1,
+        program=Bound(chain.compiled, tuple(each[0]), scalars),
+        steps=tuple(steps),
+        chain=chain,
+    )
 
 
 # In words.

@@ -32,7 +32,7 @@ from .arrays.recognise import (
     is_xarray,
     listed,
 )
-from .bound_calls import quick
+from .binding import quick
 from .calls import Call
 from .decorate import NOTHING, decorator, refuse_unknown
 from .definition import Definition
@@ -290,7 +290,7 @@ class Ufunc(Stencil):
 
     def _forget(self) -> None:
         for one in (self, *self._with_numbers.values()):
-            one._prepared.clear()
+            one._bound_calls.clear()
             # What is quick is of the schedule before.
             one._quicks.clear()
             one._last = None

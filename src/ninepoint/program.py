@@ -1,6 +1,7 @@
 """Programs: a graph of calls and what is wanted of it, to be run on whole arrays or on blocks.
 
     graph on arrays that are cut     ->     programs, each of which is one task a chunk
+    program, arrays in memory        ->     what does it on arrays of their kind
 
 A program pickles as its calls.  How it is done is planned where it is done, once in a process.
 """
@@ -8,22 +9,25 @@ A program pickles as its calls.  How it is done is planned where it is done, onc
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from .arrays import numpy as on_numpy
+from .arrays.arranging import are_writable
+from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
 from .arrays.layout import Region
+from .arrays.parts import write
 from .arrays.phases import check_device
-from .arrays.recognise import is_cupy
-from .arrays.single import NOTHING
+from .arrays.recognise import is_cupy, listed
+from .arrays.single import NOTHING, Given
 from .arrays.work import Block
-from .chaining import in_steps
 from .device_passes import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
@@ -65,6 +69,20 @@ class Program:
             return _unpacked, (packed,)
         return Program, (self.graph, self.wanted, self.schedule, self.token)
 
+    def along(self, axes: Behind | None) -> Program:
+        """The program, whose calls that name no axes work along the last of these."""
+        return self if axes is None else replace(self, graph=self.graph.along(axes))
+
+    def behind(self, axes: Any, arrays: Sequence[Any]) -> Behind | None:
+        """The axes that are named of such arrays, counted from the end; None if none are."""
+        if axes is None:
+            return None
+        ndim = self.graph.nodes[-1].ndim
+        shape = max((array.shape for array in arrays), key=len)
+        if len(shape) < ndim:
+            raise on_numpy.too_few_axes(ndim, shape)
+        return behind(axes, len(shape), ndim)
+
     @property
     def nodes(self) -> list[Node]:
         """The calls that are needed."""
@@ -97,8 +115,7 @@ class Program:
             if key not in _known:
                 _known[key] = self
             known = _known.get(key, self)
-        graph, wanted, schedule = known.graph, known.wanted, known.schedule
-        return in_steps(graph, plan(graph, wanted, schedule), wanted, schedule)
+        return plan(known.graph, known.wanted, known.schedule)
 
     def run(
         self,
@@ -143,6 +160,153 @@ class Program:
             found = Plan(tuple(on_gpu(self.graph, self.wanted, self.schedule)), {})
             self.graph.plans[key] = found
         return found
+
+
+class BoundProgram:
+    """What does a program on arrays in memory of the shapes, strides and types of these.
+
+    The arrays are those of its calls, or these and their positions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the arrays do not go together, or the results cannot be written to what is given for
+        them.
+    """
+
+    def __init__(
+        self, program: Program, arrays: Sequence[Any], out: Any = None, threads: int | None = None
+    ) -> None:
+        self._program, self._threads = program, threads
+        graph, nodes = program.graph, program.nodes
+        self._there = any(map(is_cupy, arrays))
+        if self._there:
+            check_device(graph.nodes)
+        fields = reaching(graph, arrays)
+        self._reaches = fields is not arrays
+        self._placed = positions(graph, fields)
+        # Raises, and says what is too small, where the arrays of a call do not go together.
+        shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
+        self._shapes = [shapes[value] for value in program.wanted]
+        self._checked(out, fields)
+        # One call can write to the place of what it reads, or finds that it cannot.
+        self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
+        # Where results are those that are given, and where they are not.
+        self._known: dict[bool, Launches] = {}
+
+    def __call__(
+        self, arrays: Sequence[Any], numbers: Given = NOTHING, out: Any = None
+    ) -> list[Any]:
+        """The wanted values."""
+        program = self._program
+        if self._reaches:
+            arrays = reaching(program.graph, arrays)
+        fields = [*arrays, *self._placed]
+        results = self._checked(out, fields) if self._there else listed(out)
+        apart = self._alone or not results or self._are_apart(results, fields)
+        if not apart:
+            # Some are no good, or they overlap what is read, and are written at the end.
+            self._checked(out, fields)
+        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
+        launches = self._known.get(apart)
+        if launches is None:
+            launches = program.bound(Block(tuple(fields)), None, outs, self._threads)
+            self._known[apart] = launches
+        if not self._there:
+            made = launches(fields, numbers, outs)
+        else:
+            with beside(fields):
+                made = launches(fields, numbers, outs)
+        for target, one in zip(results, made, strict=False):
+            if target is not one:
+                self._write(target, one)
+        return listed(out) or made
+
+    def _checked(self, out: Any, fields: Sequence[Any]) -> list[Any]:
+        """The arrays that results are written to."""
+        if out is None:
+            return []
+        dtypes = [self._program.graph.dtypes[value] for value in self._program.wanted]
+        if not self._there:
+            return on_numpy.checked_out(out, self._shapes, dtypes, None)
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        with cuda.beside(fields) as device:
+            return cuda.checked_out(out, self._shapes, dtypes, None, device)
+
+    def _are_apart(self, results: Sequence[Any], fields: Sequence[Any]) -> bool:
+        if not self._there:
+            return are_writable(results, fields)
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        return cuda.are_apart(results, fields)
+
+    def _write(self, target: Any, made: Any) -> None:
+        if self._there:
+            target[...] = made
+        elif not np.may_share_memory(target, made):
+            write(target, made)
+
+
+# Arrays that go together in a graph.
+
+
+def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """The positions that a graph asks for, as arrays that go with these."""
+    if len(arrays) == graph.given:
+        return []
+    if any(n != n for array in arrays for n in array.shape):
+        raise ValueError(
+            "an array has unknown chunk lengths, so where its elements are is not known; call "
+            "x.compute_chunk_sizes() first."
+        )
+    made = graph.positions([array.shape for array in reaching(graph, arrays)])
+    if any(map(is_cupy, arrays)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        return cuda.taken_to(arrays, made)
+    if any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays import chunked
+
+        return chunked.taken_to(arrays, made)
+    return list(made)
+
+
+def reaching(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+    """The arrays, each with all axes of the calls that depend on it."""
+    least = least_axes(graph, [array.ndim for array in arrays])
+    if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
+        return arrays
+    if max(array.ndim for array in arrays) < max(least):
+        # Raises, and says which call needs more of them.
+        graph.shapes([array.shape for array in arrays])
+    shape = whole_shape(arrays)
+    return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
+
+
+def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
+    """How many axes each of the given arrays must have for the calls that depend on it.
+
+    `ranks` are those that they have; no array needs more because another one beside it has them.
+    """
+    known = list(ranks)
+    count = len(known)
+    known += [0] * (graph.given - count)
+    least = [0] * len(graph.names)
+    for node in graph.nodes:
+        depth = -min(node.along)
+        rank = max(known[value] for value in node.fields)
+        if rank < depth:
+            least = [depth if value in node.fields else n for value, n in enumerate(least)]
+        known += [max(rank, depth)] * len(node.outputs)
+    for node in reversed(graph.nodes):
+        depth = max(least[value] for value in node.outputs)
+        least = [max(depth, n) if value in node.fields else n for value, n in enumerate(least)]
+    return least[:count]
 
 
 def beside(arrays: Sequence[Any]) -> AbstractContextManager[Any]:

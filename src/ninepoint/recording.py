@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -15,28 +16,27 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.ghosts import unnamed
-from .arrays.keys import Key, array_key, axes_key, number_key, out_key
+from .arrays.keys import Key, array_key, axes_key, out_key
 from .arrays.recognise import is_chunked, is_xarray
-from .bound_calls import Prepared
-from .calls import Call
-from .flow import Flow, Leaves, flow_of, leaves_key
-from .graph import Graph, has_conditions
+from .arrays.single import Given
+from .binding import numbers_in
+from .calls import Call, Leaves, flow_of, numbers_key
+from .graph import Graph, graph_of, has_conditions
 from .lowering.schedule import Schedule
 from .options import Place
-from .preparing import several
+from .program import BoundProgram, Program, least_axes
 from .remembered import Remembered
-from .running import as_fields, evaluate, least_axes, named_results
+from .running import as_fields, evaluate, named_results
 from .tracebacks import door
 from .waiting import before_writing, wait, waiting
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
-# Shape and dtype of each field.
-Kinds: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+# What does programs that were computed, and how they are told numbers, by what they depend on.
+_programs: Remembered[Key, tuple[BoundProgram, Callable[[Any, Leaves], Given]]] = Remembered(64)
 
-
-# Programs that were computed, by what they depend on.
-_programs: Remembered[Key, Prepared] = Remembered(64)
+# Each recorded call has a number, and needs none that has a greater one.
+_numbers = itertools.count()
 
 
 class Lazy(NDArrayOperatorsMixin):
@@ -171,7 +171,7 @@ class _Made:
     """One recorded call, and what it gives."""
 
     def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
-        self.call = call
+        self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
         # Whether the last axis is known to hold channels, of a field and so of the results.
@@ -189,17 +189,28 @@ class _Made:
         Place(dims=place.dims).check(())
         if call.spacings:
             raise spacings.unknown(next(iter(call.spacings)), call.definition.name)
-        kinds = tuple((field.shape, _native(field)) for field in fields)
-        outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
-        axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
-        made = outcome(call, kinds, axes, self.coloured)
-        self.ndim, self.axes = made.ndim, made.axes
-        self.shapes, self.dtypes = made.shapes, made.dtypes
-        if made.least is not None:
-            shape = whole_shape(fields)
+        self._find_axes(place.axes)
+
+    def _graph(self) -> tuple[Graph, tuple[int, ...]]:
+        """The calls of which it consists, and which of their values are the results."""
+        return graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+
+    def _find_axes(self, axes: Any) -> None:
+        """Find the axes along which the call works on arrays without names, and what it gives."""
+        lasts = axes is None or axes_key(axes) is not None
+        outcome = _outcome if lasts else _outcome.__wrapped__
+        found = outcome(
+            self._graph(),
+            tuple(field.shape for field in self.fields),
+            tuple(axes) if isinstance(axes, list) else axes,
+            self.coloured,
+        )
+        self.ndim, self.axes, least, self.shapes, self.dtypes = found
+        if any(field.ndim < n for field, n in zip(self.fields, least, strict=True)):
+            shape = whole_shape(self.fields)
             self.fields = tuple(
                 field if field.ndim >= n else _node(stretched(_array(field), n, shape))
-                for field, n in zip(fields, made.least, strict=True)
+                for field, n in zip(self.fields, least, strict=True)
             )
 
     def _name(self, place: Place) -> None:
@@ -208,9 +219,7 @@ class _Made:
         from .arrays.xarray import Named
 
         Place(out=place.out).check(field.like for field in self.fields)
-        graph, _ = _recorded(
-            self.call.spaced(), tuple((f.shape, _native(f)) for f in self.fields), None
-        )
+        graph, _ = self._graph()
         ndim, axes = graph.nodes[-1].ndim, place.axes
         if axes is None and place.dims is None:
             arrays = [field.value for field in self.fields if field.value is not None]
@@ -239,32 +248,19 @@ class _Made:
         self.dtypes = [like.dtype for like in self.likes]
 
 
-@dataclass(frozen=True, slots=True)
-class _Outcome:
-    """What is known of a recorded call before it is done.
-
-    `least` are the axes that its fields need, if one has too few.
-    """
-
-    ndim: int
-    axes: Behind | None
-    least: Sequence[int] | None
-    shapes: list[tuple[int, ...]]
-    dtypes: list[np.dtype[Any]]
-
-
-def _lasts(call: Call, axes: Any) -> bool:
-    """Whether a call on axes such as these has the same outcome each time."""
-    return call.is_plain and (axes is None or axes_key(axes) is not None)
-
-
 @lru_cache(maxsize=256)
-def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
-    """What a call on arrays without names for their axes gives."""
-    graph, numbers = _recorded(call, kinds, None)
-    ndim = graph.nodes[-1].ndim
-    shapes = [shape for shape, _ in kinds]
-    rank = max(map(len, shapes))
+def _outcome(
+    recorded: tuple[Graph, tuple[int, ...]],
+    shapes: tuple[tuple[int, ...], ...],
+    axes: Any,
+    coloured: bool,
+) -> tuple[int, Behind | None, Sequence[int], list[tuple[int, ...]], list[np.dtype[Any]]]:
+    """What calls give for arrays of these shapes, without names for their axes.
+
+    Along how many axes they work and which, how many each field needs, shapes and types.
+    """
+    graph, wanted = recorded
+    ndim, rank = graph.nodes[-1].ndim, max(map(len, shapes))
     along: Behind | None = None
     if axes is not None:
         if rank < ndim:
@@ -272,31 +268,14 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
         along = behind(axes, rank, ndim)
     elif coloured and ndim < rank:
         along = tuple(range(-1 - ndim, -1))
-    least: list[int] | None = least_axes(graph.along(along), map(len, shapes))
-    assert least is not None
-    if any(len(one) < n <= rank for one, n in zip(shapes, least, strict=True)):
-        shape = on_numpy.broadcast_shape(shapes)
-        shapes = [
-            shape if len(one) < n <= rank else one for one, n in zip(shapes, least, strict=True)
-        ]
-    else:
-        least = None
-    if along is not None:
-        graph, numbers = _recorded(call, kinds, along)
+    graph = graph.along(along)
+    least = [n if n <= rank else 0 for n in least_axes(graph, map(len, shapes))]
+    short = [len(one) < n for one, n in zip(shapes, least, strict=True)]
+    if any(short):
+        whole = on_numpy.broadcast_shape(shapes)
+        shapes = tuple(whole if own else one for one, own in zip(shapes, short, strict=True))
     made = graph.shapes(shapes)
-    return _Outcome(
-        ndim,
-        along,
-        least,
-        [made[number] for number in numbers],
-        [graph.dtypes[n] for n in numbers],
-    )
-
-
-def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tuple[int, ...]]:
-    """The graph of a call on fields of these kinds, and its results by number."""
-    graph = Graph(call.definition.fields, [dtype for _, dtype in kinds])
-    return graph.placed(graph.record(call, range(len(kinds)), (), along))
+    return ndim, along, least, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
 
 
 def _coloured(field: _Node) -> bool:
@@ -422,19 +401,21 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
     return leaves
 
 
+# A recorded call, along which axes it works, and of which calls or arrays its fields are: the
+# number of one, and which of its results.
+_Recorded: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
+
+
 def _compute(
     wanted: Sequence[_Node], threads: int | None, out: Any = None, device: str | None = None
 ) -> None:
     calls: dict[int, _Made] = {}
     leaves = _leaves(wanted, calls)
-    order = _after(calls)
+    order = sorted(calls.values(), key=lambda made: made.number)
     likes = _agreed(order)
     done = [_called(made, like) for made, like in zip(order, likes, strict=True)]
-    for made in order:
-        if made.threads is not None:
-            threads = min(made.threads, made.threads if threads is None else threads)
-    devices = (device, *(made.device for made in order))
-    device = next((one for one in devices if one is not None), None)
+    most = [n for n in (threads, *(made.threads for made in order)) if n is not None]
+    devices = [one for one in (device, *(made.device for made in order)) if one is not None]
     arrays = [leaf.value for leaf in leaves.values()]
     along = [like.axes for like in likes]
     dims: Dims = ()
@@ -450,44 +431,75 @@ def _compute(
             replace(call, boundary=unnamed(call.boundary, made.named, dims, made.ndim))
             for call, made in zip(done, order, strict=True)
         ]
-    # Each value by the leaf that it is, or by the call that makes it and its place there.
-    places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
+    numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
     def place(node: _Node) -> tuple[int, int]:
-        one = id(node) if node.value is not None else id(node.made)
-        return places[one], node.position
+        return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
-    told = [[place(field) for field in made.fields] for made in order]
-    goals = [place(value) for value in wanted]
-    flows = [flow_of(call.definition) for call in done]
-    numbers = [
-        leaf for call, flow in zip(done, flows, strict=True) for leaf in flow.leaves(call.scalars)
+    recorded = tuple(
+        (call, axes, tuple(map(place, made.fields)))
+        for call, axes, made in zip(done, along, order, strict=True)
+    )
+    where = Place(out=out, threads=min(most, default=None), device=devices[0] if devices else None)
+    _settle(wanted, _evaluated(recorded, [place(one) for one in wanted], arrays, where), dims)
+
+
+def _evaluated(
+    recorded: Sequence[_Recorded],
+    goals: Sequence[tuple[int, int]],
+    arrays: Sequence[Any],
+    place: Place,
+) -> Sequence[Any]:
+    """Some results of recorded calls, of which the first numbers are those of arrays."""
+    flows = [flow_of(call.definition) for call, _, _ in recorded]
+    leaves = [
+        leaf
+        for (call, _, _), flow in zip(recorded, flows, strict=True)
+        for leaf in flow.told(call.scalars)[0]
     ]
+    called = [definition for flow in flows for definition in flow.called]
     key = None
-    if device is None:
-        key = _key(done, along, told, goals, flows, numbers, arrays, threads, out)
-    prepared = None if key is None else _programs.get(key)
-    if prepared is not None:
-        result = prepared(arrays, numbers, out)
-        _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
-        return
-    graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
-    results: list[tuple[int, ...]] = [(k,) for k in range(len(leaves))]
-    for call, axes, fields in zip(done, along, told, strict=True):
-        given = [results[k][position] for k, position in fields]
-        results.append(graph.record(call, given, (), axes))
-    asked: Sequence[int] = [results[k][position] for k, position in goals]
-    graph, asked = graph.placed(asked)
-    if key is not None and not has_conditions(graph):
-        options = Place(out=out, threads=threads)
-        arrays = as_fields(arrays, graph.names[: len(arrays)])
-        prepared = several(graph, asked, Schedule(), range(len(arrays)), arrays, options)
-        result = prepared(arrays, numbers, out)
-        _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
-        _programs[key] = prepared
-        return
-    found = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
-    _settle(wanted, found, dims)
+    if all(flow.settled for flow in flows):
+        numbers = numbers_key(leaves, len(set(called)) < len(called))
+        key = _key(recorded, arrays, place, (*goals, numbers))
+    found = None if key is None else _programs.get(key)
+    if found is not None:
+        bound, told = found
+        return bound(arrays, told((), leaves), place.out)
+    dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
+    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
+    results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
+    for call, axes, fields in recorded:
+        results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
+    graph, asked = graph.placed([results[k][which] for k, which in goals])
+    program = Program(graph, asked, Schedule())
+    if key is None or has_conditions(graph):
+        return evaluate(program, arrays, place)
+    arrays = as_fields(arrays, graph.names[: len(arrays)])
+    bound, told = BoundProgram(program, arrays, place.out, place.threads), numbers_in(graph)
+    made = bound(arrays, out=place.out)
+    _programs[key] = bound, told
+    return made
+
+
+def _key(
+    recorded: Sequence[_Recorded], arrays: Sequence[Any], place: Place, more: Sequence[Any]
+) -> Key | None:
+    """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
+    if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
+        return None
+    if place.threads is not None and type(place.threads) is not int:
+        return None
+    # Whether these are colour images depends on their numbers.
+    if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
+        return None
+    parts: list[Any] = [*map(array_key, arrays), *more]
+    if place.out is not None:
+        parts.append(out_key(place.out))
+    if any(part is None for part in parts):
+        return None
+    calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
+    return (place.threads, *calls, *parts)
 
 
 def _settle(wanted: Sequence[_Node], results: Sequence[Any], dims: Dims) -> None:
@@ -537,55 +549,3 @@ def _called(made: _Made, like: _Made) -> Call:
     if not definition.pointwise:
         return made.call
     return replace(made.call, definition=definition.along(like.ndim))
-
-
-def _key(
-    order: Sequence[Call],
-    along: Sequence[Behind | None],
-    told: Sequence[Sequence[tuple[int, int]]],
-    goals: Sequence[tuple[int, int]],
-    flows: Sequence[Flow],
-    numbers: Leaves,
-    arrays: Sequence[Any],
-    threads: int | None,
-    out: Any,
-) -> Key | None:
-    """What recorded calls depend on save for the data; None if it is none of plain arrays."""
-    parts: list[Any] = [threads, tuple(goals)]
-    if threads is not None and type(threads) is not int:
-        return None
-    if out is not None:
-        parts.append(out_key(out))
-    parts += map(array_key, arrays)
-    for call, axes, fields in zip(order, along, told, strict=True):
-        cval = call.cval
-        cval = cval if type(cval) is int else number_key(cval)
-        if cval is None:
-            return None
-        options = call.boundary, cval, call.dtypes, call.overflow, call.every
-        parts.append((call.definition, axes, tuple(fields), *options))
-    called = [definition for flow in flows for definition in flow.called]
-    parts.append(leaves_key(numbers, called))
-    # Whether these are colour images depends on their numbers.
-    asked = None in along and any(map(may_hold, arrays))
-    if asked or not all(flow.settled for flow in flows):
-        return None
-    return None if any(part is None for part in parts[1:]) else tuple(parts)
-
-
-def _after(calls: Mapping[int, _Made]) -> list[_Made]:
-    """The calls, each after those that it needs."""
-    done: dict[int, _Made] = {}
-    stack = list(calls.values())
-    while stack:
-        made = stack[-1]
-        before = [
-            field.made
-            for field in made.fields
-            if field.value is None and field.made is not None and id(field.made) not in done
-        ]
-        if before:
-            stack += before
-            continue
-        done.setdefault(id(stack.pop()), made)
-    return list(done.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,24 +12,44 @@ from .arrays.borders import Array
 from .arrays.chains import Numbers as Together
 from .arrays.executable import Executable
 from .arrays.launching import Launches
+from .arrays.layout import Shape
+from .arrays.numpy import broadcast_shape
 from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Repeats
 from .arrays.single import Given
 from .arrays.work import Block
 from .backends.compiled import Bound
 from .backends.memory import empty
-from .graph import Graph
+from .calls import Call, Flow, Leaves
+from .graph import Graph, Node, graph_of
 from .lowering.schedule import Schedule
-from .program import Program, kind
-from .running import reaching
+from .program import Program, reaching
+from .remembered import Remembered
 
-# Gives the calls of one step for the types of the fields and the other arguments, and which of
-# their values are the results.
-Record = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Graph, tuple[int, ...]]]
-
-
-# Arrays of which so many are remembered at the most.
+# Of so many kinds of numbers it is remembered what the calls of a step are.
 MANY = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What each step is: a call on fields of these types, with the scalars of the step.
+
+    What is only `looked` at warns of no slow kernel.
+    """
+
+    call: Call
+    types: tuple[np.dtype, ...]
+    looked: bool
+
+    def __call__(
+        self, types: Sequence[np.dtype], scalars: Mapping[str, Any]
+    ) -> tuple[Graph, tuple[int, ...]]:
+        """The calls of a step, and which of their values are the results.
+
+        After the fields of the call there may be positions.
+        """
+        call, own = replace(self.call, scalars=scalars), types[: len(self.types)]
+        return graph_of(call, own, looked=self.looked)
 
 
 class Scalars:
@@ -76,43 +97,85 @@ def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
     return lambda step: values[step].item()
 
 
-class Recorded:
-    """What each step is: its graph, recorded anew only where its scalars ask for it."""
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The calls of one step, and what each of them runs, told the lengths of whole arrays."""
 
-    def __init__(self, record: Record, dtypes: Sequence[np.dtype], scalars: Scalars) -> None:
-        self._record = record
-        self._dtypes = dtypes
-        self._scalars = scalars
-        self._known: dict[tuple[type, ...], Graph] = {}
-        self.graph, self.wanted = record(dtypes, scalars.at(0))
+    graph: Graph
+    wanted: tuple[int, ...]
+    nodes: Sequence[Node]
+    cores: Sequence[Shape]
+    bounds: Sequence[Bound] = ()
+
+    def with_numbers(self, leaves: Leaves) -> Calls:
+        """The same with other numbers, which are those of all calls that were recorded."""
+        added = self.graph.added
+        bounds = [
+            node.compiled.bind(leaves[added.index(node.outputs)]).within(core)
+            for node, core in zip(self.nodes, self.cores, strict=True)
+        ]
+        return replace(self, bounds=bounds)
+
+    def given(self, step: int) -> Given:
+        """What the calls are given beside arrays."""
+        numbers = {
+            node.outputs[0]: (bound.coefficients, bound.scalars)
+            for node, bound in zip(self.nodes, self.bounds, strict=True)
+        }
+        return Given(numbers, step)
+
+
+class Recorded:
+    """What the calls of each step are, recorded anew only where its scalars ask for it."""
+
+    def __init__(self, record: Record, scalars: Scalars) -> None:
+        self._record, self._scalars = record, scalars
+        self._flow = Flow(record.call.definition)
+        # By what they depend on of their numbers.
+        self._known: Remembered[Any, Calls] = Remembered(MANY)
+        self.graph, self.wanted = record(record.types, scalars.at(0))
         self.nodes = self.graph.needed(self.wanted)
-        # The shape of the whole state, which single calls on parts of it are told; and what each
-        # call of the graph is told on whole arrays.
-        self.core: tuple[int, ...] = ()
-        self.cores: list[tuple[int, ...]] = []
-        self._at: tuple[int, tuple[Graph, list[Bound]]] | None = None
+        self._at: tuple[int, Calls] | None = None
+        # The shapes of the fields that calls are given, and of the state along the core axes.
+        self._shapes: list[Shape] = []
+        self.core: Shape = ()
+
+    def on(self, arrays: Sequence[Any], core: Shape) -> None:
+        """Take the steps on these arrays, of which the state has this core shape."""
+        self._shapes = [array.shape for array in reaching(self.graph, arrays)]
+        self.core = core
+        _, key = self._leaves(self._scalars.at(0))
+        self._known[key] = self._calls(self.graph, self.wanted)
 
     @property
     def varying(self) -> bool:
         """Whether scalars change from step to step."""
         return bool(self._scalars.varying)
 
-    def at(self, step: int) -> tuple[Graph, list[Bound]]:
-        """The graph of a step, and what its calls run."""
+    def at(self, step: int) -> Calls:
+        """The calls of a step."""
         if self._at is not None and (self._at[0] == step or not self._scalars.varying):
             return self._at[1]
         values = self._scalars.at(step)
-        graph = self._graph(values)
-        if len(graph.nodes) == 1:
-            bounds = [graph.nodes[0].compiled.bind(values).within(self.core)]
-        else:
-            nodes = graph.needed(self.wanted)
-            bounds = [
-                node.compiled.bind(node.call.scalars).within(core)
-                for node, core in zip(nodes, self.cores, strict=True)
-            ]
-        self._at = step, (graph, bounds)
-        return graph, bounds
+        leaves, key = self._leaves(values)
+        calls = None if key is None else self._known.get(key)
+        if calls is None:
+            calls = self._calls(*self._record(self._record.types, values))
+            self._known[key] = calls
+        self._at = step, calls.with_numbers(leaves)
+        return self._at[1]
+
+    def _calls(self, graph: Graph, wanted: tuple[int, ...]) -> Calls:
+        nodes, shapes, cores = graph.needed(wanted), graph.shapes(self._shapes), []
+        for node in nodes:
+            own = broadcast_shape([shapes[value] for value in node.fields])
+            cores.append(own[len(own) - node.ndim :])
+        return Calls(graph, wanted, nodes, cores)
+
+    def _leaves(self, values: Mapping[str, Any]) -> tuple[Leaves, Any]:
+        """The numbers of all calls of a step, and what its graph depends on of them, if known."""
+        leaves, key = self._flow.told(values)
+        return leaves, key if self._flow.settled else None
 
     def over(self, step: int, count: int) -> Together | None:
         """The coefficients and scalars of some steps; None if their types differ."""
@@ -120,7 +183,7 @@ class Recorded:
         coefficients: list[Array] = []
         scalars: list[Any] = []
         for k in range(count):
-            _, bounds = self.at(step + k)
+            bounds = self.at(step + k).bounds
             arrays = [array for bound in bounds for array in bound.coefficients]
             if [bound.compiled for bound in bounds] != first:
                 return None
@@ -130,49 +193,19 @@ class Recorded:
             scalars += [value for bound in bounds for value in bound.scalars]
         return tuple(coefficients), tuple(scalars)
 
-    def _graph(self, values: Mapping[str, Any]) -> Graph:
-        """The graph for these scalars: of one call it depends on no more than their types."""
-        if not self._scalars.varying:
-            return self.graph
-        varying = [values[name] for name in self._scalars.varying]
-        # The type says all of a plain number, save for integers that are too large.
-        simple = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
-        if not simple or len(self.graph.nodes) > 1:
-            return self._record(self._dtypes, values)[0]
-        key = tuple(map(type, varying))
-        if key not in self._known:
-            self._known[key] = self._record(self._dtypes, values)[0]
-        return self._known[key]
-
-
-def _small(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
-
 
 class Steps:
     """Single steps on arrays: one call after the other, or done together."""
 
     def __init__(self, recorded: Recorded, schedule: Schedule, threads: int | None) -> None:
-        self._recorded = recorded
-        self._schedule = schedule
-        self._threads = threads
-        # What does steps whose calls are compiled alike, on arrays that lie alike; with the graph,
-        # which has the kernels, so that nothing else gets their identity.
-        self._known: dict[Any, tuple[Launches, Graph]] = {}
-        # The same for arrays that come again and again, by what they are.
-        self._same: dict[tuple[int, ...], tuple[Launches, Any]] = {}
+        self._recorded, self._schedule, self._threads = recorded, schedule, threads
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, to arrays that are no others' than ours."""
-        graph, bounds = self._recorded.at(step)
-        places = tuple([id(one) for one in (*(b.compiled for b in bounds), *fields, *outs)])
-        same = self._same.get(places)
-        if same is None:
-            if len(self._same) > MANY:
-                self._same.clear()
-            same = self._same[places] = self._launches(step, fields, outs), (fields, outs)
-        targets = dict(zip(self._recorded.wanted, outs, strict=True))
-        made = same[0](self._reaching(graph, fields), self._given(step, bounds), targets)
+        calls = self._recorded.at(step)
+        targets = dict(zip(calls.wanted, outs, strict=True))
+        fields = self._reaching(calls.graph, fields)
+        made = self._launches(calls, fields, targets)(fields, calls.given(step), targets)
         for out, one in zip(outs, made, strict=True):
             if one is not out:
                 out[...] = one
@@ -186,21 +219,22 @@ class Steps:
         """
         if self._recorded.varying:
             return None
-        graph, wanted = self._recorded.graph, self._recorded.wanted
+        steps = self._recorded.at(step)
+        graph, wanted = steps.graph, steps.wanted
         fields = self._reaching(graph, [*one, *others])
         shapes = graph.shapes(field.shape for field in fields)
         # What calls make for others stays where it is.
         between = {
             value: empty(shapes[value], graph.dtypes[value])
-            for node in self._recorded.nodes
+            for node in steps.nodes
             for value in node.outputs
             if value not in wanted
         }
-        outs = dict(zip(wanted, other, strict=True)) | between
-        calls = self._launches(step, [*one, *others], other).calls(fields, outs)
-        given = self._given(step, self._recorded.at(step)[1])
+        targets = dict(zip(wanted, other, strict=True))
+        calls = self._launches(steps, fields, targets).calls(fields, targets | between)
         if calls is None:
             return None
+        given = steps.given(step)
         turns = []
         for states, made in ((one, other), (other, one)):
             arrays = dict(enumerate(self._reaching(graph, [*states, *others])))
@@ -215,31 +249,13 @@ class Steps:
             )
         return Repeats.of(turns, self._threads)
 
-    def _launches(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> Launches:
-        """What does steps like this one on such fields."""
-        graph, bounds = self._recorded.at(step)
-        key = (
-            tuple([id(bound.compiled) for bound in bounds]),
-            tuple([kind(array) for array in (*fields, *outs)]),
-        )
-        if key not in self._known:
-            self._known[key] = self._made(graph, fields), graph
-        return self._known[key][0]
-
-    def _made(self, graph: Graph, fields: Sequence[Array]) -> Launches:
-        wanted = self._recorded.wanted
-        block = Block(tuple(self._reaching(graph, fields)))
-        groups = Program(graph, wanted, self._schedule).plan_for(block.arrays).groups
-        return Launches(groups, wanted, block, None, self._threads)
-
-    def _given(self, step: int, bounds: Sequence[Bound]) -> Given:
-        """What the calls of a step are given beside arrays."""
-        numbers = {
-            node.outputs[0]: (bound.coefficients, bound.scalars)
-            for node, bound in zip(self._recorded.nodes, bounds, strict=True)
-        }
-        return Given(numbers, step)
+    def _launches(
+        self, calls: Calls, fields: Sequence[Array], targets: Mapping[int, Array]
+    ) -> Launches:
+        """What does calls on such fields."""
+        program = Program(calls.graph, calls.wanted, self._schedule)
+        return program.bound(Block(tuple(fields)), None, targets, self._threads)
 
     def _reaching(self, graph: Graph, fields: Sequence[Array]) -> Sequence[Array]:
         """The fields, each with all axes of the calls that depend on it."""
-        return fields if len(self._recorded.nodes) == 1 else reaching(graph, fields)
+        return fields if len(graph.nodes) == 1 else reaching(graph, fields)

@@ -361,6 +361,41 @@ def test_scalars_of_changing_type_are_not_cut_to_the_first():
     same(driven.iterate(x, lambda step: 0 if step < 6 else 0.5, steps=9), (wanted,))
 
 
+@npt.stencil(boundary="nearest")
+def scaled(x, k):
+    return k * x[0]
+
+
+@npt.stencil(boundary="nearest")
+def of_two(u, a=1.0, b=1.0):
+    left = scaled(u, a)
+    right = scaled(u, b)
+    return left[-1] + right[1]
+
+
+@npt.stencil(boundary="nearest")
+def walled(u, r=1.0):
+    inside = scaled(u, 0.5, boundary="constant", cval=r)
+    beside = driven(u, boundary="constant", cval=r)
+    return inside[-1] + beside[1]
+
+
+@pytest.mark.parametrize(
+    ("step", "given"),
+    [
+        (of_two, {"a": [0.5, 0.5, 0.25, 0.5], "b": [0.5, 0.25, 0.25, 0.125]}),
+        (walled, {"r": [1.0, 2.0, 3.0, 0.5]}),
+    ],
+    ids=["equal in some steps", "in an option"],
+)
+def test_numbers_of_calls_inside_differ_from_step_to_step(step, given):
+    x = image("float64", (99,))
+    wanted = x
+    for k in range(4):
+        wanted = step(wanted, **{name: values[k] for name, values in given.items()})
+    same(step.iterate(x, steps=4, **given), (wanted,))
+
+
 def test_coefficient_arrays_are_named_in_standard_indexing():
     @npt.stencil(boundary="wrap", standard_indexing="w", schedule=FOUR)
     def weighted(u, w):

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import limits
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..backends.threads import run_parallel
 from ..language.box import Box
@@ -230,6 +230,7 @@ class Pass:
         self.chain, self.core, self.threads = chain, core, threads
         self.sides = chain.compiled.reach.sides
         self.counts = chain.counts(core, threads)
+        self.entry = chain.compiled.loaded.entry
         self.constants = _constants(chain)
         ended = ended or [(True, True)] * len(core)
         # Rings that the kernel does not see as a whole: it takes them for axes that go on.
@@ -253,9 +254,12 @@ class Pass:
         self.bands = [cut(span, count) for span, count in pairs]
         # Whether the kernel makes all of the results in one go, of all of the fields.
         whole = all(map(all, self.closed)) and max(self.counts) == 1
-        self.whole = tuple(one for (one,) in self.bands) if whole else None
-        # What is known of each region.
+        # What is known of each region: of which part of the fields it is made, and what the kernel
+        # is told of its ends.
         self._known: dict[Any, tuple[Any, list[Array]]] = {}
+        self._told: list[Array] | None = None
+        if whole:
+            self._told = self._source(tuple(one for (one,) in self.bands), None)[1]
 
     @property
     def takes_place(self) -> bool:
@@ -274,8 +278,9 @@ class Pass:
         `numbers` are coefficients and scalars of all calls.  The results may be the first fields
         themselves; then what bands need of each other is made before.
         """
-        if self.whole is not None:
-            self._bound(numbers, self.whole)[0].run(fields, results)
+        if self._told is not None:
+            coefficients, scalars = numbers
+            self.entry(*fields, *results, *coefficients, *self._told, *scalars)
             return
         do = partial(self._task, numbers)
         cuts = self.bands
@@ -308,20 +313,13 @@ class Pass:
         ring: int | None = None,
     ) -> Callable[[], object]:
         """What makes a region of the fields, or of what lies around the seam of a ring."""
-        program, source = self._bound(numbers, region, ring)
-        return partial(program.run, [field[source] for field in fields], outs)
-
-    def _bound(
-        self, numbers: Numbers, region: Region, ring: int | None = None
-    ) -> tuple[Bound, Any]:
-        """What makes a region, and of which part of the fields."""
         key = (ring, *[(part.start, part.stop) for part in region])
         if key not in self._known:
             self._known[key] = self._source(region, ring)
-        source, tables = self._known[key]
+        source, told = self._known[key]
         coefficients, scalars = numbers
-        given = (*coefficients, *tables, *self.constants)
-        return Bound(self.chain.compiled, given, scalars), source
+        read = [field[source] for field in fields]
+        return partial(self.entry, *read, *outs, *coefficients, *told, *scalars)
 
     def _source(self, region: Region, ring: int | None) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""
@@ -345,7 +343,7 @@ class Pass:
             for axis in self.chain.edges.axes
             for border in self.chain.edges.borders
         ]
-        return tuple(source), tables
+        return tuple(source), [*tables, *self.constants]
 
     def _at(self, region: Region) -> tuple[slice, ...]:
         """Where a region is in the results."""

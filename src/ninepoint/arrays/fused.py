@@ -15,7 +15,7 @@ import numpy as np
 from ..backends.memory import empty
 from ..backends.threads import thread_count
 from .borders import Array
-from .chains import Chain, Pass, Sides, fits
+from .chains import Chain, Numbers, Pass, Sides, fits
 from .lanes import Lanes, with_lanes
 from .parts import SPLIT_POINTS, is_shared, note_pace
 from .single import Given, Step, lengths_of, told
@@ -83,8 +83,8 @@ def bind_pass(
     ]
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
-    bound = program.within(whole)
-    told_lengths = lengths_of(program, whole)
+    bound, told_lengths = program.within(whole), lengths_of(program, whole)
+    fixed, count = (bound.coefficients, bound.scalars), len(bound.coefficients)
     points = math.prod(shape)
     small = points < SPLIT_POINTS or threads == 1
     make = empty if lanes is None else lanes.empty
@@ -103,22 +103,24 @@ def bind_pass(
             value: turned(outs[value]) if value in into else make((*lead, *length), dtype)
             for value, dtype in dtypes.items()
         }
-        inputs = spread(taken(values), program.positions) if program.positions else taken(values)
-        inputs = [lain(field) for field in inputs]
+        fields = taken(values)
+        if program.positions:
+            fields = spread(fields, program.positions)
+        inputs = [lain(field) for field in fields]
         made = [lain(results[value]) for value in group.outputs]
-        ready = bound
+        numbers: Numbers = fixed
         if given.numbers is not None:
-            ready = bound.with_numbers(told(given.numbers, members, told_lengths))
-        numbers = ready.coefficients, ready.scalars
+            own = told(given.numbers, members, told_lengths)
+            numbers = tuple(own[:count]), tuple(own[count:])
         if small:
             alone(numbers, inputs, made)
         else:
-            count = thread_count(threads) if is_shared(bound, points) else 1
-            if count not in passes:
-                passes[count] = Pass(chain, core, count, sides)
+            many = thread_count(threads) if is_shared(bound, points) else 1
+            if many not in passes:
+                passes[many] = Pass(chain, core, many, sides)
             began = perf_counter()
-            passes[count](numbers, inputs, made)
-            note_pace(bound, points, perf_counter() - began, count)
+            passes[many](numbers, inputs, made)
+            note_pace(bound, points, perf_counter() - began, many)
         if along == ends:
             return results
         return {value: np.moveaxis(one, ends, along) for value, one in results.items()}

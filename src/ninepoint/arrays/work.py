@@ -215,7 +215,8 @@ def _inside(
 
 def ranked(field: Array, along: Behind) -> Array:
     """The field with all axes of a node; beside others it may have fewer."""
-    return field[(None,) * max(0, -min(along) - field.ndim)]
+    missing = -min(along) - field.ndim
+    return field[(None,) * missing] if missing > 0 else field
 
 
 def cut(array: Array, has: Spans, wanted: Spans) -> Array:

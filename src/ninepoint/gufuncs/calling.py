@@ -64,7 +64,7 @@ def arguments(
                 "are loops of any kind. Leave device= out, or write it as a stencil."
             )
         # Imported here, not above: only a mistake needs what calls of stencils need.
-        from ..calling import unfit
+        from ..options import unfit
 
         raise unfit(definition, args, own, CALL_OPTIONS)
     values = dict(zip(definition.parameters, found, strict=True))

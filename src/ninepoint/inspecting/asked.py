@@ -51,7 +51,7 @@ class Asked:
     @property
     def kernels(self) -> list[Compiled]:
         """What each pass is compiled to."""
-        return [group.compiled or group.nodes[0].compiled for group in self.plan.groups]
+        return [(group.chain or group.nodes[0]).compiled for group in self.plan.groups]
 
     @property
     def last(self) -> Node:

@@ -20,20 +20,14 @@ from ..graph import graph_of
 from ..language import reference
 from ..language.box import Box
 from ..language.readable import frozen
-from ..running import reaching
+from ..program import reaching
 from .measuring import kind_of, plain_array
 
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
     """What a call gives for NumPy arrays, computed by the reference."""
     names = call.definition.fields
-    for value, name in zip(given, names, strict=True):
-        if is_chunked(value) or is_xarray(value):
-            raise TypeError(
-                f"debug() takes arrays of NumPy, and '{name}' is {kind_of(value)}; "
-                f"{plain_array(value)}."
-            )
-    fields: Sequence[Any] = [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
+    fields = _arrays(given, names)
     types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
@@ -76,6 +70,17 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     if axes is not None:
         results = [np.moveaxis(one, ends, along) for one in results]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _arrays(given: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
+    """What was given as arrays of NumPy; raises for what is none."""
+    for value, name in zip(given, names, strict=True):
+        if is_chunked(value) or is_xarray(value):
+            raise TypeError(
+                f"debug() takes arrays of NumPy, and '{name}' is {kind_of(value)}; "
+                f"{plain_array(value)}."
+            )
+    return [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
 
 
 def _stored(call: Call, computed: Sequence[Any], dtypes: Sequence[np.dtype]) -> list[Any]:

@@ -33,8 +33,7 @@ from ..calls import Call
 from ..graph import Graph, graph_of, repeated
 from ..iteration import Iteration
 from ..lowering.schedule import Schedule
-from ..program import Program
-from ..running import reaching
+from ..program import Program, reaching
 
 T = TypeVar("T")
 
