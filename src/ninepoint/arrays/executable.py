@@ -41,12 +41,12 @@ from ninepoint.arrays.parts import (
     divided,
     has_movable_zones,
     images_together,
-    is_shared,
     itemsize_of,
     machine_of,
     moved_arrays,
     note_pace,
     takes_over,
+    threads_for,
     write,
     write_zones,
 )
@@ -216,8 +216,7 @@ class Executable:
         program, told = self._program, self._told
         expected = program.pace[0] * self._points if program.pace else math.inf
         # To ask how many threads there are takes as long as a small call.
-        shared = self._shared and (told is None or is_shared(program, self._points))
-        threads = thread_count(self._bound[-1]) if shared else 1
+        threads = threads_for(program, self._points, self._bound[-1]) if self._shared else 1
         if told is not None and threads == 1:
             began = perf_counter()
             self._run(fields, results, numbers, told)

@@ -13,11 +13,10 @@ from time import perf_counter
 import numpy as np
 
 from ..backends.memory import empty
-from ..backends.threads import thread_count
 from .borders import Array
 from .chains import Chain, Numbers, Pass, Sides, fits
 from .lanes import Lanes, with_lanes
-from .parts import SPLIT_POINTS, is_shared, note_pace
+from .parts import SPLIT_POINTS, note_pace, threads_for
 from .single import Given, Step, lengths_of, told
 from .views import plain, spread, stacked
 from .work import Group, Spans, Work, cut, extents, ranked, reached, within
@@ -115,7 +114,7 @@ def bind_pass(
         if small:
             alone(numbers, inputs, made)
         else:
-            many = thread_count(threads) if is_shared(bound, points) else 1
+            many = threads_for(bound, points, threads)
             if many not in passes:
                 passes[many] = Pass(chain, core, many, sides)
             began = perf_counter()

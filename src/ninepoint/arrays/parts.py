@@ -25,7 +25,7 @@ from ninepoint.arrays.gathering import Extensions
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import empty
-from ninepoint.backends.threads import run_parallel
+from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.dtypes import short
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
@@ -356,13 +356,18 @@ def is_shared(program: Bound, points: int) -> bool:
     (With one and two threads a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to
     40, 82 and 42; a median of 3x3 77 and 43, Zen 5.)
     """
-    if not program.pace:
-        return True
-    pace, alone = program.pace
-    if alone:
+    return not program.pace or program.pace[0] * points > program.handoff
+
+
+def threads_for(program: Bound, points: int, most: int | None) -> int:
+    """How many threads do so many points, of the number that a call allows."""
+    if not is_shared(program, points):
+        return 1
+    count = thread_count(most)
+    if program.pace and program.pace[1]:
         program.pace[1] -= 1
-        return False
-    return pace * points > program.handoff
+        return 1
+    return count
 
 
 def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
