@@ -77,10 +77,8 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
     code, name = function.__code__, function.__name__
     found = _text(function)
     if found is None:
-        nowhere = Span(code.co_filename, code.co_firstlineno, 0, len(name), name)
-        raise errors.source_missing(nowhere, name)
-    line = found.lines[min(code.co_firstlineno, len(found.lines)) - 1].rstrip("\n")
-    here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
+        raise errors.source_missing(place_of(code, name), name)
+    here = place_of(code, found.lines[min(code.co_firstlineno, len(found.lines)) - 1])
     node = _definition(found, code, here)
     if node is None:
         raise errors.source_changed(here, name)
@@ -90,6 +88,12 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
         raise errors.generator(span, "async")
     return found.lines, node
+
+
+def place_of(code: types.CodeType, text: str) -> Span:
+    """Where a function begins, in a line of this text."""
+    line = text.rstrip("\n")
+    return Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
 
 
 def package(file: str) -> str:
@@ -267,15 +271,20 @@ def _instruction(one: dis.Instruction, places: dict[int, int]) -> tuple[Any, ...
 
 
 def copied(node: _Node) -> _Node:
-    """A copy that shares no node with the original."""
+    """A copy that shares no node with the original, however deep that is."""
+    made: dict[ast.AST, Any] = {}
 
     def new(part: Any) -> Any:
         if isinstance(part, list):
             return [new(item) for item in part]
-        return copied(part) if isinstance(part, ast.AST) else part
+        return made[part] if isinstance(part, ast.AST) else part
 
-    parts = {name: new(part) for name, part in ast.iter_fields(node)}
-    return ast.copy_location(type(node)(**parts), node)
+    # What is in a node comes behind it.
+    for one in reversed(list(ast.walk(node))):
+        parts = {name: new(part) for name, part in ast.iter_fields(one)}
+        made[one] = ast.copy_location(type(one)(**parts), one)
+    copy: _Node = made[node]
+    return copy
 
 
 # Of texts.

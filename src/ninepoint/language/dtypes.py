@@ -43,18 +43,7 @@ class DType(Enum):
     @property
     def numpy(self) -> np.dtype:
         """The storage that holds every value of this type."""
-        return np.dtype(_STORAGE[self])
-
-
-_STORAGE = {
-    DType.BOOL: "bool",
-    DType.INT: "int64",
-    DType.UINT: "uint64",
-    DType.F32: "float32",
-    DType.F64: "float64",
-    DType.C64: "complex64",
-    DType.C128: "complex128",
-}
+        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,18 +122,9 @@ def value_type(storage: np.dtype) -> DType:
         If `storage` holds no numbers.
     """
     storage = computed(storage)
-    if storage.kind == "b":
-        return DType.BOOL
-    if storage.kind == "u" and storage.itemsize == 8:
-        return DType.UINT
     if storage.kind in "iu":
-        return DType.INT
-    found = {
-        ("f", 4): DType.F32,
-        ("f", 8): DType.F64,
-        ("c", 8): DType.C64,
-        ("c", 16): DType.C128,
-    }.get((storage.kind, storage.itemsize))
+        return DType.UINT if storage.name == "uint64" else DType.INT
+    found = next((one for one in DType if one.value == storage.name), None)
     if found is None:
         raise TypeError(f"An array of {storage} holds no numbers that a kernel can read.")
     return found

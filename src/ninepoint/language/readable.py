@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import errors
-from .definitions import package
+from .definitions import package, place_of
 from .errors import Span, StencilError
 from .source import Function, Unusable, rebuild
 
@@ -59,9 +59,8 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     if isinstance(function, Function):
         raise errors.too_deep(function.place, function.name)
     code, name = function.__code__, function.__name__
-    line = linecache.getline(code.co_filename, code.co_firstlineno).rstrip("\n") or name
-    place = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
-    raise errors.too_deep(place, name)
+    line = linecache.getline(code.co_filename, code.co_firstlineno)
+    raise errors.too_deep(place_of(code, line or name), name)
 
 
 def frozen(function: Function) -> Any:

@@ -68,23 +68,18 @@ def reduce(
     window = window_of(ops, value, kind, ordered=kind in _ORDERED)
     assert window.shape is not None
     source = window.dtype
-    whole = DType.INT if source is DType.BOOL else source
-    mean = (whole if source.is_integer else source, float_of(source))
-    taken, natural = {
-        "sum": (whole, whole),
-        "prod": (whole, whole),
-        "mean": mean,
-        "var": mean,
-        "min": (source, source),
-        "max": (source, source),
-        "any": (DType.BOOL, DType.BOOL),
-        "all": (DType.BOOL, DType.BOOL),
-        "argmin": (source, DType.INT),
-        "argmax": (source, DType.INT),
-        "quantile": mean,
-        "nanquantile": (source, source),
-        "nanrank": (source, source),
-    }[kind]
+    whole: DType = DType.INT if source is DType.BOOL else source
+    taken: DType = source
+    natural: DType = source
+    match kind:
+        case "sum" | "prod":
+            taken = natural = whole
+        case "mean" | "var" | "quantile":
+            taken, natural = whole, float_of(source)
+        case "any" | "all":
+            taken, natural = DType.BOOL, DType.BOOL
+        case "argmin" | "argmax":
+            natural = DType.INT
     atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
     body = ops.windows.assignments((atom,))
     found = Reduce(dtype or natural, kind, window.shape, body, atom, parameter)

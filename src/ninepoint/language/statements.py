@@ -229,6 +229,7 @@ class Statements(Expressions):
             if self.done is True or self.left is True:
                 return
             before, rest = self.done, statements[place:]
+            # Read so, a name that one side alone gives a value has it where that side goes on.
             if isinstance(statement, ast.If) and _leaves(statement.body) != _leaves(
                 statement.orelse
             ):

@@ -206,16 +206,13 @@ class Operations:
         if isinstance(value, Value):
             return value
         value = constant(value)
-        if isinstance(value, bool):
-            return Value(Const(DType.BOOL, str(value)), True)
-        if isinstance(value, int):
-            return self._literal(value, ())
         if isinstance(value, np.number):
             return Value(Const(value_type(value.dtype), repr(value.item())))
-        if isinstance(value, float):
-            return Value(Const(DType.F64, repr(value)), True)
-        if isinstance(value, complex):
-            return Value(Const(DType.C128, repr(value)), True)
+        for kind, dtype in ((bool, DType.BOOL), (float, DType.F64), (complex, DType.C128)):
+            if isinstance(value, kind):
+                return Value(Const(dtype, repr(value)), True)
+        if isinstance(value, int):
+            return self._literal(value, ())
         if isinstance(value, np.ndarray | Coefficients):
             raise NotUnderstood("arithmetic of whole arrays", self.span)
         raise errors.not_a_number(self.span, words(value))
