@@ -215,6 +215,14 @@ def test_weights_of_every_dtype(name, dtype):
         agree(lambda x: (x[part] * weights).mean(), x, close=1e-6)
 
 
+def test_zeros_of_two_large_windows_of_weights_are_told_apart():
+    random = np.random.default_rng(0)
+    some, others = random.random((2, 15, 15)) * (random.random((2, 15, 15)) > 0.3)
+    near = (slice(-7, 8), slice(-7, 8))
+    x, y = random.random((2, 12, 13))
+    agree(lambda x, y: (x[near] * some + y[near] * others).sum(), x, y, close=1e-12)
+
+
 @pytest.mark.parametrize("dtype", ["longdouble", "clongdouble", "U1", "M8[D]", "object"])
 def test_weights_that_no_kernel_can_use_are_refused(dtype):
     weights = np.zeros(3, dtype)

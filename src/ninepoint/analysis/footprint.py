@@ -70,15 +70,27 @@ def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
 
 def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
     """Each tap's field and the offsets at which it matters: not where its weight is zero."""
-    values = named(reduce.body)
-    first, kinds = alike(reduce)
-    live = [_live(reduce, values, position) for position in first]
-    for name, value in values.items():
+    for name, value in named(reduce.body).items():
         if isinstance(value, Tap):
-            indices = zip(window_indices(reduce.shape), kinds, strict=True)
-            found = [value.offset(index) for index, kind in indices if name in live[kind]]
+            indices = zip(window_indices(reduce.shape), live(reduce, name), strict=True)
+            found = [value.offset(index) for index, matters in indices if matters]
             if found:
                 yield value.field, found
+
+
+def live(reduce: Reduce, name: str) -> list[bool]:
+    """At which positions of a window what its result needs is made of this assignment.
+
+    Products with a constant weight that is zero are 0 by themselves.
+    """
+    values = named(reduce.body)
+    first, kinds = alike(reduce)
+    found = [
+        name in _live(reduce, values, position)
+        and not zero_product(values[name], values, position)
+        for position in first
+    ]
+    return [found[kind] for kind in kinds]
 
 
 def alike(reduce: Reduce) -> tuple[list[int], list[int]]:

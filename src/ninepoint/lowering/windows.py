@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.footprint import alike, zero_product
+from ..analysis.footprint import zero_product
 from ..analysis.ranges import Interval
 from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
 from ..language.dtypes import DType
@@ -169,20 +169,6 @@ def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
 
 def _is_zero(atom: Atom) -> bool:
     return isinstance(atom, Const) and atom.text in ("0", "0.0")
-
-
-def live(reduce: Reduce) -> list[bool]:
-    """Which positions have reads that matter; empty where all do.
-
-    Others are of elements that constant weights make zero.
-    """
-    values = named(reduce.body)
-    first, kinds = alike(reduce)
-    found = [
-        not any(zero_product(value, values, position) for value in values.values())
-        for position in first
-    ]
-    return [] if all(found) else [found[kind] for kind in kinds]
 
 
 def total_type(reduce: Reduce, item: Interval, least: int = 8) -> str:

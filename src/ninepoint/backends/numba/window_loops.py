@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...analysis.footprint import zero_product
+from ...analysis.footprint import live
 from ...analysis.ranges import Interval, of_storage, window_range
 from ...language.box import Box
 from ...language.dtypes import computed
@@ -33,7 +33,7 @@ from ...language.ir import (
 from ...loops.nodes import SHORT
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
-from ...lowering.windows import PIECE, live, total_type
+from ...lowering.windows import PIECE, total_type
 from .expressions import Expressions, number
 
 
@@ -62,8 +62,7 @@ class WindowLoops:
     def lines(self, name: str, reduce: Reduce) -> list[str]:
         """A loop over the window, at this point; what is not written out comes here."""
         own = self.expressions.declare(name, reduce)
-        sparse = self._live(name, reduce)
-        inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
+        inner = [line for a in reduce.body for line in self._inside(name, a, reduce)]
         joined = window_range(reduce, self.known, self.stored)
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
@@ -116,13 +115,15 @@ class WindowLoops:
         """What the elements of arrays can be."""
         return {name: of_storage(dtype) for name, dtype in self.storage.items()}
 
-    def _live(self, name: str, reduce: Reduce) -> str:
-        """A table of the positions whose reads matter, where constant weights hold zeros."""
-        found = live(reduce)
-        if not found:
-            return ""
-        self._table(f"live_{name}", [str(v) for v in found], reduce.shape, "bool")
-        return f"live_{name}"
+    def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
+        """A value that is 0 where the result does not depend on it."""
+        found = live(reduce, inner)
+        if all(found):
+            return text
+        table, machine = f"live_{inner}_{name}", self.expressions.types[inner]
+        self._table(table, list(map(str, found)), reduce.shape, "bool")
+        place = ", ".join(f"d{axis}" for axis in range(len(reduce.shape)))
+        return f"({text}) if {table}[{place}] else {number(machine, 0)}"
 
     def _table(self, name: str, texts: list[str], shape: Offset, dtype: str) -> None:
         rows = [", ".join(texts[i : i + 8]) for i in range(0, len(texts), 8)]
@@ -131,11 +132,10 @@ class WindowLoops:
             f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
         )
 
-    def _inside(self, name: str, assign: Assign, reduce: Reduce, sparse: str) -> list[str]:
+    def _inside(self, name: str, assign: Assign, reduce: Reduce) -> list[str]:
         inner, expr = assign.name, assign.value
         dims = [f"d{axis}" for axis in range(len(reduce.shape))]
         types = self.expressions.types
-        own = {a.name: a.value for a in reduce.body}
         if inner not in self.known:
             one = replace(reduce, result=Ref(expr.dtype, inner))
             self.known[inner] = window_range(one, self.known, self.stored)
@@ -148,9 +148,7 @@ class WindowLoops:
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
                 lines, text = self.element(expr.field, expr.origin, along)
-                if sparse:
-                    zero = f"{SHORT[types[inner]]}(0)"
-                    text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
+                text = self._guarded(name, inner, reduce, text)
                 return [*lines, f"{inner} = {text}"]
             case Weight():
                 known = self.known[inner]
@@ -169,12 +167,8 @@ class WindowLoops:
                 return [f"{inner} = {self.names[expr.array]}[{', '.join(places)}]"]
             case _:
                 text = self.expressions.text(inner, expr)
-                product = isinstance(expr, Binary) and expr.op == "*"
-                if product and any(
-                    zero_product(expr, own, p) for p in range(math.prod(reduce.shape))
-                ):
-                    zero = number(types[inner], 0)
-                    text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
+                if isinstance(expr, Binary) and expr.op == "*":
+                    text = self._guarded(name, inner, reduce, text)
                 return [f"{inner} = {text}"]
 
     def element(
