@@ -54,9 +54,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
         # What Dask makes one with something else is not there for others.
         fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
         there = set() if fused else made[0].dask.layers.keys()
-        groups = whole.grouped()
-        same = groups.chunks == whole.chunks and {one.name for one in groups.arrays} <= there
-        if not same:
+        if not whole.fits or not {array.name for array in whole.arrays} <= there:
             return
     passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
     whole.layer = Lazy(whole.blocks(layer.rule.name))

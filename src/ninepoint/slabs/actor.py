@@ -34,7 +34,7 @@ class Keeper:
     """
 
     def __init__(self, parts: Parts, part: int, plan: Iteration, *fields: Any) -> None:
-        self._parts, self._part, self._plan = parts, part, plan
+        self._parts, self.part, self._plan = parts, part, plan
         # The scalars of each step of which they differ; the same object each time tells that
         # nothing has changed.
         self._each: dict[int, Mapping[str, Any]] = {}
@@ -52,7 +52,7 @@ class Keeper:
     def begin(self, others: Sequence[Any]) -> None:
         """Begin; `others` are the actors that have the parts."""
         self._others = [_proxy(one) for one in others]
-        self._slab = Slab(self._parts, self._part, self, self._at, self._fields, self._plan)
+        self._slab = Slab(self._parts, self, self._at, self._fields, self._plan)
         self._fields = []
 
     def _at(self, step: int) -> Mapping[str, Any]:
@@ -103,14 +103,14 @@ class Keeper:
         self._turn += 1
         parts = range(len(self._others))
         for other in parts:
-            if other != self._part:
+            if other != self.part:
                 self._say(other, value)
-        return [value if part == self._part else self._wait(part) for part in parts]
+        return [value if part == self.part else self._wait(part) for part in parts]
 
     def _say(self, other: int, message: Any) -> None:
         # Raises where what was said before has not come in.
         going = [one for one in self._going if not (one.done() and one.result() is None)]
-        going.append(self._others[other].push(self._turn, self._part, message))
+        going.append(self._others[other].push(self._turn, self.part, message))
         self._going = going
 
     def _wait(self, other: int) -> Any:

@@ -70,9 +70,9 @@ def on_cluster(
         return None
 
     def begin(start: Start) -> Team:
-        return Team(client, motion, axis, fields[motion.states :], plan, start)
+        return Team(client, motion, axis, plan, start)
 
-    drive = _Drive(begin, Start(fields[: motion.states]), scalars, plan, chunks)
+    drive = _Drive(begin, Start(fields), scalars, plan, chunks)
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
     return iterate(drive, None, replace(plan, until=None, every=every))

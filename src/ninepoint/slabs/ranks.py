@@ -59,7 +59,7 @@ def on_ranks(
         for name, value in facts["alike"].items():
             if other["alike"][name] != value:
                 raise ValueError(
-                    f"process {rank} has {name} {other['alike'][name]}, and process {links.rank} "
+                    f"process {rank} has {name} {other['alike'][name]}, and process {links.part} "
                     f"has {value}; all of them must do the same, each on its own part."
                 )
     shapes = list(zip([a.shape for a in arrays], _cut_fields(told, arrays, axis), strict=True))
@@ -72,7 +72,7 @@ def on_ranks(
     target: list[Array] = []
     if out is not None:
         target = checked_out(out, [shape] * count, list(motion.types[:count]), None)
-    slab = Slab(whole, links.rank, links, scalars.at, arrays, _threads(links, plan))
+    slab = Slab(whole, links, scalars.at, arrays, _threads(links, plan))
     made: list[Array] = iterate(slab, scalars, plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
@@ -142,7 +142,7 @@ class _Messages:
                     f"comm={comm!r} must be a communicator of mpi4py, such as MPI.COMM_WORLD."
                 )
         self._comm = comm
-        self.rank: int = comm.Get_rank()
+        self.part: int = comm.Get_rank()
 
     def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
         """Give arrays to others, and fill arrays with what they give."""

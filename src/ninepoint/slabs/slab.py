@@ -191,6 +191,10 @@ class Parts:
 class Links(Protocol):
     """What the parts of a state tell each other, by their numbers; all do the same in order."""
 
+    @property
+    def part(self) -> int:
+        """The number of this part."""
+
     def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
         """Give arrays to others, and fill arrays with what they give."""
 
@@ -208,16 +212,16 @@ class Slab:
     def __init__(
         self,
         parts: Parts,
-        part: int,
         links: Links,
         at: Callable[[int], Mapping[str, Any]],
         fields: Sequence[Array],
         plan: Iteration,
     ) -> None:
         self.longest, self.unit = parts.longest, parts.motion.steps.unit(parts.longest)
-        self._parts, self._part, self._links, self._at, self._plan = parts, part, links, at, plan
+        self._parts, self._part, self._links, self._at = parts, links.part, links, at
+        self._plan = plan
         self._count, self.ended = parts.motion.states, False
-        self._frame, self._own = parts.frames[part], parts.owned[part]
+        self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
         self._needs: dict[int, Span] = {}
         self._program: tuple[list[Mapping[str, Any]], Program, list[int]] | None = None
         self._fields = [

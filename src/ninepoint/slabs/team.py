@@ -40,30 +40,24 @@ _distributed: Any = distributed
 
 @dataclass(frozen=True)
 class Start:
-    """The state with which a team begins, after so many steps, and the workers that have it."""
+    """Fields with which a team begins, after so many steps, and the workers that have the state.
 
-    state: Sequence[Any]
+    The first fields are the state.
+    """
+
+    fields: Sequence[Any]
     step: int = 0
     holders: frozenset[str] = frozenset()
 
 
 class Team:
-    """Actors, one on each worker, with the state after `step` steps.
-
-    `others` are the fields beside the state.
-    """
+    """Actors, one on each worker, with the state after `step` steps."""
 
     def __init__(
-        self,
-        client: Any,
-        motion: Motion,
-        axis: int,
-        others: Sequence[Any],
-        plan: Iteration,
-        start: Start,
+        self, client: Any, motion: Motion, axis: int, plan: Iteration, start: Start
     ) -> None:
         self._client, self._plan, self.step = client, plan, start.step
-        workers, fields = workers_of(client), [*start.state, *others]
+        workers, fields = workers_of(client), list(start.fields)
         shape = np.broadcast_shapes(*(field.shape for field in fields))
         self._addresses = list(workers)[: max(1, shape[axis] // 4)]
         # Those without which there is nothing to be done.
@@ -74,10 +68,8 @@ class Team:
             shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
             for a, b in itertools.pairwise(ends)
         ]
-        count = motion.states
-        fields = [
-            *(_arrays.broadcast_to(one, shape) for one in fields[:count]), *fields[count:]
-        ]  # fmt: skip
+        count, self._others = motion.states, fields[motion.states :]
+        fields[:count] = [_arrays.broadcast_to(one, shape) for one in fields[:count]]
         cut = [f.ndim >= -axis and f.shape[axis] == shape[axis] for f in fields]
         shapes = [(field.shape, own) for field, own in zip(fields, cut, strict=True)]
         self.parts = parts = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
@@ -159,7 +151,7 @@ class Team:
             self._array(number, [self._copies[k][number][part] for part, k in enumerate(which)])
             for number in range(self.parts.motion.states)
         ]
-        return Start(state, self.copied, frozenset(holders))
+        return Start([*state, *self._others], self.copied, frozenset(holders))
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""

@@ -75,6 +75,12 @@ class Computation:
         """Whether no axis is cut that the program works along."""
         return takes_whole(self.work.nodes, self.arrays, self.chunks)
 
+    @property
+    def fits(self) -> bool:
+        """Whether all fields are cut so, and each block takes something of the next ones only."""
+        alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
+        return alike and grouped(self.work, self.chunks) == self.chunks
+
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.work, self.chunks)
