@@ -169,3 +169,19 @@ def test_steps(threads):
         wanted = step(*wanted, 0.01 * k)
     made = step.iterate(u, v, [0.01 * k for k in range(5)], steps=5, threads=threads)
     np.testing.assert_array_equal(made, wanted)
+
+
+def test_what_keep_cannot_hold_is_refused_in_pipelines_too() -> None:
+    @npt.stencil
+    def alike(x):
+        return x[0]
+
+    @npt.stencil(dtype="int16", overflow="saturate", boundary="keep")
+    def sums(x):
+        y = alike(x)
+        return y[0] + y[1]
+
+    x = np.array([1, 64], "uint16")
+    for call in (sums, sums.debug):
+        with pytest.raises(ValueError, match='"keep" cannot hold uint16 values in a int16 result'):
+            call(x)

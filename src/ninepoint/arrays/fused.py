@@ -16,6 +16,7 @@ from ..backends.memory import empty
 from .borders import Array
 from .chains import Chain, Numbers, Pass, Sides, fits
 from .lanes import Lanes, with_lanes
+from .numpy import check_kept
 from .parts import SPLIT_POINTS, note_pace, threads_for
 from .single import Given, Step, lengths_of, told
 from .views import plain, spread, stacked
@@ -33,6 +34,9 @@ def bind_pass(
     program, chain, threads = group.program, group.chain, work.threads
     assert program is not None
     assert chain is not None
+    for node in group.nodes:
+        if node.border.uses("keep"):
+            check_kept(node.program.field_dtypes, node.out_dtypes)
     ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]
     ends = tuple(range(-ndim, 0))
     sides: tuple[Sides, ...] = ((True, True),) * ndim

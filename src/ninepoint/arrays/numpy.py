@@ -163,6 +163,21 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
+def check_kept(fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]) -> None:
+    """Raise unless results hold what the rule "keep" keeps of the fields."""
+    for k, dtype in enumerate(outs):
+        if k >= len(fields):
+            raise ValueError(
+                f'boundary "keep" needs a field for each output, but output {k + 1} has none; '
+                "choose another boundary."
+            )
+        if not storable(fields[k], dtype):
+            raise ValueError(
+                f'boundary "keep" cannot hold {fields[k]} values in a {dtype} result; choose '
+                "another boundary or dtype."
+            )
+
+
 def check_values(
     plan: Layout,
     cval: Any,
@@ -176,17 +191,7 @@ def check_values(
     """
     values = Values([cval] * len(fields), [cval] * len(outs))
     if plan.has_keep:
-        for k, dtype in enumerate(outs):
-            if k >= len(fields):
-                raise ValueError(
-                    f'boundary "keep" needs a field for each output, but output {k + 1} has '
-                    "none; choose another boundary."
-                )
-            if not storable(fields[k], dtype):
-                raise ValueError(
-                    f'boundary "keep" cannot hold {fields[k]} values in a {dtype} result; '
-                    "choose another boundary or dtype."
-                )
+        check_kept(fields, outs)
     if type(cval) is int and cval == 0:
         return values
     if plan.has_constant:

@@ -125,7 +125,8 @@ class Layout:
         if self.edges is None:
             return -kept.low[-1]
         least = min(map(self.item_size, self.by_name), default=LINE)
-        return -(self.low[-1] * least // LINE) * LINE // least
+        found: int = -(self.low[-1] * least // LINE) * LINE // least
+        return found
 
     def buffers(self) -> list[str]:
         """The lines that make room for what is kept."""

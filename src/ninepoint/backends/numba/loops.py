@@ -266,8 +266,8 @@ class _Writer(Functions):
         if self.edges:
             first, stop = (sum_text(of(kept, self.axis)) for of in (self.start, self.stop))
             return f"{first} <= {at} < {stop}"
-        first = kept.low[self.axis] - kept.high[self.axis]
-        return "" if first == -self.warm else f"{self.indices[self.axis + 1]} >= {first}"
+        begin = kept.low[self.axis] - kept.high[self.axis]
+        return "" if begin == -self.warm else f"{self.indices[self.axis + 1]} >= {begin}"
 
     def _plane(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
