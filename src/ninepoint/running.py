@@ -281,7 +281,7 @@ def _on_chunks(
             # Imported here: CuPy is optional.
             from .sending import Sent
 
-            work = Sent.of(program)
+            work = Sent.from_program(program)
         given = cut_fields([values[value] for value in sources], sources, fine)
         made = engine.lazily(work, given)
         if work is program and engine is chunked:
