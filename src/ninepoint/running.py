@@ -253,7 +253,7 @@ def _task(
         # Imported here: CuPy is optional.
         from .sending import Sent
 
-        work = Sent.of(done)
+        work = Sent.from_program(done)
     made = engine.lazily(work, cut_fields(arrays, sources, finer_values(graph.nodes)))
     if work is done and engine is chunked:
         # Imported here, as Dask is.

@@ -52,7 +52,7 @@ class Sent(Program):
     __slots__ = ()
 
     @staticmethod
-    def of(program: Program) -> Sent:
+    def from_program(program: Program) -> Sent:
         """The same program, on a GPU, whose last places may be others.
 
         Raises
