@@ -102,11 +102,6 @@ class Program:
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     @property
-    def is_local(self) -> bool:
-        """It is done where the arrays are."""
-        return True
-
-    @property
     def plan(self) -> Plan:
         """Which calls are done together, and which steps of an iteration."""
         known = self

@@ -68,11 +68,6 @@ class Sent(Program):
         token = self.token.removesuffix("-cuda")
         return _sent, (Program(self.graph, self.wanted, self.schedule, token),)
 
-    @property
-    def is_local(self) -> bool:
-        """Chunks are sent."""
-        return False
-
     def run(
         self,
         block: Block,

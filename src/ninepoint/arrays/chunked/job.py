@@ -54,10 +54,6 @@ class Work(Protocol):
     def held(self) -> int:
         """Bytes of the arrays of coefficients that it has."""
 
-    @property
-    def is_local(self) -> bool:
-        """Whether a call of it may be done where the chunks lie."""
-
     def run(self, block: Block, region: Region | None) -> list[Array]:
         """Compute the wanted values from a block."""
 
