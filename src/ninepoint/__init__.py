@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .gufuncs.api import Gufunc, gufunc
     from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
-    from .io.errors import ImageReadError
     from .io.frames import imsave
     from .io.images import imread
     from .io.opening import open
+    from .io.paths import ImageReadError
     from .io.saving import save
     from .language.errors import StencilError
     from .language.positions import index, spacing

@@ -50,8 +50,7 @@ from .language.signature import (
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place, unfit
-from .remembered import Remembered
-from .tokens import Registry
+from .remembered import Registry, Remembered
 from .tracebacks import door, shorten
 from .undisturbed import Later
 from .waiting import before_writing, waiting

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from .arrays.axes import behind
-from .arrays.numpy import core_shape, each_out
+from .arrays.accepted import is_cupy
+from .arrays.numpy import behind, core_shape, each_out
 from .arrays.quick import Quick
-from .arrays.recognise import is_cupy
 from .arrays.single import NOTHING, BorderedCall, Given, OneCall, bind_call
 from .arrays.work import Block, Work
 from .backends.compiled import Compiled, readable

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from .arrays import accepted, spacings
+from .arrays.accepted import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .arrays.channels import check_steps, may_hold, working_axes
-from .arrays.datasets import over_variables
 from .arrays.ghosts import unnamed
-from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from .arrays.xarray import over_variables
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of, has_conditions

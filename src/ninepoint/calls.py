@@ -17,10 +17,9 @@ from .arrays.keys import Key, kinds
 from .backends.compiled import Compiled
 from .definition import Definition
 from .language.positions import Spacing
-from .lowering.request import Request
-from .lowering.schedule import Schedule
+from .lowering.schedule import Request, Schedule
 from .options import as_it_is, check_grid, overflow_rule
-from .tokens import digest
+from .remembered import digest
 
 _NUMBERS = (int, float, complex, np.generic)
 

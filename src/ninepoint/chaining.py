@@ -25,8 +25,7 @@ from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
 from .lowering.fusion import Part
 from .lowering.names import unlike
-from .lowering.request import Request
-from .lowering.schedule import Schedule
+from .lowering.schedule import Request, Schedule
 from .remembered import Remembered
 
 # Why calls are done one by one.

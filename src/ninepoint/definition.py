@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays import accepted
+from .arrays.accepted import is_chunked, is_xarray, refuse_foreign
 from .arrays.every import Every
-from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
 from .backends import records
 from .backends.compiled import Compiled
 from .language import errors
@@ -41,11 +41,9 @@ from .language.readable import shown_at_home, with_room
 from .language.source import Function
 from .language.stages import split
 from .language.warned import PerformanceWarning, slow_kernel, warn
-from .lowering.request import Request
-from .lowering.schedule import Schedule
+from .lowering.schedule import Request, Schedule
 from .options import CALL_OPTIONS, Options, no_number, renamed
-from .remembered import Remembered
-from .tokens import Registry, digest
+from .remembered import Registry, Remembered, digest
 from .undisturbed import Later
 
 if TYPE_CHECKING:

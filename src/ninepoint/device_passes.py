@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from .arrays.accepted import listed
 from .arrays.cuda import Executable, Work, fitted
 from .arrays.layout import Region, Shape
-from .arrays.recognise import listed
 from .arrays.single import lengths_of, told
 from .backends.cuda.source import Source
 from .backends.cuda.writing import rolled, title

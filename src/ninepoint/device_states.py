@@ -16,10 +16,9 @@ from typing import Any
 from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
-from .arrays.accepted import as_field, native
+from .arrays.accepted import as_field, is_cupy, native
 from .arrays.keys import device_key
 from .arrays.parts import write
-from .arrays.recognise import is_cupy
 from .backends.cuda import driver
 from .device_passes import OnePass, longest_steps, steps_together
 from .iteration import Iteration, begun

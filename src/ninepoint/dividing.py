@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .arrays.accepted import is_chunked
 from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.phases import cut_shapes, finer_values
-from .arrays.recognise import is_chunked
 from .arrays.regions import look, mixed, needed
 from .graph import Graph, Node
 from .planning import in_sets

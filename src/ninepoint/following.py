@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .arrays.accepted import is_cupy
 from .arrays.chunked.computation import Computation
 from .arrays.chunked.grid import Chunks, grid_of
 from .arrays.chunked.layer import Lazy, known
 from .arrays.chunked.sources import readable
-from .arrays.recognise import is_cupy
 from .dividing import divided
 from .graph import Graph
 from .program import Program

@@ -17,20 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays.axes import Behind, last_of
 from .arrays.borders import Border, Boundary
 from .arrays.every import Steps, steps_of, thinned_length
 from .arrays.executable import apply
-from .arrays.fitting import check_range
 from .arrays.layout import layout
-from .arrays.numpy import broadcast_shape, too_few_axes
+from .arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
 from .calls import Call
 from .definition import Definition
 from .language import errors
 from .language.box import Box
-from .tokens import digest
+from .remembered import digest
 from .undisturbed import Later
 
 if TYPE_CHECKING:

@@ -13,14 +13,13 @@ import numpy as np
 
 from .arrays import accepted
 from .arrays import numpy as on_numpy
+from .arrays.accepted import is_cupy
 from .arrays.borders import Border, Boundary
-from .arrays.chains import Numbers, Pass, block_length, even_length
-from .arrays.copying import copied
+from .arrays.chains import Numbers, Pass, block_length, even_length, plain, stacked
+from .arrays.gathering import copied
 from .arrays.layout import layout
 from .arrays.parts import write
-from .arrays.recognise import is_cupy
 from .arrays.repeating import Repeats
-from .arrays.views import plain, stacked
 from .backends.compiled import Compiled
 from .backends.memory import empty
 from .backends.threads import thread_count

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .arrays.accepted import native
+from .arrays.accepted import is_chunked, is_dataset, is_xarray, native
 from .arrays.borders import Boundary
 from .arrays.every import Every
-from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.box import FAR, Neighborhood
 from .language.dtypes import kind_of

@@ -18,12 +18,7 @@ import numpy as np
 
 from .api import Stencil
 from .arrays import accepted
-from .arrays.accepted import storage_types
-from .arrays.borders import Boundary
-from .arrays.datasets import over_variables
-from .arrays.foreign import Applied, asked, asks
-from .arrays.quick import Quick
-from .arrays.recognise import (
+from .arrays.accepted import (
     is_cupy,
     is_dask,
     is_dataset,
@@ -31,7 +26,12 @@ from .arrays.recognise import (
     is_lazy,
     is_xarray,
     listed,
+    storage_types,
 )
+from .arrays.borders import Boundary
+from .arrays.foreign import Applied, asked, asks
+from .arrays.quick import Quick
+from .arrays.xarray import over_variables
 from .binding import quick
 from .calls import Call
 from .decorate import NOTHING, decorator, refuse_unknown

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from .arrays import numpy as on_numpy
+from .arrays.accepted import is_cupy, listed
 from .arrays.arranging import are_writable
-from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
 from .arrays.layout import Region
+from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.parts import write
 from .arrays.phases import check_device
-from .arrays.recognise import is_cupy, listed
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .device_passes import on_gpu

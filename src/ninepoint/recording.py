@@ -13,11 +13,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
-from .arrays.axes import Behind, behind, stretched, whole_shape
+from .arrays.accepted import is_chunked, is_xarray
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.ghosts import unnamed
 from .arrays.keys import Key, array_key, axes_key, out_key
-from .arrays.recognise import is_chunked, is_xarray
+from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.single import Given
 from .binding import numbers_in
 from .calls import Call, Leaves, flow_of, numbers_key

@@ -10,15 +10,15 @@ import numpy as np
 
 from .arrays import accepted, ghosts
 from .arrays import numpy as on_numpy
-from .arrays.axes import Behind
+from .arrays.accepted import is_chunked, is_cupy, is_dask, is_device, is_xarray
 from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Condition, Slot
 from .arrays.engines import check, engine_of, refuse_unknown
 from .arrays.every import thinned
+from .arrays.numpy import Behind
 from .arrays.parts import write
 from .arrays.phases import check_device, cut_fields, finer_values
-from .arrays.recognise import is_chunked, is_cupy, is_dask, is_device, is_xarray
 from .backends.memory import empty
 from .calls import Call
 from .dividing import divided

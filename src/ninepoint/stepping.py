@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .arrays.accepted import refuse_foreign
 from .arrays.borders import Array
 from .arrays.chains import Numbers as Together
 from .arrays.executable import Executable
 from .arrays.launching import Launches
 from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
-from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Repeats
 from .arrays.single import Given
 from .arrays.work import Block

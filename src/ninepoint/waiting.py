@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.recognise import is_cupy, is_device, listed
+from .arrays.accepted import is_cupy, is_device, listed
 
 # By what is told when a value is done, the values as long as somebody holds them.
 waiting: dict[int, weakref.ref[Any]] = {}

@@ -1,13 +1,188 @@
-"""What is taken as an array of numbers, what is refused with its cure, and dtypes of results."""
+"""What is taken as an array of numbers, what is refused with its cure, and dtypes of results.
+
+Recognise arrays of other libraries without importing them, and refuse those that lose by it.
+
+An object can only be a Dask array if somebody has imported Dask: `sys.modules` knows.
+"""
 
 from __future__ import annotations
 
+import sys
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.language.dtypes import kind_of
+
+# What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
+_CUDA = (2, 13)
+
+
+def is_dask(value: object) -> bool:
+    """Whether `value` is a Dask array."""
+    return _isinstance(value, "dask.array", "Array")
+
+
+def is_expression(value: object) -> bool:
+    """Whether `value` is of the library dask-array: an expression."""
+    return _isinstance(value, "dask_array", "Array")
+
+
+def is_cubed(value: object) -> bool:
+    """Whether `value` is an array of Cubed."""
+    return _isinstance(value, "cubed", "Array")
+
+
+def is_chunked(value: object) -> bool:
+    """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
+    if type(value) is np.ndarray:
+        return False
+    return is_dask(value) or is_expression(value) or is_cubed(value)
+
+
+def library_of(value: object) -> Any:
+    """The module of a lazy array in chunks, which has the functions of arrays."""
+    name = type(value).__module__.partition(".")[0]
+    return sys.modules["dask.array" if name == "dask" else name]
+
+
+def is_xarray(value: object) -> bool:
+    """Whether `value` is an xarray DataArray."""
+    return _isinstance(value, "xarray", "DataArray")
+
+
+def is_dataset(value: object) -> bool:
+    """Whether `value` is an xarray Dataset."""
+    return _isinstance(value, "xarray", "Dataset")
+
+
+def is_pandas(value: object) -> bool:
+    """Whether `value` is a column or a table of pandas."""
+    return _isinstance(value, "pandas", "Series") or _isinstance(value, "pandas", "DataFrame")
+
+
+def is_device(value: object) -> bool:
+    """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.ndarray | np.generic | int | float | complex):
+        return False
+    if is_cupy(value):
+        return True
+    if kind.__module__.partition(".")[0] in ("ninepoint", "dask", "xarray"):
+        return False
+    try:
+        if hasattr(value, "__cuda_array_interface__"):
+            return True
+        where: Any = getattr(value, "__dlpack_device__", None)
+        return where is not None and where()[0] in _CUDA
+    except RuntimeError:
+        # Of torch: a tensor on a GPU whose gradient is recorded, which it shows to nobody.
+        return hasattr(kind, "__cuda_array_interface__")
+
+
+def is_cupy(value: object) -> bool:
+    """Whether `value` is an array of CuPy."""
+    return _isinstance(value, "cupy", "ndarray")
+
+
+# What keeps its data elsewhere or has labels, by the module and the name of its class, and how a
+# stencil can have it.
+_CURES = {
+    (
+        "zarr",
+        "Array",
+    ): "dask.array.from_zarr({name}), or ninepoint.open of its path, reads it piece by piece",
+    ("h5py", "Dataset"): (
+        'dask.array.from_array({name}, chunks="auto"), or ninepoint.open of its file, reads it '
+        "piece by piece"
+    ),
+    (
+        "netCDF4",
+        "Variable",
+    ): "ninepoint.open or xarray.open_dataset(path, chunks={{}}) reads it piece by piece",
+    ("tensorstore", "TensorStore"): (
+        'dask.array.from_array({name}, chunks="auto") reads it piece by piece'
+    ),
+    ("cubed", "Array"): "{name}.compute() gives an array of NumPy",
+    ("dask_array", "Array"): "{name}.compute() gives an array of NumPy",
+    ("pandas", "DataFrame"): (
+        "the names of its columns would be lost: give columns one by one, as "
+        "{name}[column].to_numpy(), or {name}.to_numpy() if its columns are those of an image"
+    ),
+    ("pandas", "Series"): (
+        "its index would be lost: give {name}.to_numpy(), or {name}.to_xarray() to keep the index"
+    ),
+    ("pandas", "Index"): "its labels would be taken for numbers: give {name}.to_numpy()",
+    ("xarray", "Dataset"): "give its variables one by one, as {name}[variable]",
+    ("xarray", "DataTree"): (
+        "give its datasets one by one, as {name}.map_over_datasets(lambda data: ... if "
+        "data.data_vars else data) does"
+    ),
+    ("xarray", "Variable"): "give {name}.data, or a DataArray",
+    ("torch", "Tensor"): "give {name}.numpy()",
+    ("cupy", "ndarray"): "give cupy.asnumpy({name})",
+}
+
+
+def refuse_foreign(value: object, what: str) -> None:
+    """Raise a TypeError with the cure for an array that would be loaded, or lose its labels."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "ninepoint":
+        return
+    name = what.strip("'") if what.startswith("'") else "x"
+    for one in kind.__mro__:
+        cure = _CURES.get((one.__module__.partition(".")[0], one.__name__))
+        if cure is not None:
+            raise TypeError(f"{what} is a {named(kind)}; {cure.format(name=name)}.")
+    if hasattr(kind, "__dask_graph__"):
+        raise TypeError(
+            f"{what} is a {named(kind)}, which no stencil takes; {name}.compute() gives its "
+            "values, and dask.array.from_delayed(...) or .to_dask_array(lengths=True) a "
+            "dask.array.Array."
+        )
+    memory = ("__array_interface__", "__array_struct__")
+    if any(hasattr(kind, one) for one in memory):
+        return
+    # Without `__array__` NumPy would take it for a sequence, and its elements one by one.
+    elsewhere = hasattr(value, "chunks") or not hasattr(kind, "__array__")
+    if elsewhere and all(hasattr(value, one) for one in ("shape", "dtype", "__getitem__")):
+        raise TypeError(
+            f"{what} is a {named(kind)}, which would be loaded whole; "
+            f'dask.array.from_array({name}, chunks="auto") reads it piece by piece, and '
+            f"{name}[...] loads it."
+        )
+    if hasattr(kind, "__array__"):
+        raise TypeError(
+            f"{what} is a {named(kind)}, no array of NumPy, Dask or xarray; "
+            f"numpy.asarray({name}) makes one, and loads it whole if it is not in memory."
+        )
+
+
+def named(kind: type) -> str:
+    """What a class of a library is called."""
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+
+
+def _isinstance(value: object, module: str, name: str) -> bool:
+    # A library that is just being imported by another thread lacks its names still.
+    kind: Any = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(value, kind)
+
+
+def is_lazy(value: object) -> bool:
+    """Whether it is a lazy value of ours; none is there before its module is."""
+    module = sys.modules.get("ninepoint.recording")
+    return module is not None and isinstance(value, module.Lazy)
+
+
+def listed(out: Any) -> list[Any]:
+    """Give what was passed as `out`, or a result, as a list of arrays."""
+    if type(out) is np.ndarray:
+        return [out]
+    if out is None:
+        return []
+    return list(out) if isinstance(out, tuple | list) else [out]
+
 
 Array: TypeAlias = np.ndarray[Any, Any]
 

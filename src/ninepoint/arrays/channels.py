@@ -15,7 +15,7 @@ import numpy as np
 from ..language.colour import colour_shape, coloured_shape
 from ..language.dtypes import kind_of
 from ..language.warned import ChannelWarning, warn
-from .recognise import is_chunked, is_cupy, is_dask, is_xarray
+from .accepted import is_chunked, is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(

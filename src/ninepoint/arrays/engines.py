@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import accepted
-from .recognise import is_chunked, is_cubed, is_cupy, is_dask, is_expression, named
+from .accepted import is_chunked, is_cubed, is_cupy, is_dask, is_expression, named
 
 if TYPE_CHECKING:
     from .chunked import Work

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint import limits
-from ninepoint.arrays.accepted import as_field
+from ninepoint.arrays.accepted import as_field, listed
 from ninepoint.arrays.arranging import Arrangement, are_writable
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.commands import Machine, Part, commands
@@ -50,11 +50,9 @@ from ninepoint.arrays.parts import (
     write,
     write_zones,
 )
-from ninepoint.arrays.recognise import listed
 from ninepoint.backends.compiled import Bound
-from ninepoint.backends.crew import Held
 from ninepoint.backends.memory import LEAST, empty
-from ninepoint.backends.threads import thread_count
+from ninepoint.backends.threads import Held, thread_count
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
@@ -76,7 +74,7 @@ class Executable:
     Raises
     ------
     ValueError
-        If shapes do not broadcast, `axes` or `out` do not fit, or `cval` does not fit a dtype.
+        If shapes do not broadcast, `numpy` or `out` do not fit, or `cval` does not fit a dtype.
     TypeError
         If `out` is no array of NumPy, or cannot hold the results.
     """

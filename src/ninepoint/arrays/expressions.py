@@ -19,12 +19,12 @@ from dask._task_spec import Task, TaskRef
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
+from .accepted import is_expression, library_of
 from .chunked.computation import Computation
 from .chunked.grid import Chunks, Output, grid_of, lazy
 from .chunked.job import Work, meta_of
 from .chunked.layer import Lazy
 from .engines import refuse_unknown
-from .recognise import is_expression, library_of
 
 
 class Results(ArrayExpr):

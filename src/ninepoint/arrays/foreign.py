@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .recognise import is_dask, is_dataset, is_device, is_xarray, refuse_foreign
+from .accepted import is_dask, is_dataset, is_device, is_xarray, refuse_foreign
 
 
 @dataclass(frozen=True, eq=False)

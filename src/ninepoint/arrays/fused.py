@@ -14,12 +14,11 @@ import numpy as np
 
 from ..backends.memory import empty
 from .borders import Array
-from .chains import Chain, Numbers, Pass, Sides, fits
+from .chains import Chain, Numbers, Pass, Sides, fits, plain, spread, stacked
 from .lanes import Lanes, with_lanes
 from .numpy import check_kept
 from .parts import SPLIT_POINTS, note_pace, threads_for
 from .single import Given, Step, lengths_of, told
-from .views import plain, spread, stacked
 from .work import Group, Spans, Work, cut, extents, ranked, reached, within
 
 

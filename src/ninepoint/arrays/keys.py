@@ -18,8 +18,8 @@ import numpy as np
 
 from ..language.dtypes import kind_of
 from ..remembered import Remembered
+from .accepted import is_cupy
 from .conditions import Condition
-from .recognise import is_cupy
 
 Key: TypeAlias = tuple[Hashable, ...]
 

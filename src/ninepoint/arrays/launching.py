@@ -11,21 +11,57 @@ Values live as long as something reads them.  A group of several nodes is one ca
 is enough for all of them, and one kernel where the block is large and lies in memory as it must;
 else its nodes are done one after the other.  Each is bound when it is first done, as it is for the
 arrays that are there then; all blocks of the kind are done so.
+
+Groups, or nodes, one after the other, each bound when it is first done.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from .borders import Array
 from .every import thinned_copy
 from .executable import Executable
 from .fused import bind_pass
-from .in_turn import InTurn
 from .layout import Region
+from .regions import Node
 from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
 from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
+
+# Which of them is bound, on values that are there, and arrays to write to.
+Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
+
+
+class InTurn:
+    """Some of them; gives what is `wanted` of what they make, and what is made lives no longer."""
+
+    def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
+        self._steps: list[Step | None] = [None] * len(items)
+        self._wanted, self._bind = wanted, bind
+        # What nobody reads after each of them.
+        self._done: list[list[int]] = []
+        known = {value for one in items for value in (*one.fields, *one.outputs)}
+        for k in range(len(items)):
+            later = {value for one in items[k + 1 :] for value in (*one.fields, *one.outputs)}
+            self._done.append([*(known - later - set(wanted))])
+            known &= later | set(wanted)
+
+    def __call__(
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        known = dict(values)
+        for k, step in enumerate(self._steps):
+            if step is None:
+                step = self._steps[k] = self._bind(k, known, outs)
+            known.update(step(known, given, outs))
+            for value in self._done[k]:
+                known.pop(value, None)
+        return {value: known[value] for value in self._wanted if value in known}
+
+    def bound(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> list[Step]:
+        """What does each of them, on values of which all are there."""
+        return [self._bind(k, values, outs) for k in range(len(self._steps))]
 
 
 class Launches:

@@ -1,21 +1,135 @@
-"""What is asked of the arrays of a call: that shapes, `axes`, `out` and border values fit."""
+"""What is asked of the arrays of a call: that shapes, `numpy`, `out` and border values fit.
+
+Whether what stands outside can be stored as the elements of fields are.
+
+The axes of a call: counted from the end, so that they are the same in fields of fewer axes.
+
+    axes=(0, 1) beside a field of three axes     ->     (-3, -2)
+
+A stage is given a field as it is, as a call by itself would be; only a field that has not all
+axes of the call is stretched to the shape that all of them broadcast to.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+import numbers
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.accepted import native
+from ninepoint.arrays.accepted import is_device, native
 from ninepoint.arrays.borders import Array
-from ninepoint.arrays.fitting import fitting_cval
+from ninepoint.arrays.conditions import Condition
 from ninepoint.arrays.layout import Layout, Shape
 from ninepoint.arrays.parts import Values
-from ninepoint.arrays.recognise import is_device
 from ninepoint.arrays.strided import overlaps_itself
-from ninepoint.language.dtypes import castable, kind_of
+from ninepoint.language.dtypes import castable, kind_of, most, widened
+
+from .accepted import is_chunked, is_cubed, library_of
+
+# Any type of floats holds numbers up to here.
+_SMALL = 6e4
+
+
+def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
+    """Give `cval` as a value of `dtype`, the dtype of `what` ("the result", "field 'x'").
+
+    Raises
+    ------
+    ValueError
+        If `dtype` cannot hold it: a fraction, NaN or a number out of range for integers, a
+        complex number for reals, a number too big for the float type.
+    TypeError
+        If it is no number.
+    """
+    if type(cval) is int and cval == 0:
+        return cval
+    if isinstance(cval, np.ndarray) and cval.ndim == 0:
+        cval = cval[()]
+    cval = widened(cval)
+    if not isinstance(cval, numbers.Number | np.number | np.bool_):
+        raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
+    if isinstance(cval, numbers.Complex | np.complexfloating) and not isinstance(
+        cval, numbers.Real | np.bool_
+    ):
+        if dtype.kind != "c":
+            raise _unfit(cval, dtype, what, "a real number")
+        return dtype.type(cval)
+    real: Any = cval
+    match dtype.kind:
+        case "b" | "i" | "u":
+            if not math.isfinite(real) or int(real) != real:
+                raise _unfit(cval, dtype, what, "a whole number")
+            low, high = _limits(dtype)
+            if not low <= int(real) <= high:
+                raise _unfit(cval, dtype, what, f"a number from {low} to {high}")
+            return dtype.type(int(real))
+        case _:
+            limit = most(dtype)
+            try:
+                too_big = math.isfinite(real) and abs(float(real)) > limit
+            except OverflowError:
+                too_big = True
+            if too_big:
+                raise _unfit(cval, dtype, what, f"a number up to {limit:.4g}")
+            return dtype.type(real)
+
+
+def _unfit(cval: object, dtype: np.dtype[Any], what: str, cure: str) -> ValueError:
+    return ValueError(
+        f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
+    )
+
+
+def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
+    """Raise where elements outside cannot be stored as those of a field are."""
+    given = one.c
+    if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
+        return
+    if not np.ndim(given):
+        try:
+            fitting_cval(given, dtype, name)
+        except ValueError:
+            raise misfit(one, name, dtype, _range(dtype)) from None
+    elif given.dtype != dtype and given.size:
+        if dtype.kind in "biu":
+            low, high = _limits(dtype)
+            least, greatest = given.min().item(), given.max().item()
+            whole = given.dtype.kind != "f" or not np.any(given != np.trunc(given))
+            # NaN is neither.
+            if not (low <= least and greatest <= high and whole):
+                raise misfit(one, name, dtype, _range(dtype))
+        elif kind_of(dtype) == "f":
+            with np.errstate(all="ignore"):
+                if np.abs(given).max() < _SMALL:
+                    return
+                if np.any(np.isfinite(given) & ~np.isfinite(given.astype(dtype))):
+                    raise misfit(one, name, dtype, _range(dtype))
+
+
+def _range(dtype: np.dtype) -> str:
+    if dtype.kind in "biu":
+        low, high = _limits(dtype)
+        return f"whole numbers from {low} to {high}"
+    return f"numbers up to {most(dtype):.4g}"
+
+
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    if dtype.kind == "b":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
+    """The error for values that the type of a field does not hold."""
+    return ValueError(
+        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
+        "or convert the field."
+    )
+
 
 # Stands for a length that nobody knows: that of a stack of which Dask took some arrays.
 UNKNOWN = 1_000_000_007
@@ -201,3 +315,74 @@ def check_values(
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values
+
+
+# Axes of an array, counted from the last, which is -1.
+Behind: TypeAlias = tuple[int, ...]
+
+
+def behind(axes: Any, rank: int, ndim: int) -> Behind:
+    """The axes of a stencil of `ndim` indices in arrays of `rank` axes; None means the last."""
+    if axes is None:
+        return tuple(range(-ndim, 0))
+    return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
+
+
+def stretched(field: Any, least: int, shape: tuple[int, ...]) -> Any:
+    """The field, of the whole shape if it has fewer than `least` axes."""
+    if field.ndim >= least or len(shape) < least:
+        return field
+    if is_chunked(field):
+        if not is_cubed(field) and any(0 in sizes and sum(sizes) for sizes in field.chunks):
+            # Dask repeats no chunk of length 0.
+            field = field.rechunk(
+                tuple(tuple(n for n in sizes if n) or (0,) for sizes in field.chunks)
+            )
+        return library_of(field).broadcast_to(field, shape)
+    return np.broadcast_to(field, shape)
+
+
+def whole_shape(fields: Sequence[Any]) -> tuple[int, ...]:
+    """The shape that all fields broadcast to."""
+    return broadcast_shape([field.shape for field in fields])
+
+
+def last_of(axes: Behind, ndim: int, name: str) -> Behind:
+    """The axes of a stage of `ndim` indices in a call that works along `numpy`."""
+    if ndim > len(axes):
+        raise ValueError(
+            f"the call names {len(axes)} axes, but the stage '{name}' of it works on {ndim}."
+        )
+    return axes[-ndim:]
+
+
+def core_dims(
+    first: Any, ndim: int, dims: Sequence[Hashable] | None, axes: Sequence[int] | None
+) -> tuple[Hashable, ...]:
+    """The names of the axes of a call on xarray objects, of which this is the first."""
+    if dims is not None and axes is not None:
+        raise TypeError("give dims or axes, not both.")
+    if isinstance(dims, str):
+        dims = (dims,)
+    if axes is not None:
+        dims = [first.dims[axis] for axis in core_axes(axes, first.ndim, ndim)]
+    if dims is None:
+        if first.ndim < ndim:
+            raise ValueError(
+                f"a stencil of {ndim} axes needs at least {ndim} dimensions; "
+                f"the array has {listed(first.dims)}."
+            )
+        return tuple(first.dims[-ndim:])
+    if not isinstance(dims, Sequence):
+        raise TypeError(f"dims must be a tuple of {ndim} names, not {dims!r}.")
+    if len(dims) != ndim or len(set(dims)) != ndim:
+        raise ValueError(
+            f"dims={tuple(dims)} must name {ndim} different "
+            f"dimension{'s' if ndim > 1 else ''}, one for each axis of the stencil."
+        )
+    return tuple(dims)
+
+
+def listed(dims: Sequence[Hashable]) -> str:
+    """The names in a message."""
+    return ", ".join(map(repr, dims)) or "none"

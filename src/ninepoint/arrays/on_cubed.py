@@ -19,13 +19,13 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
+from .accepted import is_cubed, listed
 from .blocks import Part
 from .borders import Array
 from .chunked.bound import bound, computed
 from .chunked.grid import Chunks, Output, grid_of, lazy, outputs_of
 from .chunked.job import Job, Work, bare
 from .layout import Region
-from .recognise import is_cubed, listed
 from .regions import Span
 
 

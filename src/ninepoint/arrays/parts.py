@@ -20,8 +20,7 @@ import numpy as np
 from ninepoint import limits
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, band_rows, commands
-from ninepoint.arrays.copying import copied
-from ninepoint.arrays.gathering import Extensions
+from ninepoint.arrays.gathering import Extensions, copied
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import empty

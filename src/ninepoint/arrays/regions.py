@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from ..language.box import Box
-from .axes import Behind
 from .borders import Border, Boundary, Rule
 from .every import Steps
+from .numpy import Behind
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]

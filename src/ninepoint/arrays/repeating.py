@@ -16,8 +16,7 @@ from typing import Any, TypeAlias
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.executable import Executable
 from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.backends.crew import Held, repeat
-from ninepoint.backends.threads import crew_address, thread_count
+from ninepoint.backends.threads import Held, crew_address, repeat, thread_count
 
 # How long machine code goes on by itself [s].
 SLICE = 0.02

@@ -15,6 +15,7 @@ import numpy as np
 from ..backends.memory import empty
 from ..language.positions import Length
 from . import phases
+from .accepted import is_cupy, listed
 from .borders import Array, Border, Boundary, Rule
 from .conditions import Condition, Slot
 from .every import Steps, steps_left, thinned_copy
@@ -23,7 +24,6 @@ from .ghosts import AtEdge, GhostCall
 from .lanes import steps_made
 from .layout import Shape
 from .numpy import core_shape
-from .recognise import is_cupy, listed
 from .regions import Node, closed
 from .work import Spans, Work, index_of
 

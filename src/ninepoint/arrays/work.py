@@ -16,10 +16,10 @@ from typing import Any, Protocol, TypeAlias
 from ..backends.compiled import Bound
 from ..language.box import Box
 from . import phases
-from .axes import Behind
 from .borders import Array
 from .chains import Chain, Sides
 from .layout import Region, Shape
+from .numpy import Behind
 from .regions import Node, Span, closed, look, needed, reach
 
 Spans: TypeAlias = tuple[Span, ...]

@@ -16,10 +16,9 @@ from ..language.errors import Span
 from ..language.positions import Length
 from ..lowering.schedule import Schedule
 from ..undisturbed import Later
-from .crew import Held
 from .generated import Module
 from .numba import cpu
-from .threads import CREW_HANDOFF, run_parts
+from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from ..lowering.passes import (
     checked,
     passed,
 )
-from ..lowering.request import Request
+from ..lowering.schedule import Request
 from ..lowering.sharing import merged
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported

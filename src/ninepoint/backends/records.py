@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from ..lowering.request import VERIFY
-from ..lowering.schedule import Schedule
-from ..tokens import digest
+from ..lowering.schedule import VERIFY, Schedule
+from ..remembered import digest
 from . import cache as disk
 from .compiled import Compiled
 

@@ -15,14 +15,12 @@ from ..backends.cuda import driver
 from ..backends.threads import thread_count
 from ..inspecting.asked import asked
 from ..inspecting.displays import counted
-from ..io.errors import AmongInputsError
 from ..io.formats import Options, check_options
-from ..io.frames import imsave
+from ..io.frames import imsave, parse_pattern
 from ..io.images import imread
 from ..io.opening import open as open_array
-from ..io.paths import natural_key
+from ..io.paths import AmongInputsError, natural_key
 from ..io.saving import save
-from ..io.targets import parse_pattern
 from ..language.errors import StencilError
 from ..undisturbed import imported
 from . import UsageError

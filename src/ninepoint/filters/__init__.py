@@ -18,11 +18,10 @@ A stencil is made once for each size or set of weights, and compiled once for ea
 
 from __future__ import annotations
 
-from .derivatives import laplace, prewitt, sobel
 from .filtering import Options as Options
 from .ranks import dilate, erode, maximum, median, minimum, percentile
 from .smoothing import gaussian, local_std, mean, unsharp
-from .weights import correlate
+from .weights import correlate, laplace, prewitt, sobel
 
 __all__ = [
     "correlate",

@@ -12,8 +12,7 @@ import numpy as np
 from ..api import Stencil
 from ..decorate import stencil
 from ..language.statistics import ranked
-from .filtering import KEPT, Filtering, Options, finite, over_datasets
-from .windows import Window
+from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets
 
 
 @over_datasets

@@ -12,16 +12,20 @@ from ..api import Stencil
 from ..decorate import stencil
 from .filtering import (
     KEPT,
+    MOST_POINTS,
     Array,
     Filtering,
     Options,
     PerAxis,
+    Size,
+    Window,
+    check_points,
     finite,
+    offsets,
     over_datasets,
     positive,
 )
 from .weights import correlation, weighted_sum
-from .windows import MOST_POINTS, Size, Window, check_points, offsets
 
 
 @over_datasets

@@ -17,7 +17,7 @@ from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import Function, capture
-from ..tokens import Registry
+from ..remembered import Registry
 from ..tracebacks import door, shorten
 from ..undisturbed import Later
 from ..waiting import waiting

@@ -17,9 +17,17 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import as_array, check_dtype, native, refuse_mask, storage_types
+from ..arrays.accepted import (
+    as_array,
+    check_dtype,
+    is_dask,
+    is_pandas,
+    is_xarray,
+    native,
+    refuse_mask,
+    storage_types,
+)
 from ..arrays.foreign import Applied, asked, asks
-from ..arrays.recognise import is_dask, is_pandas, is_xarray
 from ..language.dtypes import computed
 from ..undisturbed import imported
 from .definition import CALL_OPTIONS, GufuncDefinition, Types

@@ -33,7 +33,7 @@ from ..backends.numba.cpu import interpreted
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short
-from ..tokens import digest
+from ..remembered import digest
 from ..undisturbed import undisturbed
 from .bodies import INSIDE, body, body_in_place, body_tree, made_in_place
 from .definition import GufuncDefinition, Types

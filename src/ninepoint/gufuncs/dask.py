@@ -9,7 +9,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-from ninepoint.arrays.recognise import is_dask
+from ninepoint.arrays.accepted import is_dask
 from ninepoint.gufuncs.calling import Arguments, as_input, check_kind, wanted_types
 from ninepoint.gufuncs.compiled import checked_types
 from ninepoint.gufuncs.definition import GufuncDefinition

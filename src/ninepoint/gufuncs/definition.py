@@ -22,7 +22,7 @@ from ..language import errors
 from ..language.positions import Spacing
 from ..language.source import Function, SelfReference, Unusable, own_nodes
 from ..options import no_number, renamed
-from ..tokens import digest
+from ..remembered import digest
 from ..undisturbed import Later
 from .signature import Signature
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.axes import listed
-from ..arrays.recognise import is_pandas, is_xarray
+from ..arrays.accepted import is_pandas, is_xarray
+from ..arrays.numpy import listed
 from .calling import Arguments
 from .definition import GufuncDefinition
 from .items import core_lengths, single_or_tuple, too_few_axes

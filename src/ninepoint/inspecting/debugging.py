@@ -10,11 +10,11 @@ import numpy as np
 
 from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
-from ..arrays.axes import behind, stretched, whole_shape
+from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
 from ..arrays.layout import layout
+from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.phases import cut_shapes, finer_values
-from ..arrays.recognise import is_chunked, is_xarray
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference

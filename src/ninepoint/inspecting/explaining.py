@@ -17,8 +17,8 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
+from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.lanes import told, told_copies, told_order
-from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.cpu import interpreted
 from ..backends.pipeline import Forms
 from ..calls import Call

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import cuda
+from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
 from ..arrays.parts import SPLIT_POINTS
-from ..arrays.recognise import is_chunked, is_cupy, is_device, is_xarray, listed
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..definition import Definition

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.recognise import listed
+from ..arrays.accepted import listed
 from ..definition import Definition
 from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
-from ..arrays.recognise import is_chunked, is_dask, is_dataset, is_xarray
 from ..undisturbed import imported
-from .errors import AmongInputsError
-from .paths import need
+from .paths import AmongInputsError, need
 from .resume import Journal, Meaning, Seen, facts_of
 from .run import Item, Writer
 from .units import NONE, UNKNOWN, Layout, Region, Shape, Units, units

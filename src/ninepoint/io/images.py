@@ -24,8 +24,18 @@ from ..language.warned import MetadataWarning, warn
 from ..tracebacks import door
 from ..undisturbed import imported
 from . import pictures, tiff
-from .errors import DAMAGE, ImageReadError, reason_of
-from .paths import AnyPath, Stamp, absolute, local_path, natural_key, need, stamp
+from .paths import (
+    DAMAGE,
+    AnyPath,
+    ImageReadError,
+    Stamp,
+    absolute,
+    local_path,
+    natural_key,
+    need,
+    reason_of,
+    stamp,
+)
 from .pictures import TIFF_SIGNATURES, Header
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.recognise import is_dask, is_xarray
+from ..arrays.accepted import is_dask, is_xarray
 from .contents import Contents, Variable, lazily
 from .opened import Opened, labelled
 from .resume import Seen

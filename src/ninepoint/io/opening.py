@@ -10,12 +10,10 @@ import numpy as np
 
 from ..tracebacks import door
 from ..undisturbed import imported
-from .errors import ImageReadError, opening
 from .images import TIFF_SUFFIXES, imread
-from .opened import Found, Shape, natural
-from .paths import AnyPath, need
+from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy, open_raster
+from .paths import AnyPath, ImageReadError, need, opening
 from .pictures import TIFF_SIGNATURES
-from .stored import open_hdf5, open_netcdf, open_npy, open_raster
 from .tiff import is_on_earth, open_image
 from .zarr import is_zarr, open_zarr
 

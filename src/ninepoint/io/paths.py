@@ -1,17 +1,220 @@
-"""Paths of this machine: what they may be, their order, whether a file is still the same."""
+"""Paths of this machine: what they may be, their order, whether a file is still the same.
+
+What is wrong with a file: one error, which names the file.
+
+A file, or a folder, appears under its name when it is whole, or not at all.
+
+What is being written has a name that starts with a dot and ends in .tmp, so that no pattern for
+images finds it if the process is killed.
+"""
 
 from __future__ import annotations
 
+import errno
 import glob
+import lzma
 import os
 import re
-from collections.abc import Sequence
+import shutil
+import struct
+import tokenize
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os import PathLike
+from secrets import token_hex
 from typing import Any, TypeAlias
 
 from ..undisturbed import imported
+
+# What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
+# (tests/io/test_files_damage.py, tests/io/test_damage.py).  The last is NumPy's, for the header
+# of a .npy file.  MemoryError is left out: that is about the machine.
+DAMAGE = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    RuntimeError,
+    EOFError,
+    AssertionError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+    tokenize.TokenError,
+)
+
+# Characters of a reason; what is longer lists the numbers of a damaged file.
+_LONGEST = 400
+
+
+class ImageReadError(OSError):
+    """An image cannot be read as a frame of the stack.
+
+    A file that is missing, a folder or forbidden raises Python's own `FileNotFoundError`,
+    `IsADirectoryError` or `PermissionError` instead.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    frame : int
+        Number of the frame in the stack, from 0.
+    reason : str
+        What is wrong, as a fragment of a sentence.
+    page : int, optional
+        Number of the page in the file, from 0, if the file has several.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> with open("broken.png", "wb") as file:
+    ...     file.write(b"no picture")
+    10
+    >>> try:
+    ...     npt.imread("broken.png")
+    ... except npt.ImageReadError as error:
+    ...     print(error.frame, error.path)
+    0 broken.png
+    """
+
+    def __init__(self, path: str, frame: int, reason: str, page: int | None = None) -> None:
+        where = path if page is None else f"{path}, page {page}"
+        super().__init__(f"cannot read frame {frame} from {where}: {reason}")
+        self.path = path
+        self.frame = frame
+        self.reason = reason
+        self.page = page
+
+    def __reduce__(self) -> tuple[type[ImageReadError], tuple[str, int, str, int | None]]:
+        """Pickle by the facts: `OSError` would pass the message alone to `__init__`."""
+        return type(self), (self.path, self.frame, self.reason, self.page)
+
+
+class AmongInputsError(ValueError):
+    """Results would be written over, or among, the files that they are computed from."""
+
+
+# These name their file, and say what to do.
+CLEAR = (
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+    ImageReadError,
+)
+
+
+@contextmanager
+def opening(path: str, wrong: Callable[[str], OSError | ValueError]) -> Iterator[None]:
+    """Raise what is wrong with a file or a store as the error that `wrong` makes of a reason."""
+    try:
+        yield
+    except DAMAGE as error:
+        if isinstance(error, CLEAR) or path in str(error) or repr(path)[1:-1] in str(error):
+            raise
+        raise wrong(said(error)) from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Say what an error of another library says, in one short line and never in no words."""
+    text = " ".join(str(error).split())
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} ..."
+    return text or type(error).__name__
+
+
+def said(error: BaseException) -> str:
+    """What an error says, in one line; with its name where that is half of what it says."""
+    text = reason_of(error)
+    plain = isinstance(error, OSError | ValueError) or text == type(error).__name__
+    return text if plain else f"{type(error).__name__}: {text}"
+
+
+@contextmanager
+def replacement(path: str) -> Iterator[str]:
+    """Give the temporary name of a new file, which is renamed to `path` at the end.
+
+    The new file lies in the same folder, is on the disk before it gets its name, and is removed
+    if anything fails; then whatever was at `path` is as it was.
+    """
+    temporary = _hidden(path)
+    # Exclusive and without links: never write through something that somebody else put there.
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    os.close(os.open(temporary, flags, 0o666))
+    try:
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Write a file, which is there when all of it is."""
+    with replacement(path) as temporary:
+        write_at(temporary, memoryview(data), 0)
+
+
+def write_at(path: str, data: memoryview, at: int) -> None:
+    """Write `data` from byte `at` of a file on; one that is gone stays gone."""
+    with open(path, "rb+", buffering=0) as file:
+        file.seek(at)
+        # The system may take it piece by piece.
+        while data:
+            data = data[file.write(data) :]
+
+
+def sync_folder(folder: str) -> None:
+    """Make the new names last through a power cut, where the system can do that for a folder."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def temporary_folder(path: str) -> Iterator[str]:
+    """Give a name beside `path`, and remove what is left there."""
+    name = _hidden(path)
+    try:
+        yield name
+    finally:
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def renamed(name: str, path: str) -> bool:
+    """Give a folder its name; false if another process was first."""
+    try:
+        os.rename(name, path)
+    except OSError as error:
+        # What Linux, BSD and Windows say of a folder that is there and not empty.
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EACCES) and os.path.isdir(path):
+            return False
+        raise
+    return True
+
+
+def removed(path: str) -> None:
+    """Remove a folder, by another name first: nobody finds one that is half gone."""
+    gone = _hidden(path)
+    os.rename(path, gone)
+    shutil.rmtree(gone)
+
+
+def _hidden(path: str) -> str:
+    return os.path.join(os.path.dirname(path), f".ninepoint-{token_hex(8)}.tmp")
+
 
 AnyPath: TypeAlias = "str | PathLike[str]"
 

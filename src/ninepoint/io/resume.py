@@ -36,11 +36,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..tokens import digest
+from ..remembered import digest
 from ..undisturbed import imported
-from .atomic import write_whole
 from .images import Part, files_of
-from .paths import stamp
+from .paths import stamp, write_whole
 
 if TYPE_CHECKING:
     from ..calls import Call

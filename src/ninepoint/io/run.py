@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..arrays.recognise import is_cupy
+from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
 from . import cluster

@@ -7,21 +7,20 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..arrays.accepted import is_xarray
 from ..arrays.engines import as_dask
-from ..arrays.recognise import is_xarray
 from ..tracebacks import door
 from . import ome
 from .contents import Contents, Variable, contents, lazily
 from .formats import IMAGES, Options
-from .frames import save_frames
+from .frames import parse_pattern, save_frames
 from .paths import local_path
 from .progress import Progress
 from .resume import Journal, check_same
 from .run import How
-from .targets import parse_pattern
 from .units import Cut, check_part
 from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
-from .zarr_saving import save_zarr
+from .zarr import save_zarr
 
 
 @door

@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
-from .errors import DAMAGE, ImageReadError, reason_of
 from .opened import Array, Found, Opened
-from .paths import need, readable
+from .paths import DAMAGE, ImageReadError, need, readable, reason_of
 from .pictures import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
 
 if TYPE_CHECKING:

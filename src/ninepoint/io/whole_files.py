@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.recognise import is_dask, is_dataset, is_xarray
+from ..arrays.accepted import is_dask, is_dataset, is_xarray
 from ..language.dtypes import kind_of
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
-from .atomic import replacement, write_at
 from .contents import (
     Contents,
     Variable,
@@ -34,7 +33,7 @@ from .contents import (
     lazily,
     stored_by_xarray,
 )
-from .paths import make_folder, need, stamp
+from .paths import make_folder, need, replacement, stamp, write_at
 from .progress import shown
 from .resume import Journal, check_same
 from .run import How, write

@@ -4,6 +4,20 @@ an array                                 itself
 a group that xarray wrote                a variable, with its coordinates
 a group with "multiscales"               the image, of one of its levels (`ome`)
 any other group                          the array that is named, or the only one
+
+Zarr: a store that many processes write at once, and that says whether it is complete.
+
+out.zarr/zarr.json           the attribute "incomplete" is there until the last unit is written
+out.zarr/u/zarr.json         a variable; an array without names is the root itself
+out.zarr/u/.ninepoint/       the journal
+
+The store is laid out under a temporary name and renamed, so there is never half of its metadata,
+and of several processes that begin it one is first.
+
+not there                    laid out, then written
+there, incomplete            with resume, or another part of it: if it means the same, gone on with
+there, complete              with resume and the same meaning: nothing is done
+there, anything else         an error, unless it is to be replaced
 """
 
 from __future__ import annotations
@@ -11,12 +25,33 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from secrets import token_hex
 from typing import Any
 
+import numpy as np
+
+from ..undisturbed import imported
 from . import ome
-from .opened import Found, Opened, labelled, opened
-from .paths import Stamp, need, readable
-from .stored import listed, open_variable, pick
+from .contents import Contents, Variable, stored_by_xarray
+from .opened import Found, Opened, labelled, listed, open_variable, opened, pick
+from .paths import (
+    Stamp,
+    make_folder,
+    need,
+    readable,
+    removed,
+    renamed,
+    temporary_folder,
+    write_whole,
+)
+from .progress import shown
+from .resume import Journal, Meaning, check_same
+from .run import How, write
+from .units import Cut, Layout, Region, check_dims, layout, share
 
 # The files that describe an array or a group of Zarr, of version 3 and 2.
 FILES = ("zarr.json", ".zarray", ".zgroup")
@@ -124,3 +159,208 @@ def _refuse_level(path: str, level: int | None) -> None:
             f"level={level} is for OME-Zarr, which holds an image in several sizes; {path!r} "
             "holds one."
         )
+
+
+# The folder of a store in which the journal lies, beside the pieces of an array: readers of Zarr
+# look for nested arrays in groups, and would wonder about it there.
+FOLDER = ".ninepoint"
+
+# What a reader finds among the attributes of a store that is being written.
+INCOMPLETE = "incomplete"
+UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
+
+
+def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How) -> None:
+    """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
+    _need_zarr()
+    check_dims(contents.dims, chunks=chunks, shards=shards)
+
+    def choose(one: Variable) -> Layout:
+        _check_dtype(one.name, one.array.dtype)
+        return layout(one.array, one.dims, chunks, shards, one.lies)
+
+    contents = contents.laid(choose)
+    store = _Store(path, contents)
+    own = share(contents.count, how.part)
+    if not _begun(store, own, how):
+        return
+    # The store is told from another one that has had its name.
+    once = token_hex(8)
+
+    def writing(one: Variable) -> Any:
+        return partial(_write, os.path.join(path, one.name), once)
+
+    journal = store.journal
+    numbers = set(own) - (journal.done() if how.resume else set())
+    with shown(how.progress, len(numbers)) as advance:
+        write(contents.items(numbers, writing, path, journal), advance)
+    if len(journal.done()) >= contents.count:
+        store.finish()
+
+
+def _begun(store: _Store, own: range, how: How) -> bool:
+    """Lay out the store, or find the one that is being written; false if that is complete."""
+    path, means = store.path, store.contents.meaning
+    fresh = not os.path.lexists(path)
+    if not fresh and how.overwrite and not how.resume:
+        store.contents.check_not_read(path)
+        _remove(path)
+        fresh = True
+    if fresh:
+        make_folder(os.path.dirname(path), "save")
+        if store.create(means):
+            return True
+    old = store.journal.meaning() if os.path.isfile(os.path.join(path, "zarr.json")) else None
+    if not (how.resume or how.part):
+        more = "resume=True goes on with it, " if old and store.is_unfinished() else ""
+        raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
+    if old is None:
+        raise FileExistsError(
+            f"{path!r} exists, and is nothing that save has begun with these variables; "
+            "remove it, or save under another name"
+        )
+    check_same(path, old, means)
+    # There may be more parts than units, and this one empty.
+    if not store.is_unfinished() and own and not how.resume:
+        raise FileExistsError(f"{path!r} exists and is complete; resume=True takes it as it is")
+    return store.is_unfinished()
+
+
+def _write(folder: str, once: str, block: np.ndarray, region: Region) -> None:
+    """Write whole shards or chunks."""
+    _opened(folder, once)[region] = block
+
+
+@lru_cache(maxsize=16)
+def _opened(folder: str, once: str) -> Any:
+    """Open an array for writing, once in a process and for each store that has had its name."""
+    return _need_zarr().open_array(folder, mode="r+")
+
+
+def _need_zarr() -> Any:
+    """Raise unless there is a zarr that knows of shards."""
+    zarr = need("Writing a .zarr store", "dask.array", "zarr")
+    if int(zarr.__version__.partition(".")[0]) < 3:
+        raise ImportError(
+            f"zarr {zarr.__version__} writes no shards; install a newer one: pip install 'zarr>=3'"
+        )
+    return zarr
+
+
+def _check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise where Zarr has no type for these numbers."""
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        of = f" of {name!r}" if name else ""
+        raise TypeError(
+            f"a .zarr store cannot hold the {dtype} values{of}: convert them first, "
+            "such as array.astype('float64')"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """A store at `path` for these contents, which lie in it so."""
+
+    path: str
+    contents: Contents
+
+    @property
+    def journal(self) -> Journal:
+        """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
+        names = [variable.name for variable in self.contents.variables]
+        if not names and self.contents.dataset is not None:
+            names = list(map(str, self.contents.dataset.variables))
+        return Journal(os.path.join(self.path, *names[:1], FOLDER))
+
+    def is_unfinished(self) -> bool:
+        """Whether it says that it is not complete."""
+        with suppress(OSError, ValueError):
+            return INCOMPLETE in self._described().get("attributes", {})
+        return False
+
+    def _described(self) -> Any:
+        with open(os.path.join(self.path, "zarr.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def create(self, meaning: Meaning) -> bool:
+        """Lay the store out, without its values; false if there is one by now."""
+        lay_out = _lay_out_arrays if self.contents.dataset is None else _lay_out_group
+        with temporary_folder(self.path) as name:
+            lay_out(name, self.contents)
+            _Store(name, self.contents).journal.begin(meaning)
+            return renamed(name, self.path)
+
+    def finish(self) -> None:
+        """Take away what says that it is not complete; to do it twice does no harm."""
+        described = self._described()
+        if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
+            text = json.dumps(described, indent=2)
+            write_whole(os.path.join(self.path, "zarr.json"), text.encode())
+        self.journal.forget()
+
+
+def _remove(path: str) -> None:
+    """Remove a store, and nothing else."""
+    if os.path.islink(path):
+        raise FileExistsError(
+            f"{path!r} is a link, which save does not replace; save to {os.path.realpath(path)!r}"
+        )
+    if not os.path.isdir(path):
+        raise FileExistsError(f"{path!r} is no folder; save replaces stores of Zarr only")
+    if os.listdir(path) and not is_zarr(path):
+        raise FileExistsError(
+            f"{path!r} is a folder that is no store of Zarr, which save does not remove"
+        )
+    removed(path)
+
+
+def _lay_out_arrays(path: str, contents: Contents) -> None:
+    zarr: Any = imported("zarr")
+    said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
+    for variable in contents.variables:
+        is_root = not variable.name
+        if not is_root:
+            zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+        zarr.create_array(
+            path,
+            name=variable.name or None,
+            shape=variable.array.shape,
+            dtype=variable.array.dtype.newbyteorder("="),
+            chunks=variable.lies.chunks,
+            shards=variable.lies.shards,
+            zarr_format=3,
+            dimension_names=list(map(str, variable.dims)) or None,
+            attributes=said if is_root else dict(variable.attrs),
+        )
+
+
+def _lay_out_group(path: str, contents: Contents) -> None:
+    """Let xarray write all but the values: it knows how it wants to read them."""
+    encoding: dict[str, Any] = {}
+    for variable in contents.variables:
+        # It takes the place of all that the variable says of how it is stored.
+        said = {"chunks": variable.lies.chunks, "shards": variable.lies.shards}
+        said = {name: lengths for name, lengths in said.items() if lengths is not None}
+        encoding[variable.name] = contents.dataset[variable.name].encoding | said
+    zarr = imported("zarr")
+    with warnings.catch_warnings():
+        # That consolidated metadata, which xarray looks for, and the types of texts are no part of
+        # the format yet.
+        warnings.filterwarnings("ignore", "Consolidated metadata")
+        warnings.filterwarnings("ignore", "The data type")
+        with stored_by_xarray():
+            contents.dataset.to_zarr(
+                path,
+                mode="w-",
+                zarr_format=3,
+                compute=False,
+                consolidated=False,
+                safe_chunks=False,
+                encoding=encoding,
+            )
+        root = zarr.open_group(path, mode="r+")
+        root.attrs[INCOMPLETE] = UNFINISHED
+        zarr.consolidate_metadata(path)
+    for variable in contents.variables:
+        stored = root[variable.name]
+        assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)

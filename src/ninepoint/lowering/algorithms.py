@@ -22,12 +22,11 @@ from dataclasses import replace
 from ..analysis.rewrite import Emit, as_type, binary, number, replayed
 from ..language.dtypes import DType
 from ..language.ir import Atom, Expr, Kernel, Reduce
-from .choices import Refused, Way
 from .elements import Elements, Fold
 from .floating import truths
 from .quantiles import quantile
 from .ranks import divided
-from .schedule import Schedule
+from .schedule import Refused, Schedule, Way
 from .staging import Staging, adds_floats, axes_of, extents_of, is_near
 from .windows import OPERATIONS, is_picked
 

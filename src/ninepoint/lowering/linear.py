@@ -39,8 +39,7 @@ from ..language.ir import (
     Unary,
     Weight,
 )
-from .choices import Refused
-from .schedule import Schedule
+from .schedule import Refused, Schedule
 
 # The terms of a sum and their coefficients, with None for the constant.
 Form: TypeAlias = dict[Read | None, float]

@@ -19,9 +19,8 @@ from ..analysis.rewrite import bodies, reads
 from ..language.dtypes import DType
 from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
 from .algorithms import ways
-from .choices import Method, Refused, Way
 from .linear import Sum, sums
-from .schedule import Schedule
+from .schedule import Method, Refused, Schedule, Way
 from .sharing import saving
 from .windows import most, small
 from .work import work

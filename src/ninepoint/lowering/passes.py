@@ -30,7 +30,7 @@ from .algorithms import staged
 from .floating import floating
 from .linear import windowed
 from .picking import picked
-from .request import Request
+from .schedule import Request
 from .sharing import evened, merged, shared
 from .storage import stored, widened
 from .whole import wholesome

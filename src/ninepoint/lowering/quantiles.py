@@ -33,10 +33,10 @@ from ..language.ir import (
 )
 from ..language.networks import sort
 from . import runs
-from .choices import Method, Refused, Way
 from .elements import Elements
 from .kept import full
 from .ranks import Valid, combined, interpolated, not_nan, of_sorted, quantile_position
+from .schedule import Method, Refused, Way
 from .staging import Staging
 from .windows import is_picked
 

@@ -33,11 +33,10 @@ from ..language.ir import (
     Values,
 )
 from . import runs
-from .choices import Method, Refused, Way
 from .elements import WIDE, Elements, Fold, Piece, computed, joined, relative_to, weighed
 from .linear import Factors, factors
 from .runs import ELEMENT, boxes
-from .schedule import Schedule
+from .schedule import Method, Refused, Schedule, Way
 from .windows import most, small
 
 # Truths in a row from which on they are counted in lanes of their own, four times as many as of

@@ -16,8 +16,8 @@ import dask
 import dask.array as da
 import distributed
 
+from ..arrays.accepted import is_dask
 from ..arrays.layout import Shape
-from ..arrays.recognise import is_dask
 from ..backends.threads import in_task
 from ..iteration import Iteration, iterate
 from ..stepping import Scalars

@@ -15,8 +15,8 @@ from typing import Any
 
 import dask.array as da
 
+from ..accepted import is_cupy
 from ..engines import refuse_unknown
-from ..recognise import is_cupy
 from .computation import Computation, takes_whole
 from .grid import grid_of, lazy
 from .job import Work, meta_of, uploaded

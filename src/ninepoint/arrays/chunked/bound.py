@@ -28,10 +28,10 @@ import numpy as np
 
 from ...backends.threads import serial
 from ...remembered import Remembered
+from ..accepted import is_cupy
 from ..blocks import Part, part_of, put_together
 from ..borders import Array
 from ..layout import Region, Shape
-from ..recognise import is_cupy
 from ..regions import Span
 from ..work import Block, Domain
 from .grid import Chunks, aligned, looks, needed, outputs_of

@@ -17,12 +17,12 @@ import numpy as np
 from ...remembered import Remembered
 from .. import accepted
 from .. import numpy as on_numpy
+from ..accepted import is_chunked, is_cupy
 from ..blocks import spans_of
 from ..every import Steps, thinned_chunks
 from ..layout import Region, Shape, layout
 from ..numpy import broadcast_shape
 from ..phases import finer
-from ..recognise import is_chunked, is_cupy
 from ..regions import Span, fields_span, reach, wraps
 from .job import Work
 

@@ -15,9 +15,9 @@ from dask.base import tokenize
 
 from ...backends.memory import empty
 from ...backends.threads import serial
+from ..accepted import is_cupy
 from ..borders import Array
 from ..layout import Region, Shape
-from ..recognise import is_cupy
 from ..regions import Node
 from ..work import Block
 

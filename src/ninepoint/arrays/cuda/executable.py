@@ -23,11 +23,11 @@ import numpy as np
 
 from ninepoint import limits
 from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.accepted import listed
+from ninepoint.arrays.arranging import looks_at_points
 from ninepoint.arrays.borders import Border
-from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
-from ninepoint.arrays.merging import looks_at_points
-from ninepoint.arrays.recognise import listed
+from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.strided import (
     Strided,
     apart,

@@ -10,8 +10,8 @@ import numpy as np
 
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.accepted import is_cupy, is_device
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.recognise import is_cupy, is_device
 from ninepoint.arrays.strided import strided
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray

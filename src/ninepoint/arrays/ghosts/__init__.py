@@ -14,9 +14,7 @@ from __future__ import annotations
 
 from ..regions import Node
 from .calls import GhostCall, given_boundary
-from .naming import unnamed
-from .sides import AtEdge, Sides
-from .turning import moved, turned
+from .sides import AtEdge, Sides, moved, turned, unnamed
 
 __all__ = ["AtEdge", "GhostCall", "Sides", "check", "given_boundary", "moved", "turned", "unnamed"]
 

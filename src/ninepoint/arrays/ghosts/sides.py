@@ -1,4 +1,12 @@
-"""The rules at the sides of a call, checked, and the values of conditions laid along the edges."""
+"""The rules at the sides of a call, checked, and the values of conditions laid along the edges.
+
+Values along an edge that name their dimensions, as plain arrays in the order of the axes.
+
+Values along the edges of axes that are not the last, as if these were: as fields are moved.
+
+fields (rows, columns, channels), along (0, 1)     ->     (channels, rows, columns)
+values beside the rows (columns, channels)                (channels, columns)
+"""
 
 from __future__ import annotations
 
@@ -6,18 +14,20 @@ import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ...language.box import Box
 from ...language.dtypes import kind_of, widened
+from ..accepted import is_chunked, is_dask, is_xarray
 from ..borders import Border, Boundary, Rule
 from ..conditions import Condition
-from ..fitting import check_range, misfit
-from ..recognise import is_chunked, is_dask, is_xarray
+from ..numpy import Behind, check_range, misfit
 from ..regions import Node
 
+if TYPE_CHECKING:
+    from ..xarray import Named
 # Where in the place of a rule with a name a condition stands.
 CONDITION = "condition"
 
@@ -314,3 +324,59 @@ def _check_mix(one: Condition, reach: int) -> None:
                 "no value outside has the mix that is asked for; a and b of one sign are right "
                 "for a normal that points outward."
             )
+
+
+def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -> Boundary:
+    """A boundary whose values are plain arrays, for a call along the last `ndim` core dimensions.
+
+    They are laid by their names, in the order of `dims`, and have the coordinates of the fields.
+    """
+    if not boundary.conditions:
+        return boundary
+    found: list[tuple[Any, Any]] = []
+    core = fields.core[len(fields.core) - ndim :]
+    for dim, pair in zip(core, boundary.sides(ndim), strict=True):
+
+        def plain(value: Any, dim: Any = dim) -> Any:
+            return fields.edge(value, dim, tuple(dims)) if is_xarray(value) else value
+
+        before, after = (one.of(plain) if isinstance(one, Condition) else one for one in pair)
+        found.append((before, after))
+    return Boundary(tuple(found), False)
+
+
+def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundary:
+    """The boundary of a call on fields of a shape whose axes `along` become the last ones.
+
+    What functions give has the axes of the stencil in its own order, and stays.
+    """
+    rank, ends = len(shape), tuple(range(-len(along), 0))
+    if not boundary.conditions or along == ends:
+        return boundary
+    found: list[tuple[Any, Any]] = []
+    for k, pair in enumerate(boundary.sides(len(along))):
+        axis = along[k] % rank
+
+        def plain(value: Any, words: str, k: int = k, axis: int = axis) -> Any:
+            if callable(value) or not getattr(value, "ndim", 0):
+                return value
+            value = moved(on_edge(value, shape, axis, words), along, ends)
+            return value[(*(slice(None),) * (rank - len(along) + k), 0)]
+
+        before, after = (_changed(one, plain) for one in pair)
+        found.append((before, after))
+    return Boundary(tuple(found), False)
+
+
+def _changed(one: Any, plain: Any) -> Any:
+    if not isinstance(one, Condition):
+        return one
+    return one.of(lambda value: plain(value, f"npt.{one.kind}"))
+
+
+def moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:
+    """A view of an array of any kind with some axes, counted from the end, at other places."""
+    order = [axis for axis in range(array.ndim) if axis - array.ndim not in source]
+    for at, axis in sorted(zip((k % array.ndim for k in to), source, strict=True)):
+        order.insert(at, axis % array.ndim)
+    return array.transpose(order)

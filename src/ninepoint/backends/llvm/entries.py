@@ -243,7 +243,7 @@ def _carried_out(builder: Any, told: Any, table: Any, block: Any, values: Any) -
 
 
 def _together(kernel: Kernel, block: Any) -> None:
-    """The entry for whole arrays and lists of commands, which a crew shares (see `..crew`).
+    """The entry for whole arrays and lists of commands, which a crew shares (see `..threads`).
 
     All is looked at first, so that the threads of a crew carry out the lists without Python.
     """
@@ -261,7 +261,7 @@ def _together(kernel: Kernel, block: Any) -> None:
     with loop(builder, parts) as inside:
         entry.commands(builder.add(inside.index, WORD(before)))
     lists = words_on(builder, entry.arguments, before)
-    # Who keeps all of it (see `..crew`) is told how many bytes stand at the first two places.
+    # Who keeps all of it (see `..threads`) is told how many bytes stand at the first two places.
     size = kernel.values_type.get_abi_size(machine().target_data)
     sizes = WORD(8 * kernel.arrays * (kernel.axes + 1)), WORD(size)
     held = written_words(builder, (*entry.held(arrays, others), lists, *sizes))

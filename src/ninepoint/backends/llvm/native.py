@@ -28,7 +28,7 @@ TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
 KIND, ORDER, ITEMSIZE = 24, 26, 40
 ALIGNED, WRITEABLE = 0x100, 0x400
 
-# What becomes of an array's memory (see `..allocator`).
+# What becomes of an array's memory (see `..memory`).
 USED, FREE, OWN, PLAIN = range(4)
 
 # Before an array's memory: what becomes of it, where its mapping begins, how long that is, and

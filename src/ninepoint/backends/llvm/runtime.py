@@ -1,8 +1,8 @@
 """Machine code that the package has besides that of kernels.
 
-crew         threads that share the parts of a job (see `..crew`)
-repeat       calls of machine code, kept and done again (see `..crew`)
-allocator    memory for NumPy's arrays (see `..allocator`)
+crew         threads that share the parts of a job (see `..threads`)
+repeat       calls of machine code, kept and done again (see `..threads`)
+allocator    memory for NumPy's arrays (see `..memory`)
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from ...language.errors import Span, StencilError
 from ...language.kinds import Argument, Coefficients, Field, Scalar
 from ...language.parameters import indexed_parameters
 from ...language.source import Function
-from ...lowering.request import Request
+from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
 from .. import cache

@@ -26,7 +26,7 @@ from ....language.ir import Position
 from ....language.kinds import Argument, Coefficients, Field, Scalar
 from ....language.positions import GREATEST, LEAST, Length, index
 from ....language.source import Function, bound_names
-from ....lowering.request import Request
+from ....lowering.schedule import Request
 from ...generated import Module
 from ..bands import heading
 from ..window_loops import plus
