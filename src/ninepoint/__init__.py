@@ -89,7 +89,7 @@ _LAZY = {
     "ChannelWarning": ".language.warned",
     "Condition": ".arrays.conditions",
     "Gufunc": ".gufuncs.api",
-    "ImageReadError": ".io.errors",
+    "ImageReadError": ".io.paths",
     "Lazy": ".recording",
     "Measurement": ".inspecting.measuring",
     "MetadataWarning": ".language.warned",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,6 @@ from .arrays.borders import ABSENT, Border
 from .arrays.chains import MOST_AXES, Chain, Layout
 from .arrays.regions import look, rules
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node
 from .language.box import Box, joined
 from .language.ir import Kernel
@@ -27,6 +26,14 @@ from .lowering.fusion import Part
 from .lowering.names import unlike
 from .lowering.schedule import Request, Schedule
 from .remembered import Remembered
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from .backends import pipeline
+    from .backends.pipeline import Forms
+else:
+    # Single calls whose machine code is on disk need no compiler.
+    pipeline = Later(".backends.pipeline", __package__)
 
 # Why calls are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
@@ -103,7 +110,7 @@ def lowered(graph: Graph, node: Node) -> Forms | str:
 def all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
     """The same of nodes each of which can be a part."""
     found = [lowered(graph, node) for node in nodes]
-    forms = tuple(one for one in found if isinstance(one, Forms))
+    forms = tuple(one for one in found if not isinstance(one, str))
     assert len(forms) == len(nodes), found
     return forms
 
@@ -198,7 +205,7 @@ class Pipeline:
 
     def compiled(self) -> tuple[Kernel, Compiled, Edges]:
         """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
-        return compile_chain(
+        return pipeline.compile_chain(
             self.name, self.links, self.fields, self.outputs, self.steps, self.margin,
             self.request, self.borders[0][0].deciding,
         )  # fmt: skip

@@ -28,7 +28,6 @@ from .arrays.parts import write
 from .arrays.phases import check_device
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
-from .device_passes import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import Plan, plan
@@ -157,6 +156,9 @@ class Program:
         found: Plan | None = self.graph.plans.get(key)
         if found is None:
             check_device(self.nodes)
+            # Imported here: what writes texts for a GPU is not needed elsewhere.
+            from .device_passes import on_gpu
+
             found = Plan(tuple(on_gpu(self.graph, self.wanted, self.schedule)), {})
             self.graph.plans[key] = found
         return found

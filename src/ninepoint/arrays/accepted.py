@@ -8,6 +8,7 @@ An object can only be a Dask array if somebody has imported Dask: `sys.modules` 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -269,3 +270,12 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
         if kind_of(one) not in "biufc" or one.char in "gG":
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
     return found
+
+
+def check_writable(outs: Sequence[Any]) -> None:
+    """Raise where arrays cannot be written, each of them apart from the others."""
+    for k, out in enumerate(outs):
+        if not out.flags.writeable:
+            raise ValueError("out is read-only.")
+        if any(np.may_share_memory(out, other) for other in outs[:k]):
+            raise ValueError("two of the arrays in out share memory; give each its own.")

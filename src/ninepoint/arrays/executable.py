@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint import limits
-from ninepoint.arrays.accepted import as_field, listed
+from ninepoint.arrays.accepted import as_field, check_writable, listed
 from ninepoint.arrays.arranging import Arrangement, are_writable
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.commands import Machine, Part, commands
@@ -28,7 +28,6 @@ from ninepoint.arrays.layout import Layout, layout
 from ninepoint.arrays.numpy import (
     broadcast_shape,
     check_values,
-    check_writable,
     checked_out,
     core_axes,
     core_shape,

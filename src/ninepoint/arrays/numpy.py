@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.accepted import is_device, native
+from ninepoint.arrays.accepted import check_writable, is_device, native
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.conditions import Condition
 from ninepoint.arrays.layout import Layout, Shape
@@ -207,15 +207,6 @@ def checked_out(
             raise shares_elements(array)
     check_writable(given)
     return given
-
-
-def check_writable(outs: Sequence[Array]) -> None:
-    """Raise where arrays cannot be written, each of them apart from the others."""
-    for k, out in enumerate(outs):
-        if not out.flags.writeable:
-            raise ValueError("out is read-only.")
-        if any(np.may_share_memory(out, other) for other in outs[:k]):
-            raise ValueError("two of the arrays in out share memory; give each its own.")
 
 
 def each_out(out: object, count: int) -> list[Any]:

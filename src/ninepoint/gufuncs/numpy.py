@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .. import limits
-from ..arrays.numpy import check_writable
+from ..arrays.accepted import check_writable
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable

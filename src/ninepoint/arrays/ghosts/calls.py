@@ -14,14 +14,14 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...backends.compiled import Bound
-from ..accepted import listed
+from ..accepted import check_writable, listed
 from ..arranging import Arrangement, may_overlap
 from ..borders import Array, Border, Boundary, Rule
 from ..conditions import Condition, weights
 from ..executable import Executable
 from ..gathering import COPY, FACE, MIX, SLOPE, VALUE, Extension, copied, source_indices
 from ..layout import Shape, layout
-from ..numpy import Behind, broadcast_shape, check_writable, checked_out
+from ..numpy import Behind, broadcast_shape, checked_out
 from ..parts import write
 from ..regions import Node
 from .sides import CONDITION, Edges, Geometry, Sides, moved, turned
