@@ -352,7 +352,7 @@ def read_part(part: Part) -> NDArray[np.generic]:
         dtype from the first frame of the stack.
     """
     stack = np.empty((part.frames, *part.header.shape), part.header.dtype)
-    done = 0
+    done, damage = 0, None
     for source in part.sources:
         first = done
         with _opened(source, part.first + done) as file:
@@ -363,9 +363,10 @@ def read_part(part: Part) -> NDArray[np.generic]:
                         done += 1
             except DAMAGE as error:
                 page = None if source.page is None else source.page + done - first
-                raise ImageReadError(
-                    source.path, part.first + done, reason_of(error), page
-                ) from error
+                damage = ImageReadError(source.path, part.first + done, reason_of(error), page)
+        # Out here it has no cause: some libraries' errors cannot be sent to another process.
+        if damage is not None:
+            raise damage
     return stack
 
 

@@ -395,7 +395,10 @@ class _Tiles:
             tables = {} if page.jpegtables is None else {"jpegtables": page.jpegtables}
             tile, _, shape = page.decode(data, number, **tables)
         except DAMAGE as error:
-            raise ImageReadError(self.path, 0, f"tile {number}: {reason_of(error)}") from error
-        # A volume has one more axis, of which this is one slice; what sticks out is cut off.
-        whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]
-        return whole
+            damage = ImageReadError(self.path, 0, f"tile {number}: {reason_of(error)}")
+        else:
+            # A volume has one more axis, of which this is one slice; what sticks out is cut off.
+            whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]
+            return whole
+        # Out here it has no cause: imagecodecs' errors cannot be sent to another process.
+        raise damage
