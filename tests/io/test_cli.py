@@ -86,6 +86,8 @@ def here(tmp_path, monkeypatch):
     """A folder to work in, with kernels.py, three grey frames in grey/ and colour.png."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", sys.path[:])
+    # Other tests have a module of this name.
+    monkeypatch.delitem(sys.modules, "kernels", raising=False)
     (tmp_path / "kernels.py").write_text(KERNELS)
     (tmp_path / "weights.py").write_text("SIDE = 1\n")
     (tmp_path / "grey").mkdir()

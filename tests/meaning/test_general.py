@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -560,3 +563,32 @@ def test_types_that_were_compiled_before_others_are_not_those_of_the_last() -> N
             stencil = npt.stencil(neighborhood=((0, 0), (-1, 1)), cval=cval)(while_loop)
             kinds.append(stencil(numbers(dtype)).dtype.name)
     assert kinds == ["float64", "int64"] * 2
+
+
+NUMBA_FIRST = """
+import numba
+import numpy as np
+import ninepoint as npt
+
+numba.njit(lambda x: x[0])(np.zeros(3))
+
+@npt.stencil(boundary="reflect")
+def low(x):
+    window = x[-1:2, -1:2]
+    few = np.sort(window[window <= 3])
+    total = 0.0
+    for k in range(few.size):
+        if k % 2 == 0:
+            total += few[k]
+    return total + few[few.size - 1] if few.size > 0 else total
+
+x = np.random.default_rng(0).random((6, 7)) * 6
+np.testing.assert_allclose(low(x), low.debug(x))
+"""
+
+
+def test_masks_pick_numbers_whoever_used_numba_before(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(NUMBA_FIRST)
+    environment = os.environ | {"NINEPOINT_CACHE_DIR": str(tmp_path / "cache")}
+    subprocess.run([sys.executable, str(program)], env=environment, check=True, timeout=300)

@@ -13,6 +13,7 @@ import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
+from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -157,6 +158,21 @@ def _masked(array, mask):
         return array.flatten()[mask.flatten()]
 
     return masked
+
+
+def _ask_first() -> None:
+    """Have masks asked for before what Numba's own indices take, whoever used Numba before."""
+    context = cpu_target.typing_context
+    context.refresh()
+    known = context._lookup_global(operator.getitem)
+    known.templates = tuple(
+        sorted(
+            known.templates, key=lambda one: getattr(one, "_overload_func", None) is not _masked
+        )
+    )
+
+
+_ask_first()
 
 
 def chosen(test, then, other):
