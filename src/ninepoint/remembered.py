@@ -1,6 +1,6 @@
 """Remembering what was made, by what it depends on, without growing for ever.
 
-Tokens: names of meanings, equal in every process, and the objects that have them.
+A token is the name of a meaning, equal in every process.
 """
 
 from __future__ import annotations

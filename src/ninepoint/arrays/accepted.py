@@ -1,8 +1,7 @@
 """What is taken as an array of numbers, what is refused with its cure, and dtypes of results.
 
-Recognise arrays of other libraries without importing them, and refuse those that lose by it.
-
-An object can only be a Dask array if somebody has imported Dask: `sys.modules` knows.
+Arrays of other libraries are recognised without importing these: an object can only be a Dask
+array if somebody has imported Dask, as `sys.modules` knows.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.gathering import copied
@@ -37,8 +38,6 @@ from ninepoint.arrays.numpy import broadcast_shape, core_axes
 from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
 from ninepoint.backends.compiled import Bound
 from ninepoint.language.positions import Length
-
-from .. import limits
 
 
 @dataclass(frozen=True, slots=True)

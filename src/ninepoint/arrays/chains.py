@@ -6,8 +6,6 @@
 
 An array beyond the cache is read and written once for all of them.  The kernel computes just what
 the calls do, one after the other, and puts the borders' rules at the ends of the array itself.
-
-Views that runs of stages and of iterations take alike: whole stacks, parts of an axis.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class Executable:
     Raises
     ------
     ValueError
-        If shapes do not broadcast, `numpy` or `out` do not fit, or `cval` does not fit a dtype.
+        If shapes do not broadcast, `axes` or `out` do not fit, or `cval` does not fit a dtype.
     TypeError
         If `out` is no array of NumPy, or cannot hold the results.
     """

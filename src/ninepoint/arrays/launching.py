@@ -11,8 +11,6 @@ Values live as long as something reads them.  A group of several nodes is one ca
 is enough for all of them, and one kernel where the block is large and lies in memory as it must;
 else its nodes are done one after the other.  Each is bound when it is first done, as it is for the
 arrays that are there then; all blocks of the kind are done so.
-
-Groups, or nodes, one after the other, each bound when it is first done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What is asked of the arrays of a call: that shapes, `numpy`, `out` and border values fit.
+"""What is asked of the arrays of a call: that shapes, `axes`, `out` and border values fit.
 
-Whether what stands outside can be stored as the elements of fields are.
-
-The axes of a call: counted from the end, so that they are the same in fields of fewer axes.
+Axes are counted from the end, so that they are the same in fields of fewer axes.
 
     axes=(0, 1) beside a field of three axes     ->     (-3, -2)
 
@@ -19,15 +17,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.accepted import check_writable, is_device, native
+from ninepoint.arrays.accepted import (
+    check_writable,
+    is_chunked,
+    is_cubed,
+    is_device,
+    library_of,
+    native,
+)
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.conditions import Condition
 from ninepoint.arrays.layout import Layout, Shape
 from ninepoint.arrays.parts import Values
 from ninepoint.arrays.strided import overlaps_itself
 from ninepoint.language.dtypes import castable, kind_of, most, widened
-
-from .accepted import is_chunked, is_cubed, library_of
 
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4
@@ -270,15 +273,11 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 def check_kept(fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]) -> None:
     """Raise unless results hold what the rule "keep" keeps of the fields."""
-    for k, dtype in enumerate(outs):
-        if k >= len(fields):
+    # Each output has a field: what a kernel is compiled for says so.
+    for kept, dtype in zip(fields, outs, strict=False):
+        if not storable(kept, dtype):
             raise ValueError(
-                f'boundary "keep" needs a field for each output, but output {k + 1} has none; '
-                "choose another boundary."
-            )
-        if not storable(fields[k], dtype):
-            raise ValueError(
-                f'boundary "keep" cannot hold {fields[k]} values in a {dtype} result; choose '
+                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
                 "another boundary or dtype."
             )
 
@@ -339,7 +338,7 @@ def whole_shape(fields: Sequence[Any]) -> tuple[int, ...]:
 
 
 def last_of(axes: Behind, ndim: int, name: str) -> Behind:
-    """The axes of a stage of `ndim` indices in a call that works along `numpy`."""
+    """The axes of a stage of `ndim` indices in a call that works along `axes`."""
     if ndim > len(axes):
         raise ValueError(
             f"the call names {len(axes)} axes, but the stage '{name}' of it works on {ndim}."
@@ -361,7 +360,7 @@ def core_dims(
         if first.ndim < ndim:
             raise ValueError(
                 f"a stencil of {ndim} axes needs at least {ndim} dimensions; "
-                f"the array has {listed(first.dims)}."
+                f"the array has {quoted(first.dims)}."
             )
         return tuple(first.dims[-ndim:])
     if not isinstance(dims, Sequence):
@@ -374,6 +373,6 @@ def core_dims(
     return tuple(dims)
 
 
-def listed(dims: Sequence[Hashable]) -> str:
+def quoted(dims: Sequence[Hashable]) -> str:
     """The names in a message."""
     return ", ".join(map(repr, dims)) or "none"

@@ -4,7 +4,7 @@
 along lat, lon                          along the axes -2, -1
 coordinates, attributes, name    <-     of results, cut where "valid" makes them shorter
 
-Datasets of xarray, variable by variable: those of numbers that have the dimensions.
+Datasets are taken variable by variable: those of numbers that have the dimensions.
 """
 
 from __future__ import annotations
@@ -15,15 +15,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from ninepoint.arrays.accepted import is_xarray
+from ninepoint.arrays.accepted import is_dataset, is_xarray
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.every import Steps, thinned_length
 from ninepoint.arrays.layout import layout
-from ninepoint.arrays.numpy import core_dims
+from ninepoint.arrays.numpy import core_dims, quoted
 from ninepoint.language.box import Box
-
-from .accepted import is_dataset
-from .numpy import listed
 
 # Kinds of variables that are labels, not numbers: they stay as they are.
 _WORDS = "OSU"
@@ -68,7 +65,7 @@ def over_variables(
         if set(core) <= set(one.dims) and one.dtype.kind not in _WORDS
     ]
     if not chosen:
-        raise ValueError(f"no variable of the dataset has the dimensions {listed(core)}.")
+        raise ValueError(f"no variable of the dataset has the dimensions {quoted(core)}.")
     made: dict[Hashable, tuple[Any, ...]] = {}
     several = False
     for variable in chosen:
@@ -92,7 +89,7 @@ def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> tuple[Hashable
     count = ndim(max(variables, key=lambda one: one.ndim))
     ends = {one.dims[-count:] for one in variables if one.ndim >= count}
     if len(ends) > 1:
-        named = " and ".join(f"({listed(one)})" for one in sorted(ends, key=str))
+        named = " and ".join(f"({quoted(one)})" for one in sorted(ends, key=str))
         raise ValueError(
             f"the variables of the dataset end in different dimensions, {named}; "
             "say with dims= which ones are meant."
@@ -111,8 +108,8 @@ def _whole(dataset: Any, made: Mapping[Hashable, Any]) -> Any:
     ]
     if stay:
         raise ValueError(
-            f'{listed(cut)} would have other lengths (by boundary="valid" or upsample=), but '
-            f"{listed(stay)} of the dataset would stay as long as they are; take them out, with "
+            f'{quoted(cut)} would have other lengths (by boundary="valid" or upsample=), but '
+            f"{quoted(stay)} of the dataset would stay as long as they are; take them out, with "
             "dataset.drop_vars, or use other options."
         )
     return dataset.drop_dims(cut).assign(made)[list(dataset.data_vars)]
@@ -158,7 +155,7 @@ class Named:
     ValueError
         If a dimension does not exist, is named twice, or the coordinates of the fields differ.
     TypeError
-        If both `dims` and `numpy`, which count in the first DataArray, are given.
+        If both `dims` and `axes`, which count in the first DataArray, are given.
     """
 
     def __init__(
@@ -179,7 +176,7 @@ class Named:
                     raise ValueError(
                         f"an array of shape {np.shape(field)} without names stands beside one of "
                         f"{dict(first.sizes)}, so its axes are taken for "
-                        f"{listed(one.dims)}, and these have other lengths; name them, "
+                        f"{quoted(one.dims)}, and these have other lengths; name them, "
                         "xr.DataArray(array, dims=(...)), without those along which it is the "
                         "same: array[:, 0] is one of the first dimension alone."
                     ) from error
@@ -188,7 +185,7 @@ class Named:
         for dim in self.core:
             if dim not in self.dims:
                 raise ValueError(
-                    f"dimension {dim!r} does not exist; the fields have {listed(self.dims)}."
+                    f"dimension {dim!r} does not exist; the fields have {quoted(self.dims)}."
                 )
         self._sizes = {dim: n for field in named for dim, n in field.sizes.items()}
         lengths = {dim: self._sizes[dim] for dim in self.core}

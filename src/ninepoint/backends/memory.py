@@ -2,7 +2,7 @@
 
 Memory that is new to the process is zeroed by the system page by page, which takes as long as a
 3x3 mean of it.  So a large array that nobody has any more leaves its memory here for a while, and
-the next that fits takes it.  An array's own end says that it is free (see `memory`).
+the next that fits takes it.  An array's own end says that it is free.
 
 What is kept is bounded, and goes back to the system when nobody asked for it for some seconds: a
 thread sees to that, which ends with the last of it.  What is in use for so long is left to its

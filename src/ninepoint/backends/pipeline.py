@@ -45,7 +45,7 @@ from ..lowering.passes import (
 )
 from ..lowering.schedule import Request
 from ..lowering.sharing import merged
-from ..lowering.storage import check_kept, natural_dtypes
+from ..lowering.storage import natural_dtypes
 from ..undisturbed import imported
 from .cache import identifier
 from .compiled import Compiled, Written
@@ -281,4 +281,8 @@ def check_outputs(name: str, count: int, request: Request) -> None:
     """Raise where the number of outputs does not fit what was asked for."""
     if request.dtypes is not None and len(request.dtypes) != count:
         raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}.")
-    check_kept(name, count, request.kept)
+    if request.kept and count > request.kept:
+        raise ValueError(
+            f"boundary='keep' keeps a field for each output, but '{name}' has {count} outputs "
+            f"and {request.kept} fields; use another boundary."
+        )

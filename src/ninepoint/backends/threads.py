@@ -1,7 +1,7 @@
 """Threads: one pool and one crew for the process, and the rule when a call uses them.
 
 The pool does any work, and hears of interrupts between its tasks.  The crew does parts of machine
-code that end soon: its threads wait in machine code (see `threads`).
+code that end soon: its threads wait in machine code.
 
 A call is split over threads only when nobody else is doing so already: inside our own pool
 and inside a Dask task it stays serial. The caller's own thread always works too, so a full

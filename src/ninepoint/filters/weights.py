@@ -1,7 +1,4 @@
-"""Weighted sums of windows.
-
-Slopes and second differences, as weighted sums of integers.
-"""
+"""Weighted sums of windows, and slopes and second differences, which are such sums."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_pandas, is_xarray
-from ..arrays.numpy import listed
+from ..arrays.numpy import quoted
 from .calling import Arguments
 from .definition import GufuncDefinition
 from .items import core_lengths, single_or_tuple, too_few_axes
@@ -64,7 +64,7 @@ def _checked_dims(signature: Signature, dims: Any) -> Mapping[str, Hashable]:
     for size in dims:
         if size not in signature.names:
             raise ValueError(
-                f"dims= names the size '{size}', but {signature} has {listed(signature.names)}."
+                f"dims= names the size '{size}', but {signature} has {quoted(signature.names)}."
             )
     return dims
 
@@ -105,7 +105,7 @@ def _named(
     for made in outputs:
         if len(set(made)) != len(made):
             raise ValueError(
-                f"a result would have the dimensions {listed(made)}; rename one of them first, "
+                f"a result would have the dimensions {quoted(made)}; rename one of them first, "
                 "or name them with dims=."
             )
     return found, outputs
@@ -120,12 +120,12 @@ def _own_dims(
     given = [dims[size] for size in core if size in dims]
     for dim in given:
         if dim not in value.dims:
-            raise ValueError(f"'{name}' has no dimension {dim!r}; it has {listed(value.dims)}.")
+            raise ValueError(f"'{name}' has no dimension {dim!r}; it has {quoted(value.dims)}.")
     left = [dim for dim in value.dims if dim not in given]
     rest = iter(left[len(left) - len(core) + len(given) :])
     own = [dims[size] if size in dims else next(rest) for size in core]
     if len(set(own)) != len(own):
-        raise ValueError(f"dims= names one dimension of '{name}' twice: {listed(own)}.")
+        raise ValueError(f"dims= names one dimension of '{name}' twice: {quoted(own)}.")
     return own
 
 

@@ -1,11 +1,9 @@
 """imsave: a stack, streamed to image files; each task computes some frames and writes them.
 
-Which file a frame is written to, and how it gets there.
-
-A whole stack in one TIFF is written by many tasks at once in any order.  Pages that are not
-compressed all have the same size, so the file is laid out first, with every page described and
-its pixels missing, and each frame is then put at its place.  The layout is written under a
-temporary name: nobody sees a page without its pixels.
+A frame has its file by number or by name. A whole stack in one TIFF is written by many tasks at
+once in any order.  Pages that are not compressed all have the same size, so the file is laid out
+first, with every page described and its pixels missing, and each frame is then put at its place.
+The layout is written under a temporary name: nobody sees a page without its pixels.
 """
 
 from __future__ import annotations
@@ -442,9 +440,9 @@ def _write(stack: NDArray[Any], numbers: Sequence[int], writer: Frames, work: Wo
 
 
 def _check_not_read(array: Any, targets: Sequence[str], missing: Sequence[str]) -> None:
-    """Raise `ValueError` if `frames` lie among the files that `array` is read from.
+    """Raise `ValueError` if `targets` lie among the files that `array` is read from.
 
-    Those of `frames` that are `missing` are to be written; they are not even to be sources.
+    Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
     layers = getattr(array.dask, "layers", {"": array.dask})
     # A layer that describes its tasks by a rule would be written out in full, and a part is never

@@ -3,9 +3,8 @@
 It pickles as the place where it is and how it is opened, so a graph is as small for a terabyte as
 for a byte, and no open file goes from process to process.
 
-Arrays in files of `.npy`, HDF5, NetCDF and GeoTIFF, and variables that xarray knows.
-
-xarray knows about coordinates, missing values and scaled numbers, rioxarray about projections;
+Here are the openers of `.npy`, HDF5, NetCDF and GeoTIFF as well, and of variables that xarray
+knows: it knows about coordinates, missing values and scaled numbers, rioxarray about projections;
 here every process opens the file once, and reads regions of one variable.
 """
 

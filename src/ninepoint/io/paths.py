@@ -1,6 +1,6 @@
 """Paths of this machine: what they may be, their order, whether a file is still the same.
 
-What is wrong with a file: one error, which names the file.
+What is wrong with a file is one error, which names the file.
 
 A file, or a folder, appears under its name when it is whole, or not at all.
 

@@ -9,9 +9,8 @@ reductions of floats, whose order of adding it decides.
 Every default names what was measured: on two cores of a Zen 4 with AVX-512, Numba 0.68, with
 2048 x 2048 images unless it says otherwise.
 
-What a kernel is compiled for, besides the types of its arguments.
-
-Choices: what the passes decided, as facts for `explain`; the words are in `notes`.
+A request is what a kernel is compiled for besides the types of its arguments, a choice what a pass
+decided, as a fact for `explain`; the words are in `notes`.
 """
 
 from __future__ import annotations

@@ -38,15 +38,6 @@ from ..language.ir import Assign, Atom, Binary, Call, Cast, Expr, Kernel, Reduce
 Overflow = str | None
 
 
-def check_kept(name: str, outputs: int, kept: int) -> None:
-    """Raise where an output has none of the `kept` fields, whose values "keep" could keep."""
-    if kept and outputs > kept:
-        raise ValueError(
-            f"boundary='keep' keeps a field for each output, but '{name}' has {outputs} outputs "
-            f"and {kept} fields; use another boundary."
-        )
-
-
 def misfit(storage: np.dtype, results: str) -> ValueError:
     """The error for a type that might not hold what a kernel gives."""
     return ValueError(

@@ -1,6 +1,6 @@
 """Calls whose border has conditions, on arrays of NumPy that are alike: bound once.
 
-Values of conditions laid in memory, from which ghosts are made (see `gathering`).
+Values of conditions are laid in memory; ghosts are made from them (see `gathering`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The rules at the sides of a call, checked, and the values of conditions laid along the edges.
 
-Values along an edge that name their dimensions, as plain arrays in the order of the axes.
-
-Values along the edges of axes that are not the last, as if these were: as fields are moved.
+Values that name their dimensions become plain arrays in the order of the axes; values along axes
+that are not the last are moved as fields are, as if these were the last.
 
 fields (rows, columns, channels), along (0, 1)     ->     (channels, rows, columns)
 values beside the rows (columns, channels)                (channels, columns)
