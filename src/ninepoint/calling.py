@@ -19,7 +19,6 @@ from .arrays import accepted, spacings
 from .arrays.accepted import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.ghosts import unnamed
-from .arrays.xarray import over_variables
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of, has_conditions
@@ -66,6 +65,8 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
 
 def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
+    from .arrays.xarray import over_variables
+
     given = dict(zip(call.definition.fields, fields, strict=True))
 
     def one(variables: Mapping[str, Any]) -> Any:

@@ -31,7 +31,6 @@ from .arrays.accepted import (
 from .arrays.borders import Boundary
 from .arrays.foreign import Applied, asked, asks
 from .arrays.quick import Quick
-from .arrays.xarray import over_variables
 from .binding import quick
 from .calls import Call
 from .decorate import NOTHING, decorator, refuse_unknown
@@ -226,6 +225,8 @@ class Ufunc(Stencil):
         if asks((*fields.values(), *listed(out))):
             return self._asked(given, out, options)
         if any(map(is_dataset, fields.values())):
+            from .arrays.xarray import over_variables
+
             return over_variables(
                 lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
             )

@@ -50,6 +50,27 @@ def test_the_import_is_light(tmp_path):
     assert run(tmp_path, script) == "<stencil right(x)> True True"
 
 
+def test_calls_on_numpy_arrays_load_no_other_library(tmp_path):
+    script = """
+        import sys
+        import numpy as np
+        import ninepoint as npt
+
+        @npt.stencil
+        def right(x):
+            return x[0, 1]
+
+        @npt.ufunc
+        def twice(x):
+            return x + x
+
+        image = np.arange(12.0).reshape(3, 4)
+        print(right(image).sum(), twice(image).sum(), npt.filters.median(image, size=3).sum())
+        assert not {"numba", "dask", "xarray", "PIL", "tifffile", "rich"} & set(sys.modules)
+    """
+    assert run(tmp_path, script) == "54.0 132.0 66.0"
+
+
 def test_calls_of_a_lazy_array_need_no_numba(tmp_path):
     """A client that only builds a graph, while others compile."""
     script = """

@@ -24,7 +24,6 @@ import numpy as np
 
 from ..api import Stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
-from ..arrays.xarray import over_variables
 from ..language.dtypes import computed, kind_of
 from ..language.errors import hint
 from ..language.signature import with_options
@@ -172,6 +171,8 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
         image = args[0] if args else options.get("x")
         if not is_dataset(image):
             return function(*args, **options)
+        from ..arrays.xarray import over_variables
+
         place: dict[str, Any] = {name: options[name] for name in PLACE if name in options}
         Place(**place).check([image])
         dims = options.get("dims")
