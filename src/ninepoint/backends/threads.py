@@ -175,9 +175,10 @@ VARIABLE = "NINEPOINT_THREADS"
 # No call asks for more threads than this, whatever is written in the variable.
 _MOST = 1024
 
-# How long it takes to share work with the crew: 4 us while its threads look for work, and 20 us
-# once they sleep (Zen 4) [s].
-CREW_HANDOFF = 40e-6
+# What takes one thread longer is shared with the crew [s].  To share takes 4 us while its threads
+# look for work and 20 us once they sleep (Zen 4), but some of them wake late: calls of 40 us took
+# 70 us on two threads of a virtual machine, those of 120 us took 75.
+CREW_HANDOFF = 80e-6
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
