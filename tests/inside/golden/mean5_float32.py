@@ -24,7 +24,7 @@ def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
         o0[j] = v0_8
 
 
-@row_function(overlap=(32, 25))
+@row_function()
 def band_row(v0_0, o0, n):
     f32_0 = numbers_float32[0]
     for j in range(n):
@@ -41,7 +41,7 @@ def band_row(v0_0, o0, n):
         o0[j] = t9
 
 
-@row_function(overlap=(32, 19))
+@row_function()
 def v0_rows(x_0, x_1, x_2, x_3, x_4, x_5, x_6, o0, o1, o2, n):
     for j in range(n):
         v0_r0 = x_0[j]

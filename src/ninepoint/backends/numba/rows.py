@@ -52,10 +52,10 @@ from .window_loops import WindowLoops, indented, plus
 VECTOR = 64
 
 # Operations, over all columns that a multiple of these leaves, from which on that is less work
-# than LLVM's narrow vectors and single columns.  (7 points of 64 x 64 x 64 float32, whose rows
-# leave 30: 122 and 108 us, Zen 3; a mean of 3 x 3 float32 lost a tenth in rows of 98, which leave
-# 2, Zen 5.)
-LEFT = 200
+# than LLVM's narrow vectors and single columns, if it is a quarter of these at least.  (Rows of 62
+# columns, 7 points float32: 122 and 108 us, Zen 3; of 445, a median of 3 x 3 bytes 28 and 17; of
+# 98, which leave 2, a mean of 3 x 3 float32 lost a tenth, Zen 5.)
+LEFT = 350
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -260,7 +260,8 @@ def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:
     `widest` is the size of the widest element that is loaded or stored.
     """
     columns = VECTOR if widest <= 2 else VECTOR // 2
-    least = math.ceil(LEFT / max(1, sum(operation(assign.value) for assign in body)))
+    effort = max(1, sum(operation(assign.value) for assign in body))
+    least = max(columns // 4, math.ceil(LEFT / effort))
     return (columns, least) if least < columns and all(map(_in_vectors, body)) else ()
 
 
