@@ -36,7 +36,7 @@ def evaluate(
     """What a function means at every point of its fields.
 
     Arrays in a sequence are those of the parameters that are no scalars; `reaches` are given for
-    what no stencil can be made of.
+    what no stencil can be made of.  Where a neighborhood is declared, there is one output.
     """
     given = dict(scalars or {})
     if not isinstance(arrays, Mapping):
@@ -44,8 +44,10 @@ def evaluate(
         arrays = dict(zip(names, arrays, strict=False))
     fields = {name: np.asarray(array) for name, array in arrays.items()}
     given |= {name: fields.pop(name) for name in standard}
+    if neighborhood is not None and not reaches:
+        reaches = [tuple(zip(*neighborhood, strict=True))]
     if not reaches:
-        stencil = npt.stencil(function, neighborhood=neighborhood, standard_indexing=standard)
+        stencil = npt.stencil(function, standard_indexing=standard)
         types = [field.dtype for field in fields.values()]
         reaches = _testing.plan_of(stencil, *types, **given).reaches
     setting = reference.Setting(

@@ -291,12 +291,8 @@ def _tried(
 
 def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
     """Builtins that arrange values without looking at them."""
-    if function in (range, len):
-        return function(*args, **keywords)
-    return tuple(
-        tuple(item) if isinstance(item, tuple) else constant(item)
-        for item in function(*args, **keywords)
-    )
+    made = function(*args, **keywords)
+    return made if function in (range, len) else tuple(map(constant, made))
 
 
 def _from_numpy(function: Any) -> bool:

@@ -304,18 +304,12 @@ def converted(value: Any, kind: type[np.generic]) -> Any:
     if dtype.kind == "b":
         return bool(value)
     if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        whole: int
         if integer(value):
-            whole = int(value) % 2**info.bits
-            whole -= 2**info.bits if whole > info.max else 0
-        elif math.isnan(value):
-            whole = 0
-        elif math.isinf(value):
-            whole = int(info.max if value > 0 else info.min)
-        else:
-            whole = min(max(int(value), int(info.min)), int(info.max))
-        return np.uint64(whole) if dtype == np.uint64 else whole
+            return plain(np.uint64(int(value) % WORD).astype(dtype))
+        info = np.iinfo(dtype)
+        # Floats and integers of Python are compared exactly.
+        held = min(max(float(value), int(info.min)), int(info.max))
+        return plain(dtype.type(0 if math.isnan(value) else int(held)))
     if integer(value) and not LEAST <= int(value) < WORD:
         value = float(value)
     if integer(value):
