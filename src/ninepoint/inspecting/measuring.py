@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -24,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import cuda
 from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
 from ..arrays.parts import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..definition import Definition
 from ..options import Place
+from ..program import beside
 from ..running import as_fields
 from .asked import Asked, asked
 from .displays import bar, rate_text, table, time_text
@@ -247,7 +246,7 @@ def measured(
         return call(*args, **(named | out))
 
     threads, device, kernels, wait = 0, "", [], _at_once
-    with cuda.beside(fields) if any(map(is_cupy, fields)) else nullcontext():
+    with beside(fields):
         if _on_gpu(fields, options):
             device = driver.name(driver.current())
             wait = partial(driver.wait_for, driver.current_stream())

@@ -8,7 +8,7 @@ the client and the scheduler are looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
@@ -44,57 +44,49 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
         Whatever a task raises.
     """
     distributed: Any = imported("distributed")
-    _check_open(client)
     watch = _Watch(client)
+    watch.check_open()
     watch.check_workers()
     try:
         futures = schedule(graph, keys, sync=False)
         coming = distributed.as_completed(futures, loop=client.loop)
     except (RuntimeError, distributed.client.ClosedClientError) as error:
-        _check_open(client)
+        watch.check_open()
         raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
     watch.rest()
+    left, pause = len(futures), SHORTEST
     try:
-        left, pause = len(futures), SHORTEST
         while left:
             batch = coming.next_batch(block=False)
-            if not batch:
+            if batch:
+                watch.rest()
+                pause = SHORTEST
+            else:
                 watch.look()
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
-                continue
-            watch.rest()
-            pause = SHORTEST
             for future in batch:
-                try:
-                    # A value is not asked for: its worker may be gone by now, and what the task
-                    # wrote is there.
-                    if future.status in ("error", "cancelled"):
-                        future.result()
-                except CancelledError as error:
-                    raise ConnectionError(
-                        "the Dask scheduler is gone, or its tasks were cancelled "
-                        f"({getattr(error, 'reason', error)}); {_REST}"
-                    ) from error
-                left -= 1
+                _check_done(future)
                 yield future.key
+            left -= len(batch)
     finally:
-        closed = distributed.client.ClosedClientError
         if client.status == "running":
-            # A scheduler that dies in this moment never answers, or the client may be closed.
-            with suppress(TimeoutError, RuntimeError, OSError, closed):
-                client.sync(client._cancel, futures, callback_timeout=10)
+            watch.ask(lambda: client._cancel(futures), 10)
 
 
-def _check_open(client: Any) -> None:
-    if client.status in ("closed", "closing"):
-        raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
+def _check_done(future: Any) -> None:
+    """Raise what a task raised.
 
-
-def _unanswered() -> tuple[type[BaseException], ...]:
-    """What a client raises that gets no answer, or is closed by another thread in this moment."""
-    closed: type[BaseException] = imported("distributed").client.ClosedClientError
-    return TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed
+    A value is not asked for: its worker may be gone by now, and what the task wrote is there.
+    """
+    try:
+        if future.status in ("error", "cancelled"):
+            future.result()
+    except CancelledError as error:
+        raise ConnectionError(
+            "the Dask scheduler is gone, or its tasks were cancelled "
+            f"({getattr(error, 'reason', error)}); {_REST}"
+        ) from error
 
 
 def patience() -> float:
@@ -115,22 +107,36 @@ class _Watch:
         """Something has finished: all is well."""
         self._well = self._asked = time.monotonic()
 
+    def check_open(self) -> None:
+        """Raise `ConnectionError` if the client is closed."""
+        status = self._client.status
+        if status in ("closed", "closing"):
+            raise ConnectionError(f"the Dask client is {status}; {_REST}")
+
+    def ask(self, question: Callable[[], Any], wait: float) -> Any:
+        """Let the client ask something; None where it gets no answer in so many seconds.
+
+        As where another thread closes it in this moment.
+        """
+        closed = imported("distributed").client.ClosedClientError
+        with suppress(TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed):
+            return self._client.sync(question, callback_timeout=wait)
+        return None
+
     def check_workers(self) -> None:
         """Raise `ImportError` if a worker would end as soon as it gets a task."""
         client = self._client
-        wait = min(10.0, self._patience / 2)
 
-        def asked() -> bool:
+        def found() -> bool:
             """Whether there is a ninepoint; a function in a function is sent by its value."""
             from importlib.util import find_spec
 
             return find_spec("ninepoint") is not None
 
-        try:
-            told = client.sync(client._run, asked, on_error="ignore", callback_timeout=wait)
-        except _unanswered():
-            return  # `look` will tell.
-        lacking = [address for address, found in told.items() if not found]
+        # Where nobody answers `look` will tell.
+        wait = min(10.0, self._patience / 2)
+        told = self.ask(lambda: client._run(found, on_error="ignore"), wait) or {}
+        lacking = [address for address, there in told.items() if not there]
         if lacking:
             raise ImportError(
                 f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
@@ -139,32 +145,22 @@ class _Watch:
 
     def look(self) -> None:
         """Raise `ConnectionError` if nothing can be expected any more."""
-        _check_open(self._client)
+        self.check_open()
         now = time.monotonic()
         if self._client.status != "running":
             self._give_up(now, "the Dask client cannot reach its scheduler")
             return
         if now - self._asked < min(SILENCE, self._patience / 4):
             return
-        workers = self._workers()
+        scheduler = self._client.scheduler
+        told = self.ask(lambda: scheduler.identity(), max(self._patience / 2, 1))
         self._asked = time.monotonic()
-        if workers:
-            self._well = self._asked
-        elif workers is None:
+        if told is None:
             self._give_up(self._asked, "the Dask scheduler does not answer")
+        elif told["workers"]:
+            self._well = self._asked
         elif not self._is_growing():
             self._give_up(self._asked, "the Dask cluster has no workers")
-
-    def _workers(self) -> int | None:
-        """How many workers there are; None if the scheduler does not tell."""
-        client = self._client
-        try:
-            identity = client.sync(
-                client.scheduler.identity, callback_timeout=max(self._patience / 2, 1)
-            )
-        except _unanswered():
-            return None
-        return len(identity["workers"])
 
     def _is_growing(self) -> bool:
         """Whether workers are on their way, or come when there is something to do.
@@ -178,11 +174,8 @@ class _Watch:
 
     def _has_lost(self) -> bool:
         """Whether the scheduler has lost a worker."""
-        client = self._client
-        try:
-            events = client.sync(client.scheduler.events, topic="all", callback_timeout=10)
-        except _unanswered():
-            return False
+        scheduler = self._client.scheduler
+        events = self.ask(lambda: scheduler.events(topic="all"), 10) or ()
         return any(
             isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
         )

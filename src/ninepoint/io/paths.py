@@ -27,6 +27,8 @@ from os import PathLike
 from secrets import token_hex
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..undisturbed import imported
 
 # What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
@@ -161,11 +163,13 @@ def replacement(path: str) -> Iterator[str]:
 def write_whole(path: str, data: bytes) -> None:
     """Write a file, which is there when all of it is."""
     with replacement(path) as temporary:
-        write_at(temporary, memoryview(data), 0)
+        write_at(temporary, np.frombuffer(data, np.uint8), 0)
 
 
-def write_at(path: str, data: memoryview, at: int) -> None:
-    """Write `data` from byte `at` of a file on; one that is gone stays gone."""
+def write_at(path: str, array: np.ndarray, at: int) -> None:
+    """Write numbers as this machine has them, from byte `at` on; a file that is gone stays so."""
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    data = memoryview(array.reshape(-1).view(np.uint8).data)
     with open(path, "rb+", buffering=0) as file:
         file.seek(at)
         # The system may take it piece by piece.
@@ -243,16 +247,17 @@ def need(what: str, *modules: str) -> Any:
     return found
 
 
-def local_path(path: AnyPath, urls: str) -> str:
+def local_path(path: AnyPath, urls: str = "") -> str:
     """Give a path as text; `urls` is what is said of one that is no place on this machine."""
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a path is text, not {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character: {text!r}")
-    if "://" in text:
+    is_url = "://" in text
+    if is_url and urls:
         raise ValueError(urls.format(text))
-    return os.path.expanduser(text)
+    return text if is_url else os.path.expanduser(text)
 
 
 def make_folder(folder: str, who: str) -> None:

@@ -26,38 +26,45 @@ def shown(
 ) -> Iterator[Advance]:
     """Give a function that is told how many more of `total` frames are done.
 
-    With None a bar is shown in a notebook, and where standard error is a terminal, but only of
-    what takes longer than `after` [seconds]; True shows it anywhere and at once, False never; a
-    function is called with the numbers of frames done and in all.  `title` stands before them.
+    With None a bar is shown to a person who waits, but only of what takes longer than `after`
+    [seconds]; True shows it anywhere and at once, False never; a function is called with the
+    numbers of frames done and in all.  `title` stands before them.
     """
-    done = 0
-    is_wanted = progress or (progress is None and (present() or sys.stderr.isatty()))
-    bar = _Bar(title, 0.0 if progress else after)
-    report = progress if callable(progress) else bar.show
+    done, bar = 0, Bar(title, 0.0 if progress else after)
+    report: Callable[[int, int], None] | None = None
+    if callable(progress):
+        report = progress
+    elif progress or (progress is None and seen()):
+        report = bar.show
+        report(0, total)
 
     def advance(frames: int) -> None:
         nonlocal done
         done += frames
-        if is_wanted:
+        if report is not None:
             report(done, total)
 
-    if is_wanted and not callable(progress):
-        advance(0)
     try:
         yield advance
     finally:
         bar.clear()
 
 
-class _Bar:
+def seen() -> bool:
+    """Whether a person would see a bar: below the cell of a notebook, or in a terminal."""
+    return present() or sys.stderr.isatty()
+
+
+class Bar:
     """A line that changes a few times a second, once so many seconds are over."""
 
-    def __init__(self, title: str, after: float) -> None:
+    def __init__(self, title: str = "saving", after: float = 0.0) -> None:
         self._title, self._after = title, after
         self._line = Passing() if present() else _Terminal()
         self._begin, self._shown = time.monotonic(), float("-inf")
 
     def show(self, done: int, total: int) -> None:
+        """Show the numbers of frames done and in all, and how long the others will take."""
         now = time.monotonic()
         if now - self._begin < self._after or (now - self._shown < PAUSE and done < total):
             return
@@ -67,6 +74,7 @@ class _Bar:
         self._line.show(f"{self._title} {done}/{total}{rest}", done / max(total, 1))
 
     def clear(self) -> None:
+        """Take the bar away."""
         self._line.clear()
 
 
@@ -84,7 +92,8 @@ class _Terminal:
     def clear(self) -> None:
         if self._shown:
             self._put("")
-            self._put("\r")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
 
     def _put(self, line: str) -> None:
         sys.stderr.write("\r" + line.ljust(len(self._shown)))
