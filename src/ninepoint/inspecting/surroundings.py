@@ -147,9 +147,9 @@ def _memory() -> str:
 def folder_size(folder: Path) -> tuple[int, int]:
     """How many files there are in `folder`, and their size [bytes]."""
     sizes = []
-    for path, _, names in os.walk(folder):
-        for name in names:
-            # Another process may be at work in the same cache.
-            with suppress(FileNotFoundError):
-                sizes.append(os.lstat(os.path.join(path, name)).st_size)
+    for path in folder.rglob("*"):
+        # Another process may be at work in the same cache.
+        with suppress(FileNotFoundError):
+            if not path.is_dir():
+                sizes.append(path.lstat().st_size)
     return len(sizes), sum(sizes)

@@ -112,7 +112,7 @@ def parse_pattern(pattern: AnyPath) -> Target:
     if not numbered:
         name = name.replace("{{", "{").replace("}}", "}")
     target = Target(folder or ".", name, numbered, _format_of(name))
-    _check_name(target.path(0)[len(os.path.join(target.folder, "")) :], text)
+    _check_name(os.path.basename(target.path(0)))
     return target
 
 
@@ -137,10 +137,8 @@ def _is_numbered(name: str, text: str) -> bool:
     return bool(pieces)
 
 
-def _check_name(name: str, text: str) -> None:
-    """Refuse a name that leaves the folder, that no file can have, or that promises too much."""
-    if os.path.basename(name) != name:
-        raise ValueError(f"the pattern {text!r} leaves its folder: it gives the name {name!r}")
+def _check_name(name: str) -> None:
+    """Refuse a name that no file can have, or that promises too much."""
     if len(os.fsencode(name)) > LONGEST_NAME:
         raise ValueError(f"the name {name[:40]!r}... is too long for a file")
     if name.lower().endswith((".ome.tif", ".ome.tiff")):

@@ -11,9 +11,10 @@ import hashlib
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,7 +31,7 @@ from .paths import (
     AnyPath,
     ImageReadError,
     Stamp,
-    absolute,
+    is_zarr,
     local_path,
     natural_key,
     need,
@@ -48,10 +49,6 @@ CHUNK_BYTES = 2**24
 LEAST_CHUNKS = 64
 
 _URLS = "imread reads local files, not the URL {!r}; download it first"
-
-# What stands for the pattern of files that were given one by one.
-LIST = "a list of files"
-
 
 # Files that are no images of ours, and what opens them instead.
 _VIDEO = "it is a video: imageio.v3.imread(path) reads its frames, or save them as PNG"
@@ -75,9 +72,6 @@ _CURES = {
     **dict.fromkeys((".czi", ".nd2", ".lif", ".oib", ".oif", ".vsi"), _MICROSCOPE),
 }
 
-# The files by which a folder is known for a Zarr array or group, of version 2 or 3.
-_ZARR_FILES = (".zarray", ".zgroup", "zarr.json")
-
 
 @dataclass(frozen=True, slots=True)
 class Frame:
@@ -96,15 +90,14 @@ class Frame:
 class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
-    `found` tells where the files of the stack came from: the absolute pattern that finds them,
-    `LIST` for a list of files, and nothing for one file.
+    `found` are absolute patterns that find the files of the stack, if there are several.
     """
 
     first: int
     header: Header
     frames: tuple[Frame, ...]
     max_pixels: int | None
-    found: str = ""
+    found: tuple[str, ...] = ()
 
 
 @door
@@ -208,19 +201,19 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
     return chunks
 
 
-def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], str]:
+def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[str, ...]]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
 
-    And where they came from, as `Part.found` has it.
+    And the patterns that find their files, as `Part.found` has them.
     """
-    found = ""
+    found: set[str] = set()
     if isinstance(source, (str, os.PathLike)):
         text = local_path(source, _URLS)
         paths = _matching(text)
         if os.path.isdir(text):
-            found = absolute(os.path.join(glob.escape(text), "*"))
+            found = {os.path.join(glob.escape(os.path.realpath(text)), "*")}
         elif paths != [text]:
-            found = absolute(text)
+            found = {os.path.realpath(text)}
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -229,11 +222,16 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], str]
         paths = [local_path(path, _URLS) for path in source]
         if not paths:
             raise ValueError("imread got an empty list of files")
-        found = LIST if len(paths) > 1 else ""
+        if len(paths) > 1:
+            kinds = {(os.path.dirname(path), os.path.splitext(path)[1]) for path in paths}
+            found = {
+                os.path.join(glob.escape(os.path.realpath(folder)), f"*{suffix}")
+                for folder, suffix in kinds
+            }
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    return frames, found
+    return frames, tuple(found)
 
 
 def _matching(text: str) -> list[str]:
@@ -359,34 +357,24 @@ def _opened(then: Stamp, number: int) -> Iterator[BufferedReader]:
         yield file
 
 
-def files_of(parts: Iterable[Part]) -> tuple[set[str], set[str]]:
+def files_of(parts: Sequence[Part]) -> tuple[set[str], set[str]]:
     """The files that parts of stacks read, and the absolute patterns that find them.
 
     Patterns find them now, and may find others the next time.
     """
-    paths: set[str] = set()
-    patterns: set[str] = set()
-    folders: dict[str, str] = {}
-    for part in parts:
-        if part.found and part.found != LIST:
-            patterns.add(part.found)
-        for path in dict.fromkeys(frame.stamp.path for frame in part.frames):
-            folder, name = os.path.split(path)
-            if folder not in folders:
-                folders[folder] = os.path.realpath(folder)
-            paths.add(os.path.join(folders[folder], name))
-            if part.found == LIST:
-                like = f"*{os.path.splitext(name)[1]}"
-                patterns.add(os.path.join(glob.escape(folders[folder]), like))
-            if os.path.islink(path):
-                paths.add(os.path.realpath(path))
-    return paths, patterns
+    real = cache(os.path.realpath)
+    paths = set()
+    for path in {frame.stamp.path for part in parts for frame in part.frames}:
+        folder, name = os.path.split(path)
+        paths.add(os.path.join(real(folder), name))
+        if os.path.islink(path):
+            paths.add(real(path))
+    return paths, {pattern for part in parts for pattern in part.found}
 
 
 def _cure_for(path: str) -> str | None:
     """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
     suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
     if os.path.isdir(path):
-        is_store = any(os.path.lexists(os.path.join(path, name)) for name in _ZARR_FILES)
-        return _ZARR if is_store or suffix == ".zarr" else None
+        return _ZARR if is_zarr(path) or suffix == ".zarr" else None
     return _CURES.get(suffix)

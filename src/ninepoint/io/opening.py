@@ -13,9 +13,9 @@ from ..undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy
-from .paths import AnyPath, ImageReadError, local_path, need, opening
+from .paths import AnyPath, ImageReadError, is_zarr, local_path, need, opening
 from .tiff import open_tiff
-from .zarr import is_zarr, open_zarr
+from .zarr import open_zarr
 
 if TYPE_CHECKING:
     import dask.array as da

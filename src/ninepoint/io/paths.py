@@ -11,7 +11,6 @@ images finds it if the process is killed.
 from __future__ import annotations
 
 import errno
-import glob
 import lzma
 import os
 import re
@@ -222,6 +221,9 @@ def _hidden(path: str) -> str:
 
 AnyPath: TypeAlias = "str | PathLike[str]"
 
+# The files that describe an array or a group of Zarr, of version 3 and 2.
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
 _NUMBER = re.compile(r"([0-9]+)")
 
 # What is imported of a package beside itself, and the name by which pip knows it.
@@ -258,6 +260,11 @@ def local_path(path: AnyPath, urls: str = "") -> str:
     if is_url and urls:
         raise ValueError(urls.format(text))
     return text if is_url else os.path.expanduser(text)
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder is an array or a group of Zarr."""
+    return any(os.path.lexists(os.path.join(path, name)) for name in ZARR_FILES)
 
 
 def make_folder(folder: str, who: str) -> None:
@@ -312,14 +319,6 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
-
-
-def absolute(pattern: str) -> str:
-    """Give a pattern that means the same from every folder, without links where it is literal."""
-    parts = os.path.abspath(pattern).split(os.sep)
-    literal = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    head = os.path.realpath(os.sep.join(parts[:literal]) or os.sep)
-    return os.path.join(head, *parts[literal:])
 
 
 def found_by(pattern: str, path: str) -> bool:

@@ -139,10 +139,9 @@ def lines_once(path: str) -> Iterator[None]:
                 logger.callHandlers(record)
 
 
-@contextmanager
-def _pages(file: BinaryIO | str) -> Iterator[TiffFile]:
-    with imported("tifffile").TiffFile(file, _multifile=False) as tiff:
-        yield tiff
+def _pages(file: BinaryIO | str) -> TiffFile:
+    found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
+    return found
 
 
 def header(
@@ -167,10 +166,9 @@ def header(
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:
     """Read the description of the page at byte `place`."""
-    from tifffile import TiffPage
-
     tiff.filehandle.seek(place)
-    return TiffPage(tiff, index=0)
+    page: TiffPage = imported("tifffile").TiffPage(tiff, index=0)
+    return page
 
 
 def frames(

@@ -38,7 +38,9 @@ from . import ome
 from .contents import Contents, Cut, Layout, Variable, check_dims, layout, stored_by_xarray
 from .opened import Found, Opened, labelled, listed, open_variable, opened, pick
 from .paths import (
+    ZARR_FILES,
     Stamp,
+    is_zarr,
     make_folder,
     need,
     readable,
@@ -50,21 +52,15 @@ from .paths import (
 from .resume import Journal, Meaning, check_same
 from .run import How, Region, share
 
-# The files that describe an array or a group of Zarr, of version 3 and 2.
-FILES = ("zarr.json", ".zarray", ".zgroup")
-
-
-def is_zarr(path: str) -> bool:
-    """Whether a folder is an array or a group of Zarr."""
-    return any(os.path.lexists(os.path.join(path, name)) for name in FILES)
-
 
 def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     """Look for an array."""
     zarr = need("Reading Zarr", "zarr")
     if "://" not in path and not is_zarr(path):
-        raise ValueError(f"{path!r} is no Zarr store: it has none of the files {listed(FILES)}.")
-    for name in FILES:
+        raise ValueError(
+            f"{path!r} is no Zarr store: it has none of the files {listed(ZARR_FILES)}."
+        )
+    for name in ZARR_FILES:
         # Raises by its own name what keeps one from reading.
         if "://" not in path and os.path.lexists(os.path.join(path, name)):
             readable(os.path.join(path, name))
@@ -134,7 +130,7 @@ def _dims(array: Any) -> tuple[str, ...]:
 def _stamp(store: str, node: Any) -> Stamp:
     """Take the stamp of the file that describes an array or a group, or what it says."""
     if "://" not in store:
-        for name in FILES:
+        for name in ZARR_FILES:
             file = os.path.join(store, node.path.strip("/"), name)
             if os.path.isfile(file):
                 return readable(file)
