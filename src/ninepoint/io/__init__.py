@@ -6,7 +6,7 @@
     opened      an array that is read when sliced      contents    what is saved, and how it lies
     zarr, ome   stores of Zarr, images of OME-Zarr     whole_files NetCDF, GeoTIFF, .npy
     paths       files, and what is wrong with them     resume      what is meant, what is written
-    progress    a bar                                  run, cluster    units, and their tasks
+    run         units, and their tasks                 progress    a bar; clusters
 
 Pillow, tifffile, Dask, zarr and the like are imported when they are first needed, so importing
 this package costs nothing.

@@ -35,8 +35,7 @@ import numpy as np
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
-from . import cluster
-from .progress import Advance, Progress
+from .progress import Advance, Progress, finished
 
 _T = TypeVar("_T")
 
@@ -193,7 +192,7 @@ def _compute(
     schedule = base.get_scheduler(cls=type(arrays[0]))
     client = getattr(schedule, "__self__", None)
     if hasattr(client, "scheduler_info"):
-        for key in cluster.finished(client, schedule, graph, keys):
+        for key in finished(client, schedule, graph, keys):
             advance(wanted.get(key, 0))
     elif schedule is threaded.get and config.get("pool", None) is None:
         follow(lambda work: _on_threads(graph, wanted, work), advance, stop_elsewhere)
