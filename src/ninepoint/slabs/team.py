@@ -16,7 +16,7 @@ import dask.array as da
 import distributed
 import numpy as np
 
-from ..io.cluster import patience
+from ..io.progress import patience
 from ..iteration import Iteration
 from . import actor
 from .actor import Keeper, Lost
