@@ -93,11 +93,9 @@ def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tupl
     """The rules of a boundary, without the conditions of sides that no result looks over."""
     found = []
     for axis, (before, after) in enumerate(sides):
-        low = min(box.lo[axis] for box in reaches)
-        high = max(box.hi[axis] for box in reaches)
-        if isinstance(before, Condition) and low >= 0:
+        if isinstance(before, Condition) and all(box.lo[axis] >= 0 for box in reaches):
             before = "nearest"
-        if isinstance(after, Condition) and high <= 0:
+        if isinstance(after, Condition) and all(box.hi[axis] <= 0 for box in reaches):
             after = "nearest"
         found.append((before, after))
     return tuple(found)
