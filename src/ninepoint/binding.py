@@ -8,6 +8,7 @@ What does the calls is bound to the arrays of the first one, and remembered by w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +17,7 @@ import numpy as np
 from .arrays.accepted import is_cupy
 from .arrays.numpy import behind, core_shape, each_out
 from .arrays.quick import Quick
-from .arrays.single import NOTHING, BorderedCall, Given, OneCall, bind_call
+from .arrays.single import NOTHING, Bordered, Given, OneCall, bind_call
 from .arrays.work import Block, Work
 from .backends.compiled import Compiled, readable
 from .calls import Call, Flow, Leaves
@@ -66,9 +67,7 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
         step = _one_call(node, fields, place)
         if step is not None:
             taken = _taken_of(node.compiled, call.scalars, core, names.index)
-            if isinstance(step, BorderedCall):
-                return _bordered(step, taken, at, len(values))
-            return _single(step, taken, at)
+            return _single(step, taken, at, len(values))
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
@@ -91,37 +90,26 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
     given = () if place.out is None else each_out(place.out, len(node.outputs))
     outs = dict(zip(node.outputs, given, strict=False))
-    step = bind_call(work, node, node.outputs[:1], inputs, outs)
+    step = bind_call(work, node, inputs, outs)
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: _Taken, at: Sequence[int]) -> BoundCall:
-    """What does calls of one stencil on arrays of NumPy."""
-    run, plain = step.run, not any(indices for _, indices in step.fields)
-    assert run is not None
+def _single(step: OneCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
+    """What does calls of one stencil; a border of conditions may be given behind all values."""
+    plain = not any(indices for _, indices in step.fields)
+    last: list[Any] = [None, step.run]
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        run = step.run
+        if len(values) > count:
+            given, run = last
+            if values[-1] is not given and isinstance(step.run, Bordered):
+                run = replace(step.run, boundary=ghosts.given_boundary(values[-1]))
+                last[:] = values[-1], run
         fields = [values[k] for k in at]
         if not plain:
             fields = step.inputs(dict(enumerate(fields)))
         return run(fields, _numbers_of(taken, values), out)
-
-    return call
-
-
-def _bordered(step: BorderedCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
-    """What does calls whose border has conditions; one that it is given is behind all values."""
-    last: list[Any] = [None, step.boundary]
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        boundary = step.boundary
-        if len(values) > count:
-            given, boundary = last
-            if values[-1] is not given:
-                boundary = ghosts.given_boundary(values[-1])
-                last[:] = values[-1], boundary
-        fields = step.inputs(dict(enumerate([values[k] for k in at])))
-        return step.ghosts(fields, _numbers_of(taken, values), boundary, out)
 
     return call
 

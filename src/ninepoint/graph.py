@@ -319,7 +319,7 @@ class Graph:
                 raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         definition.check(call.scalars)
-        rest = definition.rest(call.boundary.keeps)
+        rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
         return self.add(
             replace(call, definition=rest, scalars=scalars),

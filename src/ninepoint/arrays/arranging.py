@@ -28,16 +28,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.gathering import copied
-from ninepoint.arrays.lanes import Lanes, with_lanes
-from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
-from ninepoint.backends.compiled import Bound
-from ninepoint.language.positions import Length
+from .. import limits
+from ..backends.compiled import Bound
+from ..language.positions import Length
+from .accepted import listed
+from .borders import Array, Border
+from .gathering import copied
+from .lanes import Lanes, with_lanes
+from .layout import Shape
+from .numpy import broadcast_shape, core_axes
+from .parts import is_movable, is_readable, rows_of, write
+from .strided import Strided, memory_order, merged_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,27 +77,12 @@ def looks_at_points(code: Bound) -> bool:
 def merging(arrays: Sequence[Array]) -> Merging:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
-    size = math.prod(shape)
-    if len(shape) == 1 or not size:
+    if len(shape) == 1 or not math.prod(shape):
         return Merging(shape, tuple(range(len(shape))), shape)
-    if all(array.flags.c_contiguous for array in arrays):
-        return Merging(shape, tuple(range(len(shape))), (size,))
-    steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(len(shape))]
-    # An axis of length 1 has any stride, and stands where it does no harm: first.
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] != 1, -steps[axis]))
-    merged: list[int] = []
-    last = -1
-    for axis in order:
-        if shape[axis] == 1:
-            continue
-        if last >= 0 and all(
-            array.strides[last] == array.strides[axis] * shape[axis] for array in arrays
-        ):
-            merged[-1] *= shape[axis]
-        else:
-            merged.append(shape[axis])
-        last = axis
-    return Merging(shape, tuple(order), tuple(merged) or (1,))
+    order = memory_order([Strided(shape, array.strides) for array in arrays])
+    turned = [array.transpose(order) for array in arrays]
+    lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
+    return Merging(shape, order, tuple(lengths) or (1,))
 
 
 View: TypeAlias = Callable[[Array], Array]

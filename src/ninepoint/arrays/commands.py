@@ -27,57 +27,34 @@ to its place once the next one has been made, which may read what stood there.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.gathering import COPY, VALUE, Beyond, Extensions, Gather, Run, Span
-from ninepoint.arrays.layout import Layout, Region, Shape, around
+from .. import limits
+from ..backends.compiled import Bound
+from ..remembered import Remembered
+from .borders import Array
+from .gathering import COPY, VALUE, Beyond, Gather, Run, Span
+from .layout import Layout, Region, Shape, Values, around
+from .strided import merged_axes
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
 
-_MOVE, _RUN, _GHOSTS = 0, 1, 2
+# What `ninepoint.backends.llvm.commands` has: the commands, words of the head, axes of a move.
+_MOVE, _RUN, _GHOSTS = range(3)
+_HEAD, _AXES = 4, 5
+
 _LINE = 64
 
-# Words of the head of a list.
-_HEAD = 5
-
-# Where arrays are that are none of the caller's.
-_IN_LIST, _IN_MEMORY, _ELSEWHERE = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a list depends on beside the layout.
-
-    `sizes` are those of an element of each field, then of each output [bytes]; `values` are the
-    constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
-    how many rows are made before the first of a result; `flat` says whether rows may be computed
-    as one: positions are those of one row.  Of the last fields, positions, it says `along` which
-    axis they have other elements: along others the first of equal ones is read.  The arrays of the
-    numbers `moved` are read and written by moves alone, in whatever strides.  Of fields with
-    `ghosts`, floats, `kinds` say which these are.
-    """
-
-    sizes: tuple[int, ...]
-    fields: int
-    values: tuple[bytes, ...]
-    zones: bool
-    warm: int
-    flat: bool = True
-    along: tuple[int, ...] = ()
-    moved: tuple[int, ...] = ()
-    ghosts: tuple[Extensions, ...] = ()
-    kinds: tuple[int, ...] = ()
-
-    @property
-    def copied(self) -> int:
-        """How many fields are copied where neighbours are missing: all but such positions."""
-        return self.fields - len(self.along)
+# The kinds of floats, as machine code counts them.
+_FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,110 +71,165 @@ class Part:
     over: bool = False
 
 
-def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
-    """List what to do for a part of the arrays."""
-    key = machine, part
-    found = plan.made.get(key)
-    if found is None:
-        found = plan.made[key] = _Writer(plan, machine, part).written(part.first, part.last)
-    return found
-
-
-def band_rows(plan: Layout, machine: Machine, images: int) -> int:
-    """How many rows of so many images are made before they are moved over a field."""
-    sizes = machine.sizes[machine.fields :]
-    row = images * sum(sizes) * math.prod(plan.shape[1:])
-    # What stands two bands before is read by nobody any more.
-    return max(2 * plan.spans[0] + 1, limits.current.band_bytes // max(1, row))
-
-
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """An array that is none of the caller's: where it begins, and its strides.
+class Place:
+    """Where elements lie: a base, the bytes from there on, and those to the next along each axis.
 
-    It lies in the list, in memory for blocks, or elsewhere.
+    Bases are the arrays of the caller, by number, and what follows them.  The first axis is the
+    stack.
     """
 
-    where: int
+    base: int
     start: int
     strides: Shape
 
+    def at(self, first: Shape, step: Shape | None = None) -> Place:
+        """The elements from one on, in each image; all, or some steps apart."""
+        start = self.start + sum(map(operator.mul, first, self.strides[1:]))
+        if step is None:
+            return Place(self.base, start, self.strides)
+        strides = map(operator.mul, (1, *step), self.strides)
+        return Place(self.base, start, tuple(strides))
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of an array, by its number: the first elements, and how far it is to the next."""
+    def of(self, runs: Sequence[Run]) -> Place:
+        """The elements that runs are made of."""
+        return self.at(tuple(run.first for run in runs), tuple(run.step for run in runs))
 
-    array: int
-    first: Shape
-    step: Shape
+
+# An array of a kernel, or a part of one: where it lies, and its shape.
+_View: TypeAlias = tuple[Place, Shape]
+
+
+class Commands:
+    """The lists of a program on arrays of one kind, which have one axis for the stack.
+
+    The arrays of the numbers `moved` are read and written by moves alone, in whatever strides.
+    """
+
+    def __init__(
+        self,
+        program: Bound,
+        plan: Layout,
+        values: Values,
+        arrays: Sequence[Array],
+        moved: Sequence[int],
+    ) -> None:
+        self.program, self.plan, self.values, self.moved = program, plan, values, moved
+        self.dtypes = (*program.field_dtypes, *program.out_dtypes)
+        self.strides = [array.strides for array in arrays]
+        self._made: Remembered[Part, Array] = Remembered(64)
+
+    def of(self, part: Part) -> Array:
+        """List what to do for a part of the arrays."""
+        found = self._made.get(part)
+        if found is None:
+            found = self._made[part] = _Writer(self, part).written()
+        return found
+
+    def band_rows(self, images: int) -> int:
+        """How many rows of so many images are made before they are moved over a field."""
+        size = sum(dtype.itemsize for dtype in self.program.out_dtypes)
+        row = images * size * math.prod(self.plan.shape[1:])
+        # What stands two bands before is read by nobody any more.
+        return max(2 * self.plan.spans[0] + 1, limits.current.band_bytes // max(1, row))
+
+    @property
+    def has_zones(self) -> bool:
+        """Whether what is written without being computed needs no conversion."""
+        return has_movable_zones(self.program, self.plan)
+
+    def constant(self, k: int) -> bytes:
+        """The constant of a field or a result, in two words."""
+        plan, values, count = self.plan, self.values, len(self.program.field_dtypes)
+        used, value = (
+            (plan.has_constant, values.fields[k])
+            if k < count
+            else (plan.has_fill, values.outs[k - count])
+        )
+        found = np.array(value).astype(self.dtypes[k]).tobytes() if used else b""
+        return found.ljust(16, b"\0")
+
+
+def has_movable_zones(program: Bound, plan: Layout) -> bool:
+    """Whether what "keep" keeps needs no conversion."""
+    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
+    return not plan.has_keep or all(field == out for field, out in pairs)
 
 
 class _Writer:
-    def __init__(self, plan: Layout, machine: Machine, part: Part) -> None:
-        self.plan = plan
-        self.machine = machine
-        self.image = part.start
+    def __init__(self, lists: Commands, part: Part) -> None:
+        self.lists, self.program, self.plan = lists, lists.program, lists.plan
+        self.part = part
         self.stack = part.stop - part.start
-        self.given = len(machine.sizes)
-        self.axes = len(plan.shape) + 1
-        self.own: list[_Own] = []
-        self.blocks: dict[_Own, int] = {}
-        self.constants: dict[int, int] = {}
-        self.constant_bytes = b""
+        self.sizes = [dtype.itemsize for dtype in lists.dtypes]
+        self.given = len(self.sizes)
+        # Where the arrays of the caller are; results may be made elsewhere, and moved there.
+        self.places = [
+            Place(k, part.start * strides[0], strides) for k, strides in enumerate(lists.strides)
+        ]
         self.words: list[int] = []
         self.count = 0
-        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
-        self.used = self.memory = 0
-        # Bytes that stay, and the blocks for the results of a band that begins at a row.
-        self.held = 0
-        # Arrays of values from which ghosts are made, by their addresses.
-        self.values: dict[int, int] = {}
-        self.band: tuple[int, Sequence[int]] | None = None
-        self.over = part.over
+        # Bytes of memory that the blocks of a piece take, that those of any piece did, and bytes
+        # that stay.
+        self.used = self.memory = self.held = 0
 
-    def written(self, first: int, last: int) -> np.ndarray:
+    @property
+    def fields(self) -> int:
+        return len(self.program.field_dtypes)
+
+    @property
+    def copied(self) -> int:
+        """How many fields are copied where neighbours are missing: all but lines of positions."""
+        return self.fields - len(self.program.along)
+
+    def written(self) -> Array:
         """The list."""
-        if self.over:
-            self._make_over(first, last)
+        if self.part.over:
+            self._make_over(self.part.first, self.part.last)
         else:
-            self._make(first, last)
-        length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
-        constants = np.frombuffer(self.constant_bytes, np.int64)
-        head = [self.axes, self.given, len(self.own), self.memory, self.count]
-        for one in self.own:
-            start = one.start + 8 * length if one.where == _IN_LIST else one.start
-            head += [one.where, start, *one.strides]
-        return np.concatenate([np.array([*head, *self.words], np.int64), constants])
+            self._make(self.part.first, self.part.last)
+        constants = b"".join(map(self.lists.constant, range(self.given)))
+        head = (self.given, 2 * len(self.places[0].strides) + 1, self.memory, self.count)
+        return np.concatenate(
+            [
+                np.array(head, np.int64),
+                np.frombuffer(constants, np.int64),
+                np.array(self.words, np.int64),
+            ]
+        )
 
     def _make_over(self, first: int, last: int) -> None:
         """Make results in the place of fields."""
-        machine, shape = self.machine, self.plan.shape
-        rows = min(band_rows(self.plan, machine, self.stack), last - first)
-        sizes = machine.sizes[machine.fields :]
+        shape, places = self.plan.shape, self.places
+        rows = min(self.lists.band_rows(self.stack), last - first)
+        sizes = self.sizes[self.fields :]
         blocks = [[self._block((rows, *shape[1:]), size) for size in sizes] for _ in range(2)]
         self.held = self.used
-        made: list[tuple[int, int]] = []
-        for start in range(first, last, max(1, rows)):
-            self.band = start, blocks[len(made) % 2]
-            made.append((start, min(start + rows, last)))
-            self._make(*made[-1])
-            if len(made) > 1:
-                self._move_band(*made[-2], blocks[len(made) % 2])
-        if made:
-            self._move_band(*made[-1], blocks[(len(made) - 1) % 2])
+        bands = range(first, last, max(1, rows))
+        for k, start in enumerate(bands):
+            # In the blocks of a band its own first row is the first.
+            before = (-start, *(0 for _ in shape[1:]))
+            outs = [block.at(before) for block in blocks[k % 2]]
+            self.places = [*places[: self.fields], *outs]
+            self._make(start, min(start + rows, last))
+            if k:
+                self._move_band(bands[k - 1], start, blocks[(k - 1) % 2], places)
+        if bands:
+            self._move_band(bands[-1], last, blocks[(len(bands) - 1) % 2], places)
 
-    def _move_band(self, first: int, last: int, blocks: Sequence[int]) -> None:
+    def _move_band(
+        self, first: int, last: int, blocks: Sequence[Place], places: Sequence[Place]
+    ) -> None:
         """Move the results of a band to their place."""
-        self.band, shape = None, self.plan.shape
-        for number, block in enumerate(blocks, self.machine.fields):
-            to = self._all(number, (first, *(0 for _ in shape[1:])))
-            at = self._all(block, (0,) * len(shape))
-            self._move(number, (last - first, *shape[1:]), to, at)
+        shape = self.plan.shape
+        for number, block in enumerate(blocks, self.fields):
+            to = places[number].at((first, *(0 for _ in shape[1:])))
+            self._move(self.sizes[number], (last - first, *shape[1:]), to, block)
 
     def _make(self, first: int, last: int) -> None:
         """Compute points, and write what is not computed."""
         self._compute(self.plan.computed.within(first, last))
-        for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
+        for k, output in enumerate(self.plan.outputs if self.lists.has_zones else ()):
             for zone, keeps in output.zones:
                 self._zone(k, zone.within(first, last), keeps)
 
@@ -228,20 +260,21 @@ class _Writer:
 
     def _inside(self, region: Region) -> None:
         """Compute points whose neighbours all lie inside, from the fields themselves."""
-        for piece in self._pieces(region) if self.machine.moved else (region,):
+        for piece in self._pieces(region) if self.lists.moved else (region,):
             self._piece_inside(piece)
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
-        machine, last = self.machine, len(self.plan.shape) - 1
+        last = len(self.plan.shape) - 1
         length = region.shape[axis]
+        source = self.plan.source(region)
         moved = (
-            machine.sizes[k] * (source if k < machine.fields else region).points
-            for source in (self.plan.source(region),)
-            for k in machine.moved
+            self.sizes[k] * (source if k < self.fields else region).points
+            for k in self.lists.moved
         )
         size = self.stack * sum(moved)
-        twice = max(1, self.plan.spans[axis], machine.warm if axis == last - 1 else 0)
+        warm = self.program.warm if axis == last - 1 else 0
+        twice = max(1, self.plan.spans[axis], warm)
         rows = max(
             limits.current.rows_moved_twice * twice,
             limits.current.moved_piece_bytes * length // max(1, size),
@@ -256,18 +289,18 @@ class _Writer:
                 yield piece
 
     def _piece_inside(self, region: Region) -> None:
-        source, here = self.plan.source(region), (0,) * self.axes
-        fields = []
-        for k in range(self.machine.copied):
-            if k not in self.machine.moved:
-                fields.append((k, (0, *source.start), source.shape))
-                continue
-            block = self._block(source.shape, self.machine.sizes[k])
-            self._move(k, source.shape, self._all(block, here[1:]), self._all(k, source.start))
-            fields.append((block, here, source.shape))
-        for k, axis in enumerate(self.machine.along, self.machine.copied):
-            fields.append((k, self._only(axis, source.start[axis]), source.shape))
-        self._run_on(fields, region)
+        source = self.plan.source(region)
+        fields: list[Place] = []
+        for k in range(self.copied):
+            place = self.places[k].at(source.start)
+            if k in self.lists.moved:
+                block = self._block(source.shape, self.sizes[k])
+                self._move(self.sizes[k], source.shape, block, place)
+                place = block
+            fields.append(place)
+        for k, axis in enumerate(self.program.along, self.copied):
+            fields.append(self.places[k].at(self._only(axis, source.start[axis])))
+        self._run_on([(one, source.shape) for one in fields], region)
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
@@ -276,96 +309,92 @@ class _Writer:
             self._inside(region)
             return
         source = plan.source(region)
-        gather, start = plan.with_ghosts(region, self.machine.ghosts)
-        first = (0, *(a - b for a, b in zip(source.start, start, strict=True)))
+        gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
+        first = tuple(map(operator.sub, source.start, start))
         blocks = self._blocks(gather)
-        self._run_on([(block, first, source.shape) for block in blocks], region)
+        self._run_on([(block.at(first), source.shape) for block in blocks], region)
 
-    def _blocks(self, gather: Gather) -> list[int]:
+    def _blocks(self, gather: Gather) -> list[Place]:
         """Blocks of all fields."""
-        machine = self.machine
-        blocks = [self._filled(k, gather) for k in range(machine.copied)]
-        for k, axis in enumerate(machine.along, machine.copied):
+        blocks = [self._filled(k, gather) for k in range(self.copied)]
+        for k, axis in enumerate(self.program.along, self.copied):
             # Positions: beyond the array none is asked for, and any will do.
-            own = gather.axes[axis]
-            block = self._line(axis, own.length, machine.sizes[k])
-            for source, runs in ((k, own.taken), (block, own.own)):
+            own, size = gather.axes[axis], self.sizes[k]
+            block = Place(self.given, self.used, (0, *self._only(axis, size)))
+            self._take(own.length * size)
+            for source, runs in ((self.places[k], own.taken), (block, own.own)):
                 for run in runs:
-                    to = self._all(block, self._only(axis, run.start)[1:])
+                    to = block.at(self._only(axis, run.start))
                     steps = self._only(axis, run.step, 1)
-                    at = _Part(source, self._only(axis, run.first), steps)
-                    self._move(k, self._only(axis, run.length, 1)[1:], to, at)
+                    at = source.at(self._only(axis, run.first), steps)
+                    self._move(size, self._only(axis, run.length, 1), to, at)
             blocks.append(block)
         return blocks
 
-    def _filled(self, field: int, gather: Gather) -> int:
+    def _filled(self, field: int, gather: Gather) -> Place:
         """A block of a field with all that stands outside."""
-        machine = self.machine
-        block = self._block(gather.shape, machine.sizes[field])
+        sides, size = self.lists.values.ghosts, self.sizes[field]
+        block = self._block(gather.shape, size)
         for part in gather.taken:
-            self._copied(field, block, field, part)
-        for ghosts in gather.ghosts(machine.ghosts[field]) if machine.ghosts else ():
+            self._fill(size, block, part, self.places[field].of(part))
+        for ghosts in gather.ghosts(sides[field]) if sides else ():
             self._make_ghosts(field, block, ghosts)
         for part, constant in gather.patches:
-            self._copied(field, block, None if constant else block, part)
+            source = self._constant(field) if constant else block.of(part)
+            self._fill(size, block, part, source)
         return block
 
-    def _copied(self, field: int, block: int, source: int | None, part: Sequence[Run]) -> None:
-        """Copy runs of an array, or of the constant of a field, to their places in a block."""
-        to = self._all(block, tuple(run.start for run in part))
-        at = self._constant(field) if source is None else _elements(source, part)
-        self._move(field, tuple(run.length for run in part), to, at)
+    def _fill(self, size: int, block: Place, part: Sequence[Run], source: Place) -> None:
+        """Copy elements to the places of runs in a block."""
+        to = block.at(tuple(run.start for run in part))
+        self._move(size, tuple(run.length for run in part), to, source)
 
-    def _make_ghosts(self, field: int, block: int, ghosts: Beyond) -> None:
+    def _make_ghosts(self, field: int, block: Place, ghosts: Beyond) -> None:
         """Make ghosts of a field in a block."""
         extension, part = ghosts.extension, ghosts.part
-        shape = tuple(run.length for run in part)
-        to = self._all(block, tuple(run.start for run in part))
-        at = _elements(block, ghosts.elements(0))
+        mirrored = block.of(ghosts.elements(0))
         alpha, beta = (
-            _elements(self._elsewhere(one, of_terms), ghosts.values(one))
+            self._elsewhere(one, of_terms).of(ghosts.values(one))
             for one, of_terms in ((extension.alpha, extension.from_end), (extension.beta, False))
         )
         if extension.how in (VALUE, COPY):
-            self._move(field, shape, to, beta if extension.how == VALUE else at)
+            source = beta if extension.how == VALUE else mirrored
+            self._fill(self.sizes[field], block, part, source)
             return
-        terms = (len(ghosts.runs), extension.alpha.strides[0]) if extension.from_end else (1, 0)
-        self.words += (_GHOSTS, self.machine.kinds[field], extension.how)
-        self.words += (to.array, at.array, alpha.array, beta.array, *terms)
         # From the end of the array on, or from what is mirrored: there is but one term of this.
-        self.words += (ghosts.axis + 1, -1 if ghosts.side else 1, self.stack, *shape)
-        for one in (to, at, alpha, beta):
-            self.words += (*one.first, *one.step)
-        self.count += 1
+        terms = (1, 0, 0)
+        if extension.from_end:
+            further = block.strides[ghosts.axis + 1] * (-1 if ghosts.side else 1)
+            terms = (len(ghosts.runs), further, extension.alpha.strides[0])
+        to = block.at(tuple(run.start for run in part))
+        kind = _FLOATS[self.program.field_dtypes[field].char]
+        shape = (self.stack, *(run.length for run in part))
+        self._strided((_GHOSTS, kind, extension.how, *terms), shape, (to, mirrored, alpha, beta))
 
-    def _elsewhere(self, values: np.ndarray, of_terms: bool) -> int:
+    def _elsewhere(self, values: Array, of_terms: bool) -> Place:
         """An array of values, which are those of each image or of all."""
-        address = values.ctypes.data
-        if address not in self.values:
-            pairs = zip(values.shape, values.strides, strict=True)
-            strides = [0 if n == 1 else step for n, step in pairs]
-            strides[0] = 0 if of_terms else strides[0]
-            start = address + self.image * strides[0]
-            self.own.append(_Own(_ELSEWHERE, start, tuple(strides)))
-            self.values[address] = self.given + len(self.own) - 1
-        return self.values[address]
+        pairs = zip(values.shape, values.strides, strict=True)
+        strides = [0 if n == 1 else step for n, step in pairs]
+        strides[0] = 0 if of_terms else strides[0]
+        start = values.ctypes.data + self.part.start * strides[0]
+        return Place(self.given + 2, start, tuple(strides))
 
-    def _run_on(self, fields: Sequence[tuple[int, Shape, Shape]], region: Region) -> None:
+    def _run_on(self, fields: Sequence[_View], region: Region) -> None:
         """Run on arrays, or parts of such, that hold the neighbours of a region."""
-        outs: list[tuple[int, Shape, Shape]] = []
+        outs: list[_View] = []
         moves = []
-        for k, output in enumerate(self.plan.outputs, self.machine.fields):
+        for k, output in enumerate(self.plan.outputs, self.fields):
             part = region.clip(output.extent)
-            first = tuple(a - b for a, b in zip(part.start, output.extent.start, strict=True))
-            if part == region and k not in self.machine.moved:
-                outs.append((k, (0, *first), region.shape))
+            place = self.places[k].at(tuple(map(operator.sub, part.start, output.extent.start)))
+            if part == region and k not in self.lists.moved:
+                outs.append((place, region.shape))
                 continue
             # An output does not cover the region, or has gaps: it is computed apart.
-            block = self._block(region.shape, self.machine.sizes[k])
-            outs.append((block, (0,) * self.axes, region.shape))
+            block = self._block(region.shape, self.sizes[k])
+            outs.append((block, region.shape))
             if part.points:
-                at = tuple(a - b for a, b in zip(part.start, region.start, strict=True))
-                moves.append((k, part.shape, self._all(k, first), self._all(block, at)))
+                at = block.at(tuple(map(operator.sub, part.start, region.start)))
+                moves.append((self.sizes[k], part.shape, place, at))
         self._run([*fields, *outs])
         for move in moves:
             self._move(*move)
@@ -373,50 +402,41 @@ class _Writer:
 
     def _ends(self, interior: Region, box: Region) -> None:
         """Compute the points before and after the interior in each of its rows."""
-        plan, machine = self.plan, self.machine
+        plan, warm = self.plan, self.program.warm
         spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
         spans = [(a, b) for a, b in spans if a < b]
         if not spans:
             return
         every, apart, span = plan.every[-1], plan.every[-2], plan.spans[-1]
-        groups, places = self._groups(spans)
+        groups, firsts = self._groups(spans)
         columns = sum(stop - start for start, stop in groups)
         rows = plan.source(interior)
         outer = [(pair,) for pair in zip(rows.start[:-1], rows.stop[:-1], strict=True)]
         gather = plan.gathered([*outer, tuple(groups)])
-        shape, here = gather.shape, (0,) * self.axes
-        blocks = [(block, here, shape) for block in self._blocks(gather)]
+        shape, blocks = gather.shape, self._blocks(gather)
         made = interior.shape[:-1]
-        if machine.warm > FLAT_ROWS or apart > FLAT_ROWS or not machine.flat:
-            width = (columns - 1 - span) // every + 1
-            results = [
-                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
-            ]
-            ran = blocks + [(one, here, (*made, width)) for one in results]
-        else:
-            # Rows between those that are wanted are computed as well.
-            width = apart * columns // every
-            results = [
-                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
-            ]
-            long = (apart * (made[-1] - 1) + 1) * columns
+        # Positions are those of one row.
+        flat = warm <= FLAT_ROWS and apart <= FLAT_ROWS and not self.program.positions
+        # Of rows that are one, those between the ones that are wanted are computed as well.
+        width = apart * columns // every if flat else (columns - 1 - span) // every + 1
+        results = [self._block((*made, width), size) for size in self.sizes[self.fields :]]
+        lengths, wide = shape, (*made, width)
+        if flat:
             # The same memory, whose rows are as long.
-            ran = [(one, here, (*shape[:-2], plan.spans[-2] + 1, long)) for one, *_ in blocks]
-            long = (long - 1 - span) // every + 1
-            ran += [(one, here, (*made[:-1], 1, long)) for one in results]
-        self._run(ran)
-        for (a, b), place in zip(spans, places, strict=True):
+            long = (apart * (made[-1] - 1) + 1) * columns
+            lengths = (*shape[:-2], plan.spans[-2] + 1, long)
+            wide = (*made[:-1], 1, (long - 1 - span) // every + 1)
+        self._run([*((one, lengths) for one in blocks), *((one, wide) for one in results)])
+        for (a, b), first in zip(spans, firsts, strict=True):
             part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
-            origin = (*interior.start[:-1], a - place)
+            origin = (*interior.start[:-1], a - first)
             for k, output in enumerate(plan.outputs):
                 wanted = part.clip(output.extent)
                 if wanted.points:
-                    start = output.extent.start
-                    first = tuple(x - y for x, y in zip(wanted.start, start, strict=True))
-                    made_at = tuple(x - y for x, y in zip(wanted.start, origin, strict=True))
-                    number = machine.fields + k
-                    to, at = self._all(number, first), self._all(results[k], made_at)
-                    self._move(number, wanted.shape, to, at)
+                    start = tuple(map(operator.sub, wanted.start, output.extent.start))
+                    to = self.places[self.fields + k].at(start)
+                    at = results[k].at(tuple(map(operator.sub, wanted.start, origin)))
+                    self._move(self.sizes[self.fields + k], wanted.shape, to, at)
         self.used = self.held
 
     def _groups(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
@@ -432,7 +452,7 @@ class _Writer:
         for a, b in spans:
             first = plan.first[last] + every * a + plan.reach.lo[last]
             stop = first + every * (b - a - 1) + 1 + plan.spans[last]
-            start, stop = plan.with_mirrored(last, (first, stop), self.machine.ghosts)
+            start, stop = plan.with_mirrored(last, (first, stop), self.lists.values.ghosts)
             before = -(-(first - start) // every)
             start = first - every * before
             length = -(-(stop - start) // every) * every
@@ -445,79 +465,68 @@ class _Writer:
         """Write what is not computed."""
         if not zone.points:
             return
-        number, start = self.machine.fields + k, self.plan.outputs[k].extent.start
-        first = tuple(a - b for a, b in zip(zone.start, start, strict=True))
+        number, start = self.fields + k, self.plan.outputs[k].extent.start
+        to = self.places[number].at(tuple(map(operator.sub, zone.start, start)))
         source = self._constant(number)
         if keeps:
-            source = _Part(k, (0, *self.plan.at(zone.start)), (1, *self.plan.every))
-        self._move(number, zone.shape, self._all(number, first), source)
+            source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
+        self._move(self.sizes[number], zone.shape, to, source)
 
-    # Arrays.
+    # Memory.
 
-    def _all(self, array: int, first: Shape) -> _Part:
-        """A part of an array with all elements from the first on."""
-        return _Part(array, (0, *first), (1,) * self.axes)
-
-    def _block(self, shape: Shape, size: int) -> int:
+    def _block(self, shape: Shape, size: int) -> Place:
         """An array in the memory for blocks."""
         strides = [size]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
-        own = _Own(_IN_MEMORY, self.used, tuple(strides))
-        self.used += -(-self.stack * strides[0] // _LINE) * _LINE
-        self.memory = max(self.memory, self.used)
-        if own not in self.blocks:
-            self.own.append(own)
-            self.blocks[own] = self.given + len(self.own) - 1
-        return self.blocks[own]
+        place = Place(self.given, self.used, tuple(strides))
+        self._take(self.stack * strides[0])
+        return place
 
-    def _line(self, axis: int, length: int, size: int) -> int:
-        """An array in the memory for blocks whose elements differ along one axis only."""
-        self.own.append(_Own(_IN_MEMORY, self.used, self._only(axis, size)))
-        self.used += -(-length * size // _LINE) * _LINE
+    def _take(self, size: int) -> None:
+        """Take so many bytes of the memory for blocks."""
+        self.used += -(-size // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
-        return self.given + len(self.own) - 1
 
     def _only(self, axis: int, value: int, other: int = 0) -> Shape:
-        """A number for each axis, the stack's first, of which one differs."""
-        return tuple(value if k == axis + 1 else other for k in range(self.axes))
+        """A number for each axis, of which one differs."""
+        return tuple(value if k == axis else other for k in range(len(self.plan.shape)))
 
-    def _constant(self, k: int) -> _Part:
+    def _constant(self, k: int) -> Place:
         """The constant of a field or an output, at every place."""
-        if k not in self.constants:
-            strides = (0,) * self.axes
-            self.own.append(_Own(_IN_LIST, len(self.constant_bytes), strides))
-            self.constant_bytes += self.machine.values[k].ljust(16, b"\0")
-            self.constants[k] = self.given + len(self.own) - 1
-        return _Part(self.constants[k], (0,) * self.axes, (0,) * self.axes)
+        return Place(self.given + 1, 8 * _HEAD + 16 * k, (0,) * len(self.places[0].strides))
 
     # Commands.
 
-    def _move(self, k: int, lengths: Shape, to: _Part, at: _Part) -> None:
-        """Move elements of the type of field or output `k`."""
-        there, first = self._placed(to.array, to.first)
-        here, begin = self._placed(at.array, at.first)
-        self.words += (_MOVE, self.machine.sizes[k], there, here, self.stack, *lengths)
-        self.words += (*first, *to.step, *begin, *at.step)
-        self.count += 1
+    def _move(self, size: int, lengths: Shape, to: Place, at: Place) -> None:
+        """Move elements of so many bytes."""
+        self._strided((_MOVE, size), (self.stack, *lengths), (to, at))
 
-    def _run(self, arrays: Sequence[tuple[int, Shape, Shape]]) -> None:
+    def _run(self, arrays: Sequence[_View]) -> None:
         self.words.append(_RUN)
-        for array, first, lengths in arrays:
-            number, begin = self._placed(array, first)
-            self.words += (number, *begin, self.stack, *lengths)
+        for place, lengths in arrays:
+            self.words += (place.base, place.start, self.stack, *lengths, *place.strides)
         self.count += 1
 
-    def _placed(self, array: int, first: Shape) -> tuple[int, Shape]:
-        """An array and its first element, of the images of this part where it has all."""
-        if array >= self.given:
-            return array, (0, *first[1:])
-        if self.band is None or array < self.machine.fields:
-            return array, (self.image, *first[1:])
-        start, blocks = self.band
-        return blocks[array - self.machine.fields], (0, first[1] - start, *first[2:])
-
-
-def _elements(array: int, part: Sequence[Run]) -> _Part:
-    """The elements of an array that runs are made of."""
-    return _Part(array, (0, *(run.first for run in part)), (1, *(run.step for run in part)))
+    def _strided(self, begin: Shape, shape: Shape, places: Sequence[Place]) -> None:
+        """Write a command for elements of arrays of one shape."""
+        if 0 in shape:
+            return
+        lengths, steps = merged_axes(shape, [place.strides for place in places])
+        code, size, *rest = begin
+        if code == _MOVE and size > 8:
+            # Machine code knows numbers of one part.
+            lengths, steps = [*lengths, size // 8], [[*one, 8] for one in steps]
+            lengths, steps = merged_axes(lengths, steps)
+            size = 8
+        extra = max(0, len(lengths) - _AXES)
+        missing = _AXES - len(lengths) + extra
+        for index in product(*map(range, lengths[:extra])):
+            self.words += (code, size, *rest)
+            for place, step in zip(places, steps, strict=True):
+                further = sum(map(operator.mul, index, step))
+                self.words += (place.base, place.start + further)
+            self.words += (1,) * missing + tuple(lengths[extra:])
+            for step in steps:
+                self.words += (0,) * missing + tuple(step[extra:])
+            self.count += 1

@@ -36,8 +36,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Rule
-from ninepoint.backends.memory import empty
+from ..backends.memory import empty
+from .borders import Array, Rule
 
 # The side of a square.  (1024x1024 float32: as a whole 4.8 ms, squares of 16 4.2, of 32 1.8, of 64
 # 2.0, of 128 2.7, Zen 4.)

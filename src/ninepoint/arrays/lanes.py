@@ -17,12 +17,13 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.every import Steps
-from ninepoint.arrays.layout import Shape
-from ninepoint.backends.compiled import Bound
-from ninepoint.backends.memory import empty
+from .. import limits
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from .borders import Array, Border
+from .every import Steps
+from .layout import Shape
+from .strided import Strided, memory_order
 
 
 class Laid(Protocol):
@@ -83,12 +84,8 @@ class Lanes:
 
     def border(self, border: Border) -> Border:
         """The border of the program that takes such arrays."""
-        rules = tuple(self.in_turn(border.rules))
-        deciding = tuple(self.turn.index(axis) for axis in range(self.core) if self.turn)
-        if self.levels:
-            levels = (self.core,) if deciding else ()
-            return Border((*rules, ("nearest", "nearest")), 1, (*deciding, *levels))
-        return Border(rules, self.count, deciding)
+        turned = border.turned(self.turn) if self.turn else border
+        return turned.turned(0 if self.levels else self.count)
 
     def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
         """Give what there is for each core axis in the order of the program's."""
@@ -162,8 +159,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
     if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
         return ()
-    # An axis of length 1 has any stride, and stands where it does no harm: first.
-    return tuple(sorted(range(core), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
+    return memory_order([Strided(lengths, array.strides[-core:]) for array in arrays])
 
 
 def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:

@@ -26,12 +26,11 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ninepoint import limits
-from ninepoint.arrays.borders import ABSENT, Border, Index
-from ninepoint.arrays.every import Steps
-from ninepoint.arrays.gathering import Extensions, Gather, Span, along
-from ninepoint.language.box import Box, joined
-from ninepoint.remembered import Remembered
+from .. import limits
+from ..language.box import Box, joined
+from .borders import ABSENT, Border, Index
+from .every import Steps
+from .gathering import Extensions, Gather, Span, along
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -92,8 +91,21 @@ class Output:
     zones: tuple[tuple[Region, bool], ...]
 
 
+@dataclass(slots=True)
+class Values:
+    """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
+
+    fields: list[Any]
+    outs: list[Any]
+    ghosts: tuple[Extensions, ...] = ()
+
+
 class Layout:
-    """The geometry of a stencil on fields of one core shape."""
+    """The geometry of a stencil on fields of one core shape.
+
+    `itemsize` is the bytes of one element of every field together; `every` is the step along each
+    axis, if some points are not made: all outputs have the same first point then.
+    """
 
     def __init__(
         self,
@@ -101,12 +113,10 @@ class Layout:
         reaches: tuple[Box, ...],
         border: Border,
         itemsize: int = 8,
-        whole_bytes: int | None = None,
         every: Steps = (),
     ) -> None:
         self.every = every or (1,) * len(shape)
         self._itemsize = itemsize
-        self._whole_bytes = whole_bytes
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
@@ -128,8 +138,6 @@ class Layout:
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
         self.has_constant = border.has_constant
-        # What others make of this layout, and want to keep with it.
-        self.made: Remembered[Any, Any] = Remembered(64)
 
     @property
     def inside(self) -> bool:
@@ -139,14 +147,10 @@ class Layout:
     @property
     def is_small(self) -> bool:
         """Whether to copy the fields as a whole, with all that lies outside."""
-        limit = self._whole_bytes
-        if limit is None:
-            limit = limits.current.whole_bytes[
-                min(len(self.shape), len(limits.current.whole_bytes)) - 1
-            ]
-            *spans, span = self.spans
-            far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
-            limit = FAR_BYTES if far else limit
+        *spans, span = self.spans
+        far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
+        sizes = limits.current.whole_bytes
+        limit = FAR_BYTES if far else sizes[min(len(self.shape), len(sizes)) - 1]
         # To copy costs the same for fewer results.
         copied = math.prod(self.every) ** 2
         return self.points * copied * self._itemsize <= limit
@@ -234,22 +238,8 @@ class Layout:
         return list(pairwise(edges))
 
 
-@lru_cache(maxsize=512)
-def layout(
-    shape: Shape,
-    reaches: tuple[Box, ...],
-    border: Border,
-    itemsize: int = 8,
-    whole_bytes: int | None = None,
-    every: Steps = (),
-) -> Layout:
-    """Give the layout, from memory if it was asked for before.
-
-    `itemsize` is the bytes of one element of every field together.  `whole_bytes` takes the
-    place of what was measured: 0 for slabs and ends on arrays of any size.  `every` is the step
-    along each axis, if some points are not made: all outputs have the same first point then.
-    """
-    return Layout(shape, reaches, border, itemsize, whole_bytes, every)
+# The layout, from memory if it was asked for before.
+layout = lru_cache(maxsize=512)(Layout)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.accepted import (
+from ..language.dtypes import castable, kind_of, most, widened
+from .accepted import (
     check_writable,
     is_chunked,
     is_cubed,
@@ -25,12 +26,10 @@ from ninepoint.arrays.accepted import (
     library_of,
     native,
 )
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.conditions import Condition
-from ninepoint.arrays.layout import Layout, Shape
-from ninepoint.arrays.parts import Values
-from ninepoint.arrays.strided import overlaps_itself
-from ninepoint.language.dtypes import castable, kind_of, most, widened
+from .borders import Array
+from .conditions import Condition
+from .layout import Layout, Shape, Values
+from .strided import overlaps_itself
 
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4

@@ -1,31 +1,28 @@
-"""Parts: what machine code computes of whole arrays, in the order of memory, on threads.
+"""Ways: how machine code computes parts of arrays that have one axis for the stack, on threads.
 
-With commands a part is some rows of some images, and one call of machine code. Without, it is
-computed block by block, from copies where neighbours are missing or an array cannot be read.
+Listed      lists of commands: a part is some rows of some images, and one call of machine code
+Elements    NumPy's own loop, for what looks at no neighbour and lies anywhere
+Copied      block by block, from copies where neighbours are missing or an array cannot be read
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import pairwise
-from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.commands import Machine, Part, band_rows, commands
-from ninepoint.arrays.gathering import Extensions, copied
-from ninepoint.arrays.layout import Layout, Region
-from ninepoint.backends.compiled import Bound
-from ninepoint.backends.memory import empty
-from ninepoint.backends.threads import run_parallel, thread_count
-from ninepoint.language.dtypes import short
+from .. import limits
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from ..backends.threads import thread_count
+from ..language.dtypes import short
+from .borders import Array
+from .commands import Commands, Part, has_movable_zones
+from .gathering import Extensions, copied
+from .layout import Layout, Region, Values
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -39,228 +36,89 @@ PARTS = 4
 
 # A part for a thread has at least as many points: at 1 ns each, as it is with simple kernels, it
 # takes about as long as to hand it over (`CREW_HANDOFF`).
-PART_POINTS = 32_768
-
-
-# What is shared is to take at most this part of the time of one thread; if it did not, so many
-# calls are done by one.  (512x512 uint8 Sobel on two cores of a virtual machine: one thread 42 us,
-# two 78 us.)
-GAIN, ALONE = 0.9, 50
-
-
-class Values:
-    """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
-
-    __slots__ = ("fields", "ghosts", "outs")
-
-    def __init__(
-        self, fields: list[Any], outs: list[Any], ghosts: tuple[Extensions, ...] = ()
-    ) -> None:
-        self.fields = fields
-        self.outs = outs
-        self.ghosts = ghosts
+PART_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A program on arrays of a stack and its core axes, by a layout of these, on so many threads.
+class Listed:
+    """Lists of commands for machine code, each of which is for so many images at the most."""
 
-    The results may lie `over` fields, where `takes_over` says so.
-    """
+    lists: Commands
+    images: int
 
-    program: Bound
-    plan: Layout
-    values: Values
-    fields: Sequence[Array]
-    outs: Sequence[Array]
-    threads: int
-    over: bool = False
-
-    def run(self) -> None:
-        """Compute all of it, the stack as one axis: without a copy where strides allow it."""
-        core, fields = len(self.plan.shape), self.fields
-        lead = fields[0].shape[:-core]
-        if len(lead) == 1:
-            self._parts()
-        elif not lead:
-            self._of([one[None] for one in fields], [one[None] for one in self.outs])._parts()
-        elif 0 in lead:
-            return
-        elif all(_mergeable(array, len(lead)) for array in (*fields, *self.outs)):
-            flat = ([_merged(one, core) for one in arrays] for arrays in (fields, self.outs))
-            self._of(*flat)._parts()
-        else:
-            self._over_stack(lead)
-
-    def _of(self, fields: Sequence[Array], outs: Sequence[Array]) -> Batch:
-        """The same on other arrays."""
-        return replace(self, fields=fields, outs=outs)
-
-    def _over_stack(self, lead: tuple[int, ...]) -> None:
-        """Compute a stack of odd strides, along its first axis."""
-        core, most = len(self.plan.shape), limits.current.block_elements
-        inner = math.prod(lead[1:]) * max(1, math.prod(self.plan.shape))
-        if inner > most:
-            for k in range(lead[0]):
-                self._of([one[k] for one in self.fields], [one[k] for one in self.outs]).run()
-            return
-        # Tiny images: many of them at a time, through a copy.
-        for k in range(0, lead[0], most // inner):
-            cut = slice(k, k + most // inner)
-            blocks = [_merged(one[cut], core) for one in self.fields]
-            fresh = [empty((len(blocks[0]), *out.shape[-core:]), out.dtype) for out in self.outs]
-            replace(self, fields=blocks, outs=fresh, threads=1, over=False)._parts()
-            for out, computed in zip(self.outs, fresh, strict=True):
-                out[cut] = computed.reshape(out[cut].shape)
-
-    def _parts(self) -> None:
-        """Compute every part, and write the zones: the stack is one axis."""
-        program, plan = self.program, self.plan
-        if not len(self.fields[0]):
-            return
-        moved = moved_arrays(program, self.fields, self.outs, self.values)
-        if moved is not None:
-            self._share(_Listed(self, machine_of(program, plan, self.values, moved)))
-        elif program.takes_elements and _are_exact(program, self.fields, self.outs):
-            self._share(_Elements(self))
-        else:
-            self._share(_Copied(self))
-        if moved is None or not has_movable_zones(program, plan):
-            write_zones(program, plan, self.values, self.fields, self.outs)
-
-    def _share(self, way: _Way) -> None:
-        """Run the parts on threads, unless they are known or found to end sooner on this one."""
-        program, plan, threads = self.program, self.plan, self.threads
-        stack = len(self.fields[0])
-        whole = Part(0, stack, 0, plan.shape[0], self.over)
-        points = stack * plan.points
-        if threads == 1 or points < SPLIT_POINTS:
-            way.run(whole)
-            return
-        if not is_shared(program, points):
-            self._timed(way, whole)
-            return
-        expected = program.pace[0] * points if program.pace else math.inf
-        parts = [replace(one, over=self.over) for one in divided(plan, stack, threads * PARTS)]
-        if way.ends_soon and expected <= LASTING:
-            began = perf_counter()
-            way.run_together(parts)
-            note_pace(program, points, perf_counter() - began, threads)
-            return
-        first, *rest = parts
-        self._timed(way, first)
-        left = points - self._points(first)
-        if rest and program.pace[0] * left > limits.current.handoff_seconds:
-            run_parallel((partial(way.run, part) for part in rest), threads)
-            return
-        if rest and (stack == 1 or first.last == plan.shape[0]):
-            # All others are one part as well.
-            rest = [replace(rest[0], stop=stack, last=plan.shape[0])]
-        for part in rest:
-            way.run(part)
-
-    def _points(self, part: Part) -> int:
-        return (part.stop - part.start) * self.plan.computed.within(part.first, part.last).points
-
-    def _timed(self, way: _Way, part: Part) -> None:
-        """Run a part, and remember its pace."""
-        began = perf_counter()
-        way.run(part)
-        took = perf_counter() - began
-        rows = self.plan.computed.within(part.first, part.last).shape[0]
-        # The rows of stages that are made before the first weigh more in a thin part.
-        more = self.program.warm / rows if len(self.plan.shape) == 2 and rows else 0.0
-        note_pace(self.program, max(1.0, self._points(part) * (1.0 + more)), took, 1)
-
-
-class _Way(ABC):
-    """How the parts of a batch are computed."""
-
-    # Whether machine code shares parts among threads by itself.
-    ends_soon = False
-
-    def __init__(self, batch: Batch) -> None:
-        self.program, self.plan, self.values = batch.program, batch.plan, batch.values
-        self.fields, self.outs, self.threads = batch.fields, batch.outs, batch.threads
-
-    @abstractmethod
-    def run(self, part: Part) -> None:
+    def run(
+        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+    ) -> None:
         """Compute a part."""
-
-    def run_together(self, parts: Sequence[Part]) -> None:
-        """Compute parts, on threads."""
-        raise NotImplementedError
-
-
-class _Listed(_Way):
-    """By lists of commands for machine code."""
-
-    def __init__(self, batch: Batch, machine: Machine) -> None:
-        super().__init__(batch)
-        self.machine = machine
-        self.images = images_together(self.program, self.plan, machine.moved)
-        self.ends_soon = not batch.over and len(self.fields[0]) <= self.images
-
-    def run(self, part: Part) -> None:
         together = self.images
         if part.over:
             # A band is a few rows of each of them.
-            rows = band_rows(self.plan, self.machine, 1)
-            together = min(together, max(1, rows // (2 * self.plan.spans[0] + 1)))
+            rows = self.lists.band_rows(1)
+            together = min(together, max(1, rows // (2 * self.lists.plan.spans[0] + 1)))
         if part.stop - part.start <= together:
-            self.program.run(self.fields, self.outs, self._told(part))
+            program.run(fields, outs, self.lists.of(part))
             return
         for k in range(part.start, part.stop, together):
             stop = min(k + together, part.stop)
-            if self.machine.ghosts:
+            if self.lists.values.ghosts:
                 # Values at the border may be others for each image.
-                told = self._told(replace(part, start=k, stop=stop))
-                self.program.run(self.fields, self.outs, told)
+                program.run(fields, outs, self.lists.of(replace(part, start=k, stop=stop)))
                 continue
-            told = self._told(replace(part, start=0, stop=stop - k))
-            fields, outs = ([one[k:stop] for one in arrays] for arrays in (self.fields, self.outs))
-            self.program.run(fields, outs, told)
-
-    def run_together(self, parts: Sequence[Part]) -> None:
-        told = list(map(self._told, parts))
-        self.program.run_parts(self.fields, self.outs, told, self.threads)
-
-    def _told(self, part: Part) -> Array:
-        return commands(self.plan, self.machine, part)
+            told = self.lists.of(replace(part, start=0, stop=stop - k))
+            program.run([one[k:stop] for one in fields], [one[k:stop] for one in outs], told)
 
 
-class _Elements(_Way):
+@dataclass(frozen=True, slots=True)
+class Elements:
     """What looks at no neighbour, of elements that lie anywhere."""
 
-    def run(self, part: Part) -> None:
+    def run(
+        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+    ) -> None:
+        """Compute a part."""
         cut = slice(part.start, part.stop), slice(part.first, part.last)
-        fields, outs = ([one[cut] for one in arrays] for arrays in (self.fields, self.outs))
-        self.program.run_elements(fields, outs)
+        program.run_elements([one[cut] for one in fields], [one[cut] for one in outs])
 
 
-class _Copied(_Way):
+@dataclass(frozen=True, slots=True)
+class Copied:
     """Block by block, from copies where neighbours are missing or an array cannot be read."""
 
-    def run(self, part: Part) -> None:
+    plan: Layout
+    values: Values
+
+    def run(
+        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+    ) -> None:
+        """Compute a part."""
         region = self.plan.computed.within(part.first, part.last)
         if not region.points:
             return
-        if are_readable(self.program, self.fields) and self.plan.gather(region).is_inside:
-            blocks = [(slice(part.start, part.stop), region)]
-        else:
-            blocks = list(_blocks(part, region, _limit(self.program)))
+        blocks = [(slice(part.start, part.stop), region)]
+        if not (are_readable(program, fields) and self.plan.gather(region).is_inside):
+            blocks = list(_blocks(part, region, _limit(program)))
         for images, one in blocks:
-            self._run_block(images, one)
+            self._run_block(
+                program,
+                [one[images] for one in fields],
+                [one[images] for one in outs],
+                images,
+                one,
+            )
 
-    def _run_block(self, images: slice, region: Region) -> None:
+    def _run_block(
+        self,
+        program: Bound,
+        fields: Sequence[Array],
+        outs: Sequence[Array],
+        images: slice,
+        region: Region,
+    ) -> None:
         """Compute a region of some images."""
-        fields, outs = ([one[images] for one in arrays] for arrays in (self.fields, self.outs))
-        blocks = self._blocks(fields, images, region)
+        blocks = self._blocks(program, fields, images, region)
         results: list[Array] = []
         pending: list[tuple[Array, Array]] = []
-        for out, output, dtype in zip(
-            outs, self.plan.outputs, self.program.out_dtypes, strict=True
-        ):
+        for out, output, dtype in zip(outs, self.plan.outputs, program.out_dtypes, strict=True):
             part = region.clip(output.extent)
             place = out[part.index(output.extent.start)]
             if part == region and is_readable(out, dtype):
@@ -270,13 +128,15 @@ class _Copied(_Way):
             results.append(fresh)
             if part.points:
                 pending.append((place, fresh[part.index(region.start)]))
-        self.program.run(blocks, results)
+        program.run(blocks, results)
         for place, computed in pending:
             write(place, computed)
 
-    def _blocks(self, fields: Sequence[Array], images: slice, region: Region) -> list[Array]:
+    def _blocks(
+        self, program: Bound, fields: Sequence[Array], images: slice, region: Region
+    ) -> list[Array]:
         """What a region depends on, of some images."""
-        program, values, source = self.program, self.values, self.plan.source(region)
+        values, source = self.values, self.plan.source(region)
         gather, start = self.plan.with_ghosts(region, values.ghosts)
         inside = source.index((0,) * len(self.plan.shape))
         given = len(fields) - len(program.along)
@@ -304,6 +164,26 @@ def _of_images(sides: Extensions, images: slice) -> Extensions:
     )
 
 
+Way: TypeAlias = Listed | Elements | Copied
+
+
+def way_of(
+    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+) -> Way:
+    """How a program is done on arrays like these."""
+    moved = moved_arrays(program, fields, outs, values)
+    if moved is not None:
+        images = 1 << 62
+        if moved or not plan.inside:
+            # Blocks of as many stay in cache.
+            images = max(1, _limit(program) // max(1, plan.points))
+        return Listed(Commands(program, plan, values, (*fields, *outs), moved), images)
+    pairs = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=True)
+    if program.takes_elements and all(array.dtype == dtype for array, dtype in pairs):
+        return Elements()
+    return Copied(plan, values)
+
+
 def takes_over(
     program: Bound, plan: Layout, fields: Sequence[Array], outs: Sequence[Array], threads: int
 ) -> bool:
@@ -318,7 +198,7 @@ def takes_over(
     if any(out.shape != fields[0].shape for out in outs):
         return False
     lead = len(outs[0].shape) - len(plan.shape)
-    if lead > 1 and not all(_mergeable(array, lead) for array in (*fields, *outs)):
+    if lead > 1 and not all(mergeable(array, lead) for array in (*fields, *outs)):
         return False
     known = program.in_row or (not plan.spans[0],) * len(fields)
     for field, in_row in zip(fields, known, strict=True):
@@ -336,53 +216,37 @@ def _is_same(one: Array, other: Array) -> bool:
     return one.dtype == other.dtype and one.strides == other.strides and len(set(places)) == 1
 
 
-def _mergeable(array: Array, lead: int) -> bool:
+def mergeable(array: Array, lead: int) -> bool:
     """Whether the first `lead` axes lie in memory as one axis would."""
     axes = [k for k in range(lead) if array.shape[k] != 1]
     return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
 
 
-def _merged(array: Array, core: int) -> Array:
-    # Not -1: with a core axis of length 0 there would be no telling.
-    lead = math.prod(array.shape[:-core])
-    return array.reshape(lead, *array.shape[-core:])
-
-
-def is_shared(program: Bound, points: int) -> bool:
-    """Whether so many points are shared among threads: one alone takes longer than to ask others.
-
-    How long a point takes was measured in an earlier call; what was not is taken to be slow.
-    (With one and two threads a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to
-    40, 82 and 42; a median of 3x3 77 and 43, Zen 5.)
-    """
-    return not program.pace or program.pace[0] * points > program.handoff
-
-
 def threads_for(program: Bound, points: int, most: int | None) -> int:
-    """How many threads do so many points, of the number that a call allows."""
-    if not is_shared(program, points):
+    """How many threads do so many points, of the number that a call allows.
+
+    One alone does what takes less long than to ask others.  How long a point takes was measured in
+    an earlier call; what was not is taken to be slow.  (With one and two threads a mean of 3x3
+    took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a median of 3x3 77 and
+    43, Zen 5.)
+    """
+    if program.pace and program.pace[0] * points <= program.handoff:
         return 1
-    count = thread_count(most)
-    if program.pace and program.pace[1]:
-        program.pace[1] -= 1
-        return 1
-    return count
+    return thread_count(most)
 
 
 def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
     """Remember how long a point takes, of so many that took so long [s].
 
     What takes longer than before may do so for another reason, and counts four times as much at
-    most.  What is shared is taken to become faster, so that one thread is tried again in a while;
-    and where it was not faster than one thread, that one does the next calls.
+    most.  What is shared is taken to become faster, so that one thread is tried again in a while.
     """
     known = program.pace
     if not known:
-        known[:] = [took * threads / points, 0]
+        known[:] = [took * threads / points]
     elif threads == 1:
         known[0] = min(took / points, 4 * known[0])
     else:
-        known[1] = 0 if took < GAIN * known[0] * points else ALONE
         known[0] = 0.97 * min(known[0], took * threads / points)
 
 
@@ -396,13 +260,6 @@ def divided(plan: Layout, stack: int, count: int) -> list[Part]:
     return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
 
 
-def images_together(program: Bound, plan: Layout, moved: Sequence[int] = ()) -> int:
-    """How many images one list of commands is for: blocks of as many stay in cache."""
-    if plan.inside and not moved:
-        return 1 << 62
-    return max(1, _limit(program) // max(1, plan.points))
-
-
 def _limit(program: Bound) -> int:
     """How many points are copied together."""
     return limits.current.block_elements * 8 // max(1, itemsize_of(program))
@@ -412,45 +269,6 @@ def itemsize_of(program: Bound) -> int:
     """The bytes of one element of every field together; positions are no arrays of that size."""
     count = len(program.field_dtypes) - len(program.along)
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
-
-
-def machine_of(
-    program: Bound, plan: Layout, values: Values, moved: tuple[int, ...] = ()
-) -> Machine:
-    """What commands depend on beside the layout."""
-    fields, outs = program.field_dtypes, program.out_dtypes
-    return Machine(
-        tuple(dtype.itemsize for dtype in (*fields, *outs)),
-        len(fields),
-        (
-            *(
-                _as_bytes(v, d, plan.has_constant)
-                for v, d in zip(values.fields, fields, strict=True)
-            ),
-            *(_as_bytes(v, d, plan.has_fill) for v, d in zip(values.outs, outs, strict=True)),
-        ),
-        has_movable_zones(program, plan),
-        program.warm,
-        not program.positions,
-        program.along,
-        moved,
-        values.ghosts,
-        tuple(_FLOATS.get(dtype.char, 0) for dtype in fields),
-    )
-
-
-# The kinds of floats, as machine code counts them.
-_FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
-
-
-def _as_bytes(value: Any, dtype: np.dtype[Any], used: bool) -> bytes:
-    return np.array(value).astype(dtype).tobytes() if used else b""
-
-
-def has_movable_zones(program: Bound, plan: Layout) -> bool:
-    """Whether what "keep" keeps needs no conversion."""
-    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
-    return not plan.has_keep or all(field == out for field, out in pairs)
 
 
 def write_zones(
@@ -475,12 +293,6 @@ def write(target: Array, values: Array) -> None:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         target[...] = values
-
-
-def _are_exact(program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> bool:
-    """Whether arrays are of the program's own dtypes, whatever their strides."""
-    pairs = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=True)
-    return all(array.dtype == dtype for array, dtype in pairs)
 
 
 def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Region]]:

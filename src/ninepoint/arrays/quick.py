@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.backends.memory import LEAST
-from ninepoint.backends.threads import CREW_HANDOFF
-from ninepoint.backends.universal import Elements
+from ..backends.memory import LEAST
+from ..backends.threads import CREW_HANDOFF
+from ..backends.universal import Elements
+from .parts import SPLIT_POINTS
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
 MOST = 1 << 16

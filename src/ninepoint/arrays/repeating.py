@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.executable import Executable
-from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.backends.threads import Held, crew_address, repeat, thread_count
+from ..backends.threads import Held, crew_address, repeat, thread_count
+from .borders import Array
+from .executable import Executable
+from .parts import SPLIT_POINTS
 
 # How long machine code goes on by itself [s].
 SLICE = 0.02

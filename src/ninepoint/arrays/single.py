@@ -6,20 +6,17 @@ At open sides of a block a node gives as much less as it looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from ..backends.memory import empty
 from ..language.positions import Length
 from . import phases
-from .accepted import is_cupy, listed
+from .accepted import is_cupy
 from .borders import Array, Border, Boundary, Rule
 from .conditions import Condition, Slot
 from .every import Steps, steps_left, thinned_copy
-from .executable import Executable, Run, apply
+from .executable import Executable, Run
 from .ghosts import AtEdge, GhostCall
 from .lanes import steps_made
 from .layout import Shape
@@ -51,26 +48,27 @@ _Indices: TypeAlias = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class OneCall:
-    """A call of one node, or of several as one, on arrays of one kind.
+    """A call of one node on arrays of one kind.
 
-    `numbers` are those of its program, and `lengths` which of them the arrays tell; `members` are
-    the first outputs of its nodes.  With `targets` it writes to arrays that are there.
+    `numbers` are those of its program, and `lengths` which of them the arrays tell.  With
+    `targets` it writes to arrays that are there.
     """
 
-    run: Run | None
+    run: Run
     fields: tuple[tuple[int, _Indices], ...]
     outputs: tuple[int, ...]
     numbers: tuple[Any, ...]
     lengths: tuple[tuple[int, int], ...]
-    members: Sequence[int]
     targets: bool
 
     def __call__(
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        assert self.run is not None
-        made = self.run(self.inputs(values), self.told(given), out)
+        run = self.run
+        if given.step is not None and isinstance(run, Bordered):
+            run = run.after(given.step)
+        made = run(self.inputs(values), self.told(given), out)
         return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
 
     def inputs(self, values: Mapping[int, Array]) -> list[Array]:
@@ -84,43 +82,39 @@ class OneCall:
         """The numbers of the call: coefficients, then scalars."""
         if given.numbers is None:
             return self.numbers
-        return told(given.numbers, self.members, self.lengths)
+        return told(given.numbers, self.outputs[:1], self.lengths)
 
 
 @dataclass(frozen=True, slots=True)
-class BorderedCall(OneCall):
-    """A call whose border has conditions, some of whose sides may be open.
+class Bordered:
+    """What does calls whose border has conditions, some of whose sides may be open.
 
-    Of the fields the last ones, from `edges` on, are values along edges.
+    Of the fields the last ones, from `edges` on, are values along edges.  Of a `whole` array no
+    side is open, and all values are those of the boundary.
     """
 
     ghosts: GhostCall
     boundary: Boundary
     opened: Sequence[tuple[bool, bool]]
     edges: int
+    whole: bool
 
-    def __call__(
-        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
-        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        fields = self.inputs(values)
-        boundary = self.boundary if given.step is None else self.boundary.after(given.step)
-        boundary = on_block(boundary, self.opened, fields)
-        made = self.ghosts(fields[: self.edges], self.told(given), boundary, out)
-        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        """What a call gives: one array for each output, bare if there is one."""
+        boundary = self.boundary
+        if not self.whole:
+            boundary = on_block(boundary, self.opened, fields)
+        return self.ghosts(fields[: self.edges], numbers, boundary, out)
 
-    def fixed(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> OneCall | None:
-        """The same as an ordinary call, whose values at the border stay the same."""
-        plain = all(one.plain for one in self.boundary.conditions)
-        if not plain or any(map(any, self.opened)) or not self.targets:
+    def after(self, step: int) -> Bordered:
+        """The same after so many steps of an iteration."""
+        return replace(self, boundary=self.boundary.after(step))
+
+    def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
+        """What does calls to these arrays whose values at the border stay the same."""
+        if any(map(any, self.opened)) or not all(one.plain for one in self.boundary.conditions):
             return None
-        results = [outs[value] for value in self.outputs]
-        run = self.ghosts.fixed(self.inputs(values)[: self.edges], self.boundary, results)
-        if run is None:
-            return None
-        return OneCall(
-            run, self.fields, self.outputs, self.numbers, self.lengths, self.members, True
-        )
+        return self.ghosts.fixed(fields[: self.edges], self.boundary, outs)
 
 
 def on_block(
@@ -167,7 +161,6 @@ def lengths_of(program: Any, core: Sequence[int]) -> tuple[tuple[int, int], ...]
 def bind_call(
     work: Work,
     node: Node,
-    members: Sequence[int],
     values: Mapping[int, Array],
     outs: Mapping[int, Array],
 ) -> Step:
@@ -175,7 +168,7 @@ def bind_call(
     given = [values[value] for value in node.fields]
     if node.thins and (steps := _steps(node, given)) != node.every:
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.with_steps(steps), members, values, full)
+        every = bind_call(work, node.with_steps(steps), values, full)
         return partial(_thinned, node, every, steps_left(node.every, steps))
     indices = _indices(work, node, given)
     pairs = tuple(zip(node.fields, indices, strict=True))
@@ -196,6 +189,7 @@ def bind_call(
     program = node.program.within(core)
     numbers = (*program.coefficients, *program.scalars)
     lengths = lengths_of(node.program, core)
+    run: Run
     if node.boundary.conditions:
         edges = len(program.field_dtypes)
         opened = [
@@ -204,21 +198,17 @@ def bind_call(
         ]
         boundary = on_block(node.boundary, opened, fields)
         ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, work.threads)
-        return BorderedCall(
-            None, pairs, node.outputs, numbers, lengths, members, into is not None,
-            ghosts, node.boundary, opened, edges,
-        )  # fmt: skip
-    run: Run
-    if any(map(is_cupy, fields)):
+        run = Bordered(ghosts, node.boundary, opened, edges, boundary is node.boundary)
+    elif any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
         run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
-        run = _finer(node, program, border, work.threads)
+        run = phases.FinerCall(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
-    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
+    return OneCall(run, pairs, node.outputs, numbers, lengths, into is not None)
 
 
 def _indices(work: Work, node: Node, fields: Sequence[Array]) -> list[list[tuple[Any, ...]]]:
@@ -250,23 +240,6 @@ def _thinned(
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
     return {value: thinned_copy(one, rest, node.along) for value, one in made.items()}
-
-
-def _finer(node: Node, program: Any, border: Border, threads: int | None) -> Run:
-    """What does a node that makes finer results."""
-    ends, along = tuple(range(-len(node.along), 0)), node.along
-
-    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        bound = program.with_numbers(numbers)
-        fields = [np.moveaxis(field, along, ends) for field in fields]
-        results = [np.moveaxis(one, along, ends) for one in listed(out)] or None
-        compute = partial(apply, bound, threads=threads)
-        made = phases.apply(
-            compute, bound, fields, node.factors, border, node.cval, results, empty
-        )
-        return tuple(np.moveaxis(one, ends, along) for one in made)
-
-    return run
 
 
 def _taken(array: Array, indices: _Indices) -> Array:
