@@ -16,7 +16,6 @@ from .conditions import Condition, Slot, named_function
 Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
 ]
-Index: TypeAlias = tuple[slice, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
 
 RULES: tuple[str, ...] = get_args(Rule)

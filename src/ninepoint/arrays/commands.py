@@ -19,27 +19,25 @@ it is also one long row, with as many copies below it as the stencil looks down,
     6 7 8         6 7 8 . . .
 
 so that the ends are computed as one row.  What comes out where two rows meet is dropped.
-
-Results that take the place of fields are made in bands, in memory of their own.  A band is moved
-to its place once the next one has been made, which may read what stood there.
 """
 
 from __future__ import annotations
 
-import math
 import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .. import limits
 from ..backends.compiled import Bound
+from ..backends.memory import empty
 from ..remembered import Remembered
 from .borders import Array
-from .gathering import COPY, VALUE, Beyond, Gather, Run, Span
+from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run, copy_to
 from .layout import Layout, Region, Shape, Values, around
 from .strided import merged_axes
 
@@ -59,16 +57,12 @@ _FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some images of a stack, and the points from `first` on and before `last` in them.
-
-    The results may lie `over` fields, element by element.
-    """
+    """Some images of a stack, and the points from `first` on and before `last` in them."""
 
     start: int
     stop: int
     first: int
     last: int
-    over: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,40 +117,33 @@ class Commands:
         """List what to do for a part of the arrays."""
         found = self._made.get(part)
         if found is None:
-            found = self._made[part] = _Writer(self, part).written()
+            writer = _Writer(self, part)
+            writer.walk()
+            found = self._made[part] = writer.written()
         return found
 
-    def band_rows(self, images: int) -> int:
-        """How many rows of so many images are made before they are moved over a field."""
-        size = sum(dtype.itemsize for dtype in self.program.out_dtypes)
-        row = images * size * math.prod(self.plan.shape[1:])
-        # What stands two bands before is read by nobody any more.
-        return max(2 * self.plan.spans[0] + 1, limits.current.band_bytes // max(1, row))
+    def perform(self, program: Bound, arrays: Sequence[Array], part: Part) -> None:
+        """Do it without a list, with a program that has its numbers."""
+        with np.errstate(all="ignore"):
+            _Performer(self, part, program, arrays).walk()
 
-    @property
-    def has_zones(self) -> bool:
-        """Whether what is written without being computed needs no conversion."""
-        return has_movable_zones(self.program, self.plan)
-
-    def constant(self, k: int) -> bytes:
-        """The constant of a field or a result, in two words."""
+    def constant(self, k: int) -> Array:
+        """The constant of a field or a result."""
         plan, values, count = self.plan, self.values, len(self.program.field_dtypes)
         used, value = (
             (plan.has_constant, values.fields[k])
             if k < count
             else (plan.has_fill, values.outs[k - count])
         )
-        found = np.array(value).astype(self.dtypes[k]).tobytes() if used else b""
-        return found.ljust(16, b"\0")
+        return np.array(value if used else 0).astype(self.dtypes[k])
 
 
-def has_movable_zones(program: Bound, plan: Layout) -> bool:
-    """Whether what "keep" keeps needs no conversion."""
-    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
-    return not plan.has_keep or all(field == out for field, out in pairs)
+class _Walk(ABC):
+    """What is done for a part of the arrays, one after the other: by a list, or at once."""
 
+    # Whether rows at the ends are computed as one.
+    joins_rows = True
 
-class _Writer:
     def __init__(self, lists: Commands, part: Part) -> None:
         self.lists, self.program, self.plan = lists, lists.program, lists.plan
         self.part = part
@@ -167,11 +154,46 @@ class _Writer:
         self.places = [
             Place(k, part.start * strides[0], strides) for k, strides in enumerate(lists.strides)
         ]
-        self.words: list[int] = []
-        self.count = 0
-        # Bytes of memory that the blocks of a piece take, that those of any piece did, and bytes
-        # that stay.
-        self.used = self.memory = self.held = 0
+
+    # How it is done.
+
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of the blocks of a piece, where arrays are moved into them."""
+        return limits.current.moved_piece_bytes
+
+    @abstractmethod
+    def _memory(self, size: int) -> tuple[int, int]:
+        """So many bytes for a block: a base, and where they begin."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Nobody needs the blocks any more."""
+
+    @abstractmethod
+    def _outside(self, array: Array) -> tuple[int, int]:
+        """An array that is none of the caller's: a base, and where it begins."""
+
+    @abstractmethod
+    def _constant(self, k: int) -> Place:
+        """The constant of a field or an output, at every place."""
+
+    @abstractmethod
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        """Move elements of the type of a field or output."""
+
+    @abstractmethod
+    def _run(self, arrays: Sequence[_View]) -> None:
+        """Run the program."""
+
+    @abstractmethod
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        """Make ghosts of a field, of what they mirror, alpha and beta.
+
+        Says how, how many terms there are, and the bytes to the next element and alpha of these.
+        """
+
+    # What is done.
 
     @property
     def fields(self) -> int:
@@ -182,54 +204,11 @@ class _Writer:
         """How many fields are copied where neighbours are missing: all but lines of positions."""
         return self.fields - len(self.program.along)
 
-    def written(self) -> Array:
-        """The list."""
-        if self.part.over:
-            self._make_over(self.part.first, self.part.last)
-        else:
-            self._make(self.part.first, self.part.last)
-        constants = b"".join(map(self.lists.constant, range(self.given)))
-        head = (self.given, 2 * len(self.places[0].strides) + 1, self.memory, self.count)
-        return np.concatenate(
-            [
-                np.array(head, np.int64),
-                np.frombuffer(constants, np.int64),
-                np.array(self.words, np.int64),
-            ]
-        )
-
-    def _make_over(self, first: int, last: int) -> None:
-        """Make results in the place of fields."""
-        shape, places = self.plan.shape, self.places
-        rows = min(self.lists.band_rows(self.stack), last - first)
-        sizes = self.sizes[self.fields :]
-        blocks = [[self._block((rows, *shape[1:]), size) for size in sizes] for _ in range(2)]
-        self.held = self.used
-        bands = range(first, last, max(1, rows))
-        for k, start in enumerate(bands):
-            # In the blocks of a band its own first row is the first.
-            before = (-start, *(0 for _ in shape[1:]))
-            outs = [block.at(before) for block in blocks[k % 2]]
-            self.places = [*places[: self.fields], *outs]
-            self._make(start, min(start + rows, last))
-            if k:
-                self._move_band(bands[k - 1], start, blocks[(k - 1) % 2], places)
-        if bands:
-            self._move_band(bands[-1], last, blocks[(len(bands) - 1) % 2], places)
-
-    def _move_band(
-        self, first: int, last: int, blocks: Sequence[Place], places: Sequence[Place]
-    ) -> None:
-        """Move the results of a band to their place."""
-        shape = self.plan.shape
-        for number, block in enumerate(blocks, self.fields):
-            to = places[number].at((first, *(0 for _ in shape[1:])))
-            self._move(self.sizes[number], (last - first, *shape[1:]), to, block)
-
-    def _make(self, first: int, last: int) -> None:
+    def walk(self) -> None:
         """Compute points, and write what is not computed."""
+        first, last = self.part.first, self.part.last
         self._compute(self.plan.computed.within(first, last))
-        for k, output in enumerate(self.plan.outputs if self.lists.has_zones else ()):
+        for k, output in enumerate(self.plan.outputs):
             for zone, keeps in output.zones:
                 self._zone(k, zone.within(first, last), keeps)
 
@@ -245,15 +224,7 @@ class _Writer:
             self._padded(box)
             return
         self._inside(interior)
-        slabs = around(interior, box)
-        if len(plan.shape) > 1:
-            slabs = [
-                slab
-                for slab in slabs
-                if slab.start[:-1] != interior.start[:-1] or slab.stop[:-1] != interior.stop[:-1]
-            ]
-            self._ends(interior, box)
-        for slab in slabs:
+        for slab in around(interior, box):
             self._padded(slab)
 
     # Pieces.
@@ -277,7 +248,7 @@ class _Writer:
         twice = max(1, self.plan.spans[axis], warm)
         rows = max(
             limits.current.rows_moved_twice * twice,
-            limits.current.moved_piece_bytes * length // max(1, size),
+            self.piece_bytes * length // max(1, size),
         )
         for first in range(region.start[axis], region.stop[axis], rows):
             start, stop = list(region.start), list(region.stop)
@@ -291,175 +262,125 @@ class _Writer:
     def _piece_inside(self, region: Region) -> None:
         source = self.plan.source(region)
         fields: list[Place] = []
-        for k in range(self.copied):
-            place = self.places[k].at(source.start)
+        for k in range(self.fields):
+            line = k >= self.copied
+            first = source.start
+            if line:
+                # The first of those that are equal.
+                axis = self.program.along[k - self.copied]
+                first = tuple(start if j == axis else 0 for j, start in enumerate(source.start))
+            place = self.places[k].at(first)
             if k in self.lists.moved:
-                block = self._block(source.shape, self.sizes[k])
-                self._move(self.sizes[k], source.shape, block, place)
+                block = self._block(source.shape, k)
+                self._move(k, source.shape, block, place)
                 place = block
             fields.append(place)
-        for k, axis in enumerate(self.program.along, self.copied):
-            fields.append(self.places[k].at(self._only(axis, source.start[axis])))
-        self._run_on([(one, source.shape) for one in fields], region)
+        self._run_on(fields, region)
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
-        plan = self.plan
-        if plan.gather(region).is_inside:
+        plan, program, source = self.plan, self.program, self.plan.source(region)
+        if plan.has(source):
             self._inside(region)
             return
-        source = plan.source(region)
         gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
         first = tuple(map(operator.sub, source.start, start))
-        blocks = self._blocks(gather)
-        self._run_on([(block.at(first), source.shape) for block in blocks], region)
+        fields = [block.at(first) for block in self._blocks(gather)]
+        columns = 0
+        # Positions are those of one row; between rows that are apart, others are made as well.
+        if len(plan.shape) > 1 and region.shape[-1] < plan.computed.shape[-1]:
+            few = program.warm <= FLAT_ROWS and plan.every[-2] <= FLAT_ROWS
+            few = few and self.joins_rows and not program.positions
+            columns = gather.shape[-1] if few and not gather.shape[-1] % plan.every[-1] else 0
+        self._run_on(fields, region, columns)
 
     def _blocks(self, gather: Gather) -> list[Place]:
         """Blocks of all fields."""
         blocks = [self._filled(k, gather) for k in range(self.copied)]
         for k, axis in enumerate(self.program.along, self.copied):
             # Positions: beyond the array none is asked for, and any will do.
-            own, size = gather.axes[axis], self.sizes[k]
-            block = Place(self.given, self.used, (0, *self._only(axis, size)))
-            self._take(own.length * size)
-            for source, runs in ((self.places[k], own.taken), (block, own.own)):
-                for run in runs:
-                    to = block.at(self._only(axis, run.start))
-                    steps = self._only(axis, run.step, 1)
-                    at = source.at(self._only(axis, run.first), steps)
-                    self._move(size, self._only(axis, run.length, 1), to, at)
-            blocks.append(block)
+            block = self._filled(k, gather.line(axis))
+            stack, *others = block.strides
+            strides = [step if k == axis else 0 for k, step in enumerate(others)]
+            blocks.append(replace(block, strides=(stack, *strides)))
         return blocks
 
     def _filled(self, field: int, gather: Gather) -> Place:
         """A block of a field with all that stands outside."""
-        sides, size = self.lists.values.ghosts, self.sizes[field]
-        block = self._block(gather.shape, size)
+        sides = self.lists.values.ghosts
+        block = self._block(gather.shape, field)
         for part in gather.taken:
-            self._fill(size, block, part, self.places[field].of(part))
-        for ghosts in gather.ghosts(sides[field]) if sides else ():
+            self._fill(field, block, part, self.places[field].of(part))
+        for ghosts in gather.ghosts(sides[field]) if field < len(sides) else ():
             self._make_ghosts(field, block, ghosts)
         for part, constant in gather.patches:
             source = self._constant(field) if constant else block.of(part)
-            self._fill(size, block, part, source)
+            self._fill(field, block, part, source)
         return block
 
-    def _fill(self, size: int, block: Place, part: Sequence[Run], source: Place) -> None:
+    def _fill(self, field: int, block: Place, part: Sequence[Run], source: Place) -> None:
         """Copy elements to the places of runs in a block."""
         to = block.at(tuple(run.start for run in part))
-        self._move(size, tuple(run.length for run in part), to, source)
+        self._move(field, tuple(run.length for run in part), to, source)
 
     def _make_ghosts(self, field: int, block: Place, ghosts: Beyond) -> None:
         """Make ghosts of a field in a block."""
         extension, part = ghosts.extension, ghosts.part
-        mirrored = block.of(ghosts.elements(0))
+        mirrored = block.of(ghosts.mirrored)
         alpha, beta = (
             self._elsewhere(one, of_terms).of(ghosts.values(one))
             for one, of_terms in ((extension.alpha, extension.from_end), (extension.beta, False))
         )
         if extension.how in (VALUE, COPY):
-            source = beta if extension.how == VALUE else mirrored
-            self._fill(self.sizes[field], block, part, source)
+            self._fill(field, block, part, beta if extension.how == VALUE else mirrored)
             return
         # From the end of the array on, or from what is mirrored: there is but one term of this.
         terms = (1, 0, 0)
         if extension.from_end:
             further = block.strides[ghosts.axis + 1] * (-1 if ghosts.side else 1)
-            terms = (len(ghosts.runs), further, extension.alpha.strides[0])
+            terms = (len(extension.alpha), further, extension.alpha.strides[0])
         to = block.at(tuple(run.start for run in part))
-        kind = _FLOATS[self.program.field_dtypes[field].char]
         shape = (self.stack, *(run.length for run in part))
-        self._strided((_GHOSTS, kind, extension.how, *terms), shape, (to, mirrored, alpha, beta))
+        self._mix(field, (extension.how, *terms), shape, (to, mirrored, alpha, beta))
 
     def _elsewhere(self, values: Array, of_terms: bool) -> Place:
         """An array of values, which are those of each image or of all."""
         pairs = zip(values.shape, values.strides, strict=True)
         strides = [0 if n == 1 else step for n, step in pairs]
         strides[0] = 0 if of_terms else strides[0]
-        start = values.ctypes.data + self.part.start * strides[0]
-        return Place(self.given + 2, start, tuple(strides))
+        base, start = self._outside(values)
+        return Place(base, start + self.part.start * strides[0], tuple(strides))
 
-    def _run_on(self, fields: Sequence[_View], region: Region) -> None:
-        """Run on arrays, or parts of such, that hold the neighbours of a region."""
-        outs: list[_View] = []
+    def _run_on(self, fields: Sequence[Place], region: Region, columns: int = 0) -> None:
+        """Run on arrays, or parts of such, that hold the neighbours of a region.
+
+        If these have so many `columns`, their rows are computed as one.
+        """
+        plan, made, block_shape = self.plan, region.shape, region.shape
+        shape = plan.source(region).shape
+        if columns:
+            # The same memory, whose rows are as long.
+            *lead, rows, width = region.shape
+            wide = plan.every[-2] * columns // plan.every[-1]
+            long = plan.every[-2] * (rows - 1) * columns + shape[-1]
+            shape = (*shape[:-2], plan.spans[-2] + 1, long)
+            block_shape, made = (*lead, rows, wide), (*lead, 1, (rows - 1) * wide + width)
+        views = [(place, shape) for place in fields]
         moves = []
-        for k, output in enumerate(self.plan.outputs, self.fields):
+        for k, output in enumerate(plan.outputs, self.fields):
             part = region.clip(output.extent)
             place = self.places[k].at(tuple(map(operator.sub, part.start, output.extent.start)))
-            if part == region and k not in self.lists.moved:
-                outs.append((place, region.shape))
-                continue
-            # An output does not cover the region, or has gaps: it is computed apart.
-            block = self._block(region.shape, self.sizes[k])
-            outs.append((block, region.shape))
-            if part.points:
+            if columns or part != region or k in self.lists.moved:
+                # An output does not cover the region, or has gaps: it is computed apart.
+                block = self._block(block_shape, k)
                 at = block.at(tuple(map(operator.sub, part.start, region.start)))
-                moves.append((self.sizes[k], part.shape, place, at))
-        self._run([*fields, *outs])
+                moves.append((k, part.shape, place, at))
+                place = block
+            views.append((place, made))
+        self._run(views)
         for move in moves:
             self._move(*move)
-        self.used = self.held
-
-    def _ends(self, interior: Region, box: Region) -> None:
-        """Compute the points before and after the interior in each of its rows."""
-        plan, warm = self.plan, self.program.warm
-        spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
-        spans = [(a, b) for a, b in spans if a < b]
-        if not spans:
-            return
-        every, apart, span = plan.every[-1], plan.every[-2], plan.spans[-1]
-        groups, firsts = self._groups(spans)
-        columns = sum(stop - start for start, stop in groups)
-        rows = plan.source(interior)
-        outer = [(pair,) for pair in zip(rows.start[:-1], rows.stop[:-1], strict=True)]
-        gather = plan.gathered([*outer, tuple(groups)])
-        shape, blocks = gather.shape, self._blocks(gather)
-        made = interior.shape[:-1]
-        # Positions are those of one row.
-        flat = warm <= FLAT_ROWS and apart <= FLAT_ROWS and not self.program.positions
-        # Of rows that are one, those between the ones that are wanted are computed as well.
-        width = apart * columns // every if flat else (columns - 1 - span) // every + 1
-        results = [self._block((*made, width), size) for size in self.sizes[self.fields :]]
-        lengths, wide = shape, (*made, width)
-        if flat:
-            # The same memory, whose rows are as long.
-            long = (apart * (made[-1] - 1) + 1) * columns
-            lengths = (*shape[:-2], plan.spans[-2] + 1, long)
-            wide = (*made[:-1], 1, (long - 1 - span) // every + 1)
-        self._run([*((one, lengths) for one in blocks), *((one, wide) for one in results)])
-        for (a, b), first in zip(spans, firsts, strict=True):
-            part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
-            origin = (*interior.start[:-1], a - first)
-            for k, output in enumerate(plan.outputs):
-                wanted = part.clip(output.extent)
-                if wanted.points:
-                    start = tuple(map(operator.sub, wanted.start, output.extent.start))
-                    to = self.places[self.fields + k].at(start)
-                    at = results[k].at(tuple(map(operator.sub, wanted.start, origin)))
-                    self._move(self.sizes[self.fields + k], wanted.shape, to, at)
-        self.used = self.held
-
-    def _groups(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
-        """The columns that some results at the ends of rows depend on, and where these are made.
-
-        There is a column for each neighbour of the ends, low | high; and some more, where results
-        are made at every other one, for those of the last end to begin at such a one.
-        """
-        plan, last = self.plan, len(self.plan.shape) - 1
-        every, columns = plan.every[last], 0
-        groups: list[Span] = []
-        places: list[int] = []
-        for a, b in spans:
-            first = plan.first[last] + every * a + plan.reach.lo[last]
-            stop = first + every * (b - a - 1) + 1 + plan.spans[last]
-            start, stop = plan.with_mirrored(last, (first, stop), self.lists.values.ghosts)
-            before = -(-(first - start) // every)
-            start = first - every * before
-            length = -(-(stop - start) // every) * every
-            groups.append((start, start + length))
-            places.append(columns // every + before)
-            columns += length
-        return groups, places
+        self._forget()
 
     def _zone(self, k: int, zone: Region, keeps: bool) -> None:
         """Write what is not computed."""
@@ -470,37 +391,55 @@ class _Writer:
         source = self._constant(number)
         if keeps:
             source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
-        self._move(self.sizes[number], zone.shape, to, source)
+        self._move(number, zone.shape, to, source)
 
-    # Memory.
-
-    def _block(self, shape: Shape, size: int) -> Place:
-        """An array in the memory for blocks."""
-        strides = [size]
+    def _block(self, shape: Shape, k: int) -> Place:
+        """Memory for a block of a field or an output."""
+        strides = [self.sizes[k]]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
-        place = Place(self.given, self.used, tuple(strides))
-        self._take(self.stack * strides[0])
-        return place
+        return Place(*self._memory(self.stack * strides[0]), tuple(strides))
 
-    def _take(self, size: int) -> None:
-        """Take so many bytes of the memory for blocks."""
+
+class _Writer(_Walk):
+    """Writes the list for machine code."""
+
+    def __init__(self, lists: Commands, part: Part) -> None:
+        super().__init__(lists, part)
+        self.words: list[int] = []
+        self.count = 0
+        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
+        self.used = self.memory = 0
+
+    def written(self) -> Array:
+        """The list."""
+        constants = [self.lists.constant(k).tobytes() for k in range(self.given)]
+        words = np.frombuffer(b"".join(one.ljust(16, b"\0") for one in constants), np.int64)
+        head = (self.given, 2 * len(self.places[0].strides) + 1, self.memory, self.count)
+        return np.concatenate([np.array(head), words, np.array(self.words, np.int64)])
+
+    def _memory(self, size: int) -> tuple[int, int]:
+        start = self.used
         self.used += -(-size // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
+        return self.given, start
 
-    def _only(self, axis: int, value: int, other: int = 0) -> Shape:
-        """A number for each axis, of which one differs."""
-        return tuple(value if k == axis else other for k in range(len(self.plan.shape)))
+    def _forget(self) -> None:
+        self.used = 0
 
     def _constant(self, k: int) -> Place:
-        """The constant of a field or an output, at every place."""
         return Place(self.given + 1, 8 * _HEAD + 16 * k, (0,) * len(self.places[0].strides))
 
-    # Commands.
+    def _outside(self, array: Array) -> tuple[int, int]:
+        return self.given + 2, array.ctypes.data
 
-    def _move(self, size: int, lengths: Shape, to: Place, at: Place) -> None:
-        """Move elements of so many bytes."""
-        self._strided((_MOVE, size), (self.stack, *lengths), (to, at))
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        shape, size = (self.stack, *lengths), self.sizes[k]
+        if size > 8:
+            # Machine code knows numbers of one part.
+            shape = (*shape, size // 8)
+            to, at = (replace(one, strides=(*one.strides, 8)) for one in (to, at))
+        self._strided((_MOVE, min(size, 8)), shape, (to, at))
 
     def _run(self, arrays: Sequence[_View]) -> None:
         self.words.append(_RUN)
@@ -508,25 +447,99 @@ class _Writer:
             self.words += (place.base, place.start, self.stack, *lengths, *place.strides)
         self.count += 1
 
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        self._strided((_GHOSTS, _FLOATS[self.lists.dtypes[k].char], *how), shape, places)
+
     def _strided(self, begin: Shape, shape: Shape, places: Sequence[Place]) -> None:
         """Write a command for elements of arrays of one shape."""
         if 0 in shape:
             return
         lengths, steps = merged_axes(shape, [place.strides for place in places])
-        code, size, *rest = begin
-        if code == _MOVE and size > 8:
-            # Machine code knows numbers of one part.
-            lengths, steps = [*lengths, size // 8], [[*one, 8] for one in steps]
-            lengths, steps = merged_axes(lengths, steps)
-            size = 8
         extra = max(0, len(lengths) - _AXES)
         missing = _AXES - len(lengths) + extra
         for index in product(*map(range, lengths[:extra])):
-            self.words += (code, size, *rest)
+            self.words += begin
             for place, step in zip(places, steps, strict=True):
                 further = sum(map(operator.mul, index, step))
                 self.words += (place.base, place.start + further)
-            self.words += (1,) * missing + tuple(lengths[extra:])
+            self.words += (*(1,) * missing, *lengths[extra:])
             for step in steps:
-                self.words += (0,) * missing + tuple(step[extra:])
+                self.words += (*(0,) * missing, *step[extra:])
             self.count += 1
+
+
+class _Lying:
+    """Elements at an address, as NumPy asks for them; they are those of an array."""
+
+    def __init__(self, array: Array, place: Place, shape: Shape, size: int) -> None:
+        self.array = array
+        data = array.__array_interface__["data"][0] + place.start, False
+        self.__array_interface__ = {
+            "version": 3, "data": data, "shape": shape, "strides": place.strides,
+            "typestr": f"|V{size}",
+        }  # fmt: skip
+
+
+class _Performer(_Walk):
+    """Does it at once: for programs that take no list, and arrays whose elements are converted."""
+
+    # What loops where it is told to end would not, on elements that are no neighbours.
+    joins_rows = False
+
+    def __init__(
+        self, lists: Commands, part: Part, program: Bound, arrays: Sequence[Array]
+    ) -> None:
+        super().__init__(lists, part)
+        self.program, self.arrays = program, list(arrays)
+
+    @property
+    def piece_bytes(self) -> int:
+        return 8 * limits.current.block_elements
+
+    def _of(self, place: Place, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        """The elements at a place, which are of this type if they are none of the caller's."""
+        array = self.arrays[place.base]
+        own = array.dtype if place.base < self.given else dtype
+        found: Array = np.asarray(_Lying(array, place, shape, own.itemsize)).view(own)
+        return found
+
+    def _memory(self, size: int) -> tuple[int, int]:
+        return self._outside(empty((size,), np.uint8))
+
+    def _outside(self, array: Array) -> tuple[int, int]:
+        self.arrays.append(array)
+        return len(self.arrays) - 1, 0
+
+    def _forget(self) -> None:
+        del self.arrays[self.given :]
+
+    def _constant(self, k: int) -> Place:
+        return Place(*self._outside(self.lists.constant(k)), (0,) * len(self.places[0].strides))
+
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        shape, dtype = (self.stack, *lengths), self.lists.dtypes[k]
+        if 0 not in shape:
+            copy_to(self._of(to, shape, dtype), self._of(at, shape, dtype))
+
+    def _run(self, arrays: Sequence[_View]) -> None:
+        pairs = zip(arrays, self.lists.dtypes, strict=True)
+        views = [self._of(place, (self.stack, *own), dtype) for (place, own), dtype in pairs]
+        self.program.run(views[: self.fields], views[self.fields :])
+
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        kind, count, *far = how
+        dtype = self.lists.dtypes[k]
+        wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
+        to, mirrored, alpha, beta = places
+        made = self._of(beta, shape, wide)
+        for term in range(count):
+            at, factor = (
+                replace(one, start=one.start + term * step)
+                for one, step in zip((mirrored, alpha), far, strict=True)
+            )
+            value = self._of(at, shape, dtype).astype(wide)
+            if kind == FACE:
+                made = made - value
+            else:
+                made = made + (self._of(factor, shape, wide) * value if kind == MIX else value)
+        self._of(to, shape, dtype)[...] = made

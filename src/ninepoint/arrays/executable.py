@@ -12,38 +12,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import LEAST, empty
-from ..backends.threads import Held, run_parallel, thread_count
-from .accepted import as_field, check_writable, listed
-from .arranging import Arrangement, are_writable
+from ..backends.threads import Held, run_parallel
+from .accepted import check_writable, listed
+from .arranging import Arrangement, are_writable, may_overlap
 from .borders import Array, Border
-from .commands import Part, has_movable_zones
+from .commands import Part
 from .gathering import Extensions
 from .layout import layout
-from .numpy import broadcast_shape, check_values, checked_out, core_axes, core_shape
+from .numpy import check_values, checked_out, core_axes, core_shape, whole_shape
 from .parts import (
     LASTING,
     PARTS,
     SPLIT_POINTS,
+    Elements,
     Listed,
+    are_same,
     divided,
     itemsize_of,
     mergeable,
     note_pace,
-    takes_over,
     threads_for,
     way_of,
     write,
-    write_zones,
 )
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
@@ -67,7 +65,6 @@ class Executable:
     __slots__ = (
         "_apart", "_arrangement", "_bound", "_direct", "_entry", "_image", "_lead", "_make",
         "_parts", "_plan", "_points", "_program", "_shared", "_specs", "_values", "_way",
-        "_zones",
     )  # fmt: skip
 
     def __init__(
@@ -84,7 +81,7 @@ class Executable:
         # What it was bound to, and what does the same without `out`, once that is asked for.
         self._bound = program, border, cval, axes, threads
         self._apart: Executable | None = None
-        shape = broadcast_shape([field.shape for field in fields])
+        shape = whole_shape(fields)
         core = core_shape(fields, program.ndim, axes)
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
         dtypes = program.field_dtypes, program.out_dtypes
@@ -96,7 +93,7 @@ class Executable:
             lead = tuple(n for axis, n in enumerate(shape) if axis not in along)
             shapes = [(*lead, *one) for one in plan.out_shapes]
             checked_out(out, shapes, program.out_dtypes, order)
-        found = Arrangement(program, fields, axes, out)
+        found = Arrangement(program, fields, axes, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
         if not found.plain:
             program, border = found.program, found.border(border)
@@ -116,7 +113,6 @@ class Executable:
         self._image: Executable | None = None
         # The list of a call that takes all arrays as they are, and does all, on this thread.
         self._direct: Array | None = None
-        self._zones = False
         apart = not all(mergeable(one, len(lead)) for one in (*fields, *outs))
         if apart and self._stack:
             first = next(self._images)
@@ -124,11 +120,10 @@ class Executable:
             self._image = Executable(program, fields, border, cval, None, tuple(outs), threads)
             return
         self._way = way_of(program, plan, values, self._stacked(fields), self._stacked(outs))
-        self._zones = not (isinstance(self._way, Listed) and has_movable_zones(program, plan))
-        self._parts: dict[tuple[int, bool], list[Part]] = {}
+        self._parts: dict[int, list[Part]] = {}
         self._entry = program.entry
-        if isinstance(self._way, Listed) and self._is_one and len(lead) < 2 and not self._zones:
-            self._direct = self._way.lists.of(*self._cut(1))
+        if self._is_one and len(lead) < 2 and not self._shared:
+            self._direct = self._lists(1)[0]
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
@@ -142,7 +137,7 @@ class Executable:
             results = [self._make(shape, dtype) for shape, dtype in self._specs]
         else:
             results = listed(out)
-        if self._shared or self._image is not None or self._direct is None:
+        if self._direct is None:
             self._compute(fields, results, numbers)
         else:
             self._entry(*fields, *results, *numbers, self._direct)
@@ -156,8 +151,9 @@ class Executable:
 
     @property
     def _is_one(self) -> bool:
-        """Whether one list of commands does all images."""
-        return isinstance(self._way, Listed) and 0 < self._stack <= self._way.images
+        """Whether machine code takes one list of commands for all images."""
+        way = self._way
+        return isinstance(way, Listed) and way.by_machine and 0 < self._stack <= way.images
 
     @property
     def _images(self) -> Iterator[Any]:
@@ -175,14 +171,19 @@ class Executable:
         stack = self._stack
         return [array.reshape(stack, *array.shape[len(self._lead) :]) for array in arrays]
 
-    def _cut(self, threads: int, over: bool = False) -> list[Part]:
+    def _cut(self, threads: int) -> list[Part]:
         """The parts that so many threads share."""
-        if (threads, over) not in self._parts:
+        if threads not in self._parts:
             found = [Part(0, self._stack, 0, self._plan.shape[0])]
             if threads > 1:
                 found = divided(self._plan, self._stack, threads * PARTS)
-            self._parts[threads, over] = [replace(one, over=over) for one in found]
-        return self._parts[threads, over]
+            self._parts[threads] = found
+        return self._parts[threads]
+
+    def _lists(self, threads: int) -> list[Array]:
+        """The lists of commands of these parts."""
+        assert isinstance(self._way, Listed)
+        return list(map(self._way.lists.of, self._cut(threads)))
 
     def held(
         self,
@@ -195,20 +196,17 @@ class Executable:
 
         None where there is something to do besides.  The results must overlap no field.
         """
-        if self._arrangement is not None or self._image is not None or self._zones:
+        if self._arrangement is not None or self._image is not None or not self._is_one:
             return None
-        if not isinstance(self._way, Listed) or not self._is_one:
-            return None
-        lists = list(map(self._way.lists.of, self._cut(threads)))
         program = self._program.with_numbers(numbers)
-        return program.held(self._stacked(fields), self._stacked(outs), lists)
+        return program.held(self._stacked(fields), self._stacked(outs), self._lists(threads))
 
     def _compute(
         self,
         fields: Sequence[Array],
         results: Sequence[Array],
         numbers: Sequence[Any],
-        over: bool = False,
+        in_place: bool = False,
     ) -> None:
         """Compute on this thread or on several, by how long a point took the last time.
 
@@ -222,32 +220,29 @@ class Executable:
                 self._image([one[place] for one in fields], numbers, outs)
             return
         fields, results = self._stacked(fields), self._stacked(results)
-        program, way = self._program, self._way
+        program, way = self._program, Elements() if in_place else self._way
         bound = program.with_numbers(numbers) if numbers else program
         # To ask how many threads there are takes as long as a small call.
         threads = threads_for(program, self._points, self._bound[-1]) if self._shared else 1
-        parts = self._cut(threads, over)
+        parts = self._cut(threads)
         lasts = not program.pace or program.pace[0] * self._points > LASTING
         began = perf_counter()
         if threads == 1:
             way.run(bound, fields, results, *parts)
-        elif isinstance(way, Listed) and self._is_one and not lasts and not over:
-            bound.run_parts(fields, results, list(map(way.lists.of, parts)), threads)
+        elif self._is_one and not lasts and not in_place:
+            bound.run_parts(fields, results, self._lists(threads), threads)
         else:
             tasks = (partial(way.run, bound, fields, results, part) for part in parts)
             run_parallel(tasks, threads)
         if self._shared:
             note_pace(program, self._points, perf_counter() - began, threads)
-        if self._zones:
-            write_zones(program, self._plan, self._values, fields, results)
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> Any:
         """The same where results may lie over fields: made in their place, or moved there."""
         check_writable(targets)
-        small = self._points <= limits.current.in_place_points
-        if small or not self._takes_place(fields, numbers, targets):
+        if not self._takes_place(fields, numbers, targets):
             if self._apart is None:
                 program, border, cval, axes, threads = self._bound
                 ghosts = self._values.ghosts
@@ -262,33 +257,23 @@ class Executable:
     def _takes_place(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> bool:
-        """Compute into the place of fields, if machine code can."""
+        """Compute into the place of fields, if each result depends on its own elements alone."""
         arranged, outs = self._arrangement, targets
-        if self._image is not None or not isinstance(self._way, Listed):
+        if not self._program.takes_elements or self._image is not None:
             return False
         if arranged is not None:
             if not arranged.has_place:
                 return False
             fields, outs = arranged.fields(fields), listed(arranged.out(tuple(targets)))
-        threads = thread_count(self._bound[-1]) if self._shared else 1
-        if not takes_over(self._program, self._plan, fields, outs, threads):
+        arrays = zip((*fields, *outs), self._dtypes, strict=True)
+        if not all(array.dtype == dtype for array, dtype in arrays):
             return False
-        self._compute(fields, outs, numbers, over=True)
+        for field in fields:
+            if any(may_overlap(out, field) and not are_same(out, field) for out in outs):
+                return False
+        self._compute(fields, outs, numbers, in_place=True)
         return True
 
-
-def apply(
-    program: Bound,
-    fields: Sequence[object],
-    *,
-    border: Border,
-    cval: Any = 0,
-    axes: Any = None,
-    out: Any = None,
-    threads: int | None = None,
-) -> Any:
-    """What a program with its numbers gives for arrays of any kind that NumPy takes, once."""
-    arrays = [as_field(value) for value in fields]
-    program = program.within(core_shape(arrays, program.ndim, axes))
-    made = Executable(program, arrays, border, cval, axes, out, threads)
-    return made(arrays, (*program.coefficients, *program.scalars), out)
+    @property
+    def _dtypes(self) -> Sequence[np.dtype[Any]]:
+        return (*self._program.field_dtypes, *self._program.out_dtypes)

@@ -15,7 +15,7 @@ import numpy as np
 from ..backends.memory import empty
 from .borders import Array
 from .chains import Chain, Numbers, Pass, fits, plain, spread, stacked
-from .lanes import Lanes, with_lanes
+from .lanes import Lanes, Turned, arranged, core_last
 from .numpy import check_kept
 from .parts import SPLIT_POINTS, note_pace, threads_for
 from .single import Given, Step, lengths_of, told
@@ -53,50 +53,38 @@ class _Taken:
         assert group.program is not None
         self.group, self.part, self.program = group, part, group.program
         self.along = group.nodes[0].along
-        ends = tuple(range(-self.program.ndim, 0))
-        # Where the core axes are, and where they are to be; nothing if they are the last.
-        self._axes = None if self.along == ends else (self.along, ends)
-        self.lanes: Lanes | None = None
+        self.how: Turned | None = None
         self.ndim = self.program.ndim
         self.shape: tuple[int, ...] = ()
 
     def of(self, values: Mapping[int, Array]) -> Chain | None:
-        """What does such arrays, with core axes of `shape` last; None if nothing does."""
-        chain = self.group.chain
+        """What does such arrays; None if nothing does."""
+        chain, fields = self.group.chain, self.fields(values)
         assert chain is not None
-        fields = self.fields(values)
         self.shape = shape = fields[0].shape
         if any(field.shape != shape for field in fields[: len(fields) - self.program.positions]):
             return None
-        if not self.group.steps and len(shape) >= self.ndim:
-            self.lanes, chain = with_lanes(chain, fields) or (None, chain)
+        order, lanes = core_last(len(shape), self.along), not self.group.steps
+        self.how, chain = arranged(chain, order, fields, lanes=lanes)
         self.ndim = chain.ndim
-        if self.lanes is not None:
-            fields = list(map(self.lanes.of, fields))
+        if self.how is not None:
+            fields = list(map(self.how.of, fields))
         return chain if _takes(self.group, chain, fields) else None
 
     def fields(self, values: Mapping[int, Array]) -> list[Array]:
-        """The fields, with core axes last."""
+        """The fields, with all axes."""
         fields = self.part.fields(values, self.group.fields)
-        return [self.turned(ranked(fields[value], self.along)) for value in self.group.fields]
-
-    def turned(self, array: Array) -> Array:
-        """The array with core axes last."""
-        return array if self._axes is None else np.moveaxis(array, *self._axes)
-
-    def back(self, array: Array) -> Array:
-        """A result with its core axes where they are in the fields."""
-        return array if self._axes is None else np.moveaxis(array, *self._axes[::-1])
+        return [ranked(fields[value], self.along) for value in self.group.fields]
 
     def lain(self, array: Array) -> Array:
-        """An array with core axes last as the kernel takes it."""
-        return stacked(array if self.lanes is None else self.lanes.of(array), self.ndim)
+        """An array as the kernel takes it."""
+        return stacked(array if self.how is None else self.how.of(array), self.ndim)
 
     def is_lain(self, out: Array, dtype: np.dtype) -> bool:
         """Whether the kernel can write to an array as it is."""
-        if self.lanes is None:
+        if self.how is None:
             return plain(out, dtype, self.ndim)
-        return self.lanes.lies(out) and plain(self.lanes.of(out), dtype, self.ndim)
+        return self.how.lies(out) and plain(self.how.of(out), dtype, self.ndim)
 
 
 class _FusedCall:
@@ -110,16 +98,14 @@ class _FusedCall:
         outs: Mapping[int, Array],
     ) -> None:
         self._taken, self._chain = taken, chain
-        group, part, lanes, shape = taken.group, taken.part, taken.lanes, taken.shape
-        program, ndim = taken.program, taken.program.ndim
-        lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
-        length = [
-            n - (0 if before else low) - (0 if after else high)
-            for n, (before, after), (low, high) in zip(
-                core, part.sides, program.reaches[0].sides, strict=True
-            )
-        ]
-        self._shape = (*lead, *length)
+        group, part, how, program = taken.group, taken.part, taken.how, taken.program
+        shape, margin = list(taken.shape), program.reaches[0].sides
+        core = tuple(shape[axis] for axis in taken.along)
+        for axis, (before, after), (low, high) in zip(
+            taken.along, part.sides, margin, strict=True
+        ):
+            shape[axis] -= (0 if before else low) + (0 if after else high)
+        self._shape = tuple(shape)
         self._members = [node.outputs[0] for node in group.nodes]
         self._dtypes = {
             value: dtype
@@ -131,17 +117,17 @@ class _FusedCall:
         self._into = {
             value
             for value, out in targets.items()
-            if out is not None and taken.is_lain(taken.turned(out), self._dtypes[value])
+            if out is not None and taken.is_lain(out, self._dtypes[value])
         }
         lengths = work.lengths and tuple(work.lengths[axis] for axis in taken.along)
         whole = lengths or core
         self._bound, self._lengths = program.within(whole), lengths_of(program, whole)
-        self._points = math.prod(shape)
+        self._points = math.prod(taken.shape)
         self._threads = 1 if self._points < SPLIT_POINTS else work.threads
-        self._make = empty if lanes is None else lanes.empty
+        self._make = empty if how is None else how.empty
         sides = part.sides
-        if lanes is not None:
-            sides = (*lanes.in_turn(sides), *[(True, True)] * lanes.levels)
+        if isinstance(how, Lanes):
+            sides = (*how.in_turn(sides), *[(True, True)] * how.levels)
         self._sides, self._passes = sides, dict[int, Pass]()
 
     def __call__(
@@ -149,9 +135,7 @@ class _FusedCall:
     ) -> dict[int, Array]:
         taken, bound = self._taken, self._bound
         results = {
-            value: taken.turned(outs[value])
-            if value in self._into
-            else self._make(self._shape, dtype)
+            value: outs[value] if value in self._into else self._make(self._shape, dtype)
             for value, dtype in self._dtypes.items()
         }
         fields = taken.fields(values)
@@ -173,7 +157,7 @@ class _FusedCall:
         self._passes[threads](numbers, inputs, made)
         if self._threads != 1:
             note_pace(bound, self._points, perf_counter() - began, threads)
-        return {value: taken.back(one) for value, one in results.items()}
+        return results
 
 
 def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:

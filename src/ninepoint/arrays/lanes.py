@@ -53,8 +53,32 @@ LEVELS, MANY = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """How arrays whose core axes come last are given to a program that takes the stack last.
+class Turned:
+    """How the axes of arrays are put in another order."""
+
+    order: tuple[int, ...]
+
+    def of(self, array: Array) -> Array:
+        """Give an array so: a view, of arrays that lie as they must."""
+        return array.transpose(self.order)
+
+    def back(self, result: Array) -> Array:
+        """Give a result of the program the axes of the arrays, in their order."""
+        return result.transpose(np.argsort(self.order))
+
+    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
+        """Make an array of the axes of the arrays, which lies as it must."""
+        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
+        return made.transpose(np.argsort(self.order))
+
+    def lies(self, array: Array) -> bool:
+        """Whether `of` gives a view of an array, whose rows have no gaps."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Turned):
+    """How arrays are given to a program that takes the stack last.
 
     Attributes
     ----------
@@ -71,7 +95,6 @@ class Lanes:
         stands in its own.
     """
 
-    order: tuple[int, ...]
     inner: Shape
     core: int
     levels: bool
@@ -91,12 +114,7 @@ class Lanes:
         """Give what there is for each core axis in the order of the program's."""
         return [items[axis] for axis in self.turn] or items
 
-    def axis(self, axis: int) -> int:
-        """Give the core axis for which an axis of the program stands."""
-        return self.turn[axis] if self.turn else axis
-
     def of(self, array: Array) -> Array:
-        """Give an array so: a view, of arrays that lie as they must."""
         turned = array.transpose(self.order)
         shape = turned.shape[: turned.ndim - len(self.inner)]
         if self.levels:
@@ -104,16 +122,10 @@ class Lanes:
         return turned.reshape((*shape[:-1], shape[-1] * self.count))
 
     def back(self, result: Array) -> Array:
-        """Give a result of the program the axes of the arrays, in their order."""
         shape = result.shape[:-1]
         if not self.levels:
             shape = (*shape, result.shape[-1] // self.count)
         return result.reshape((*shape, *self.inner)).transpose(np.argsort(self.order))
-
-    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
-        """Make an array of the axes of the arrays, which lies as it must."""
-        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
-        return made.transpose(np.argsort(self.order))
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
@@ -214,6 +226,34 @@ def with_lanes(
             return replace(found, levels=True), other
     other = program.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
+
+
+def arranged(
+    program: Program,
+    order: tuple[int, ...],
+    fields: Sequence[Array],
+    outs: Sequence[Array] = (),
+    *,
+    lanes: bool = True,
+) -> tuple[Turned | None, Program]:
+    """How arrays are given to a program, with core axes last in this order, and which takes them.
+
+    With `lanes` a stack stays where it lies, if it can.
+    """
+    turned = [one.transpose(order) for one in (*fields, *outs)]
+    found = None
+    if lanes:
+        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
+    if found is None:
+        return None if order == tuple(range(len(order))) else Turned(order), program
+    own, program = found
+    return replace(own, order=tuple(order[axis] for axis in own.order)), program
+
+
+def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
+    """An order of axes in which some come last."""
+    axes = [axis % ndim for axis in core]
+    return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
 def told(program: Bound, fields: Sequence[Array]) -> str:

@@ -22,9 +22,10 @@ from .borders import Array
 from .every import thinned_copy
 from .executable import Executable, Run
 from .fused import bind_pass
+from .ghosts import GhostCall
 from .layout import Region
 from .regions import Node
-from .single import NOTHING, Bordered, Given, OneCall, Step, bind_call
+from .single import NOTHING, Given, OneCall, Step, bind_call
 from .work import AtOnce, Block, Group, Work, common, cut
 
 # Which of them is bound, on values that are there, and arrays to write to.
@@ -93,7 +94,7 @@ class Launches:
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
         self._all, self._wanted = groups, wanted
-        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region, threads)
+        self._work = Work(nodes, wanted, block, region, threads)
         self._steps = self._groups(groups, wanted)
 
     def __call__(
@@ -125,7 +126,7 @@ class Launches:
                 if not isinstance(one, OneCall):
                     return None
                 run: Run | None = one.run
-                if isinstance(run, Bordered) and one.targets:
+                if isinstance(run, GhostCall) and one.targets:
                     results = [outs[value] for value in one.outputs]
                     run = run.fixed(one.inputs(values), results)
                 if not isinstance(run, Executable):

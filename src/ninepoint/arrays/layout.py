@@ -28,9 +28,9 @@ from typing import Any, TypeAlias
 
 from .. import limits
 from ..language.box import Box, joined
-from .borders import ABSENT, Border, Index
+from .borders import ABSENT, Border
 from .every import Steps
-from .gathering import Extensions, Gather, Span, along
+from .gathering import Extension, Extensions, Gather, Span, along
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -68,13 +68,10 @@ class Region:
         start, stop = max(self.start[0], first), min(self.stop[0], last)
         return Region((start, *self.start[1:]), (stop, *self.stop[1:]))
 
-    def index(self, origin: Shape) -> Index:
-        """Slices, after one for the stack, into an array whose element 0 is point `origin`."""
-        cut = (
-            slice(a - o, max(a, b) - o)
-            for a, b, o in zip(self.start, self.stop, origin, strict=True)
-        )
-        return (slice(None), *cut)
+    def index(self, origin: Shape) -> tuple[Any, ...]:
+        """Slices into the last axes of an array whose element 0 is point `origin`."""
+        ends = zip(self.start, self.stop, origin, strict=True)
+        return (..., *(slice(a - o, max(a, b) - o) for a, b, o in ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +174,6 @@ class Layout:
         places = zip(result, self.first, self.every, strict=True)
         return tuple(first + step * p for p, first, step in places)
 
-    def kept(self, zone: Region) -> Index:
-        """Slices, after one for the stack, of the elements of a field at which these stand."""
-        places = zip(self.at(zone.start), zone.shape, self.every, strict=True)
-        return (slice(None), *(slice(a, a + n * step, step) for a, n, step in places))
-
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
         reach = self.reach
@@ -190,42 +182,31 @@ class Layout:
         stop = tuple(b + 1 + r for b, r in zip(last, reach.hi, strict=True))
         return Region(start, stop)
 
-    def with_mirrored(self, axis: int, span: Span, ghosts: Sequence[Extensions]) -> Span:
-        """Positions along an axis, with those of the elements that ghosts there are made of."""
-        if not ghosts:
-            return span
-        (start, stop), n = span, self.shape[axis]
-        before, after = (
-            0 if one is None else len(one.alpha) if one.from_end else far
-            for one, far in zip(ghosts[0][axis], self.reach.sides[axis], strict=True)
-        )
-        return (
-            max(0, min(start, n - after)) if start > 0 and stop > n else start,
-            min(n, max(stop, before)) if start < 0 and stop < n else stop,
-        )
+    def has(self, region: Region) -> bool:
+        """Whether points of the fields all lie inside."""
+        places = zip(region.start, region.stop, self.shape, strict=True)
+        return all(a >= 0 and b <= n for a, b, n in places)
 
     def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
-        """Say the same, and where the block begins: it has all that ghosts in it are made of."""
-        source = self.source(region)
-        pairs = enumerate(zip(source.start, source.stop, strict=True))
-        spans = [self.with_mirrored(axis, span, ghosts) for axis, span in pairs]
-        return self.gathered([(span,) for span in spans]), tuple(start for start, _ in spans)
+        """Say how what a region depends on is copied, and where the block begins.
 
-    def gather(self, region: Region) -> Gather:
-        """Say how what a region depends on is copied."""
-        return self.with_ghosts(region, ())[0]
-
-    def gathered(self, spans: Sequence[tuple[Span, ...]]) -> Gather:
-        """Say how a block with such positions along each axis is copied."""
-        border = self.border
-        ghosts = border.ghosts or ((False, False),) * len(spans)
-        axes = zip(spans, self.shape, border.rules, ghosts, self.reach.sides, strict=True)
-        return Gather(
-            tuple(
-                along(own, n, rules, border.lanes_along(axis), (low * before, high * after))
-                for axis, (own, n, rules, (low, high), (before, after)) in enumerate(axes)
-            )
-        )
+        The block has all that ghosts in it are made of, and columns for whole steps if these are
+        not longer than it.
+        """
+        source, border = self.source(region), self.border
+        axes = []
+        for axis, (n, reach) in enumerate(zip(self.shape, self.reach.sides, strict=True)):
+            span = source.start[axis], source.stop[axis]
+            if ghosts:
+                span = _with_mirrored(span, n, reach, ghosts[0][axis])
+            own = border.ghosts[axis] if border.ghosts else (False, False)
+            beyond = reach[0] * own[0], reach[1] * own[1]
+            length = span[1] - span[0]
+            if axis == len(self.shape) - 1 and self.every[axis] <= length:
+                span = span[0], span[1] + -length % self.every[axis]
+            lanes = border.lanes_along(axis)
+            axes.append((span, along(span, n, border.rules[axis], lanes, beyond)))
+        return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
 
     def bands(self, count: int) -> list[tuple[int, int]]:
         """Cut the first axis into about so many parts, the points before and after included."""
@@ -284,6 +265,21 @@ def absent(
         for side, first, last in ends:
             if first < last and border.rules[axis][side] in ("fill", "keep"):
                 yield axis, side, (first, last)
+
+
+def _with_mirrored(
+    span: Span, n: int, reach: tuple[int, int], sides: tuple[Extension | None, Extension | None]
+) -> Span:
+    """Positions along an axis, with those of the elements that ghosts there are made of."""
+    start, stop = span
+    before, after = (
+        0 if one is None else len(one.alpha) if one.from_end else far
+        for one, far in zip(sides, reach, strict=True)
+    )
+    return (
+        max(0, min(start, n - after)) if start > 0 and stop > n else start,
+        min(n, max(stop, before)) if start < 0 and stop < n else stop,
+    )
 
 
 def _window(whole: Region, shape: Shape, reach: Box) -> Region:

@@ -139,7 +139,7 @@ UNKNOWN = 1_000_000_007
 
 def core_shape(fields: Sequence[Array], ndim: int, axes: Any) -> Shape:
     """Give the lengths of the fields along the axes that a program of `ndim` axes works on."""
-    shape = broadcast_shape([field.shape for field in fields])
+    shape = whole_shape(fields)
     if len(shape) < ndim:
         raise too_few_axes(ndim, shape)
     if axes is None:

@@ -1,13 +1,14 @@
-"""Ways: how machine code computes parts of arrays that have one axis for the stack, on threads.
+"""Parts: some rows of some images of arrays that have one axis for the stack, on threads.
 
-Listed      lists of commands: a part is some rows of some images, and one call of machine code
-Elements    NumPy's own loop, for what looks at no neighbour and lies anywhere
-Copied      block by block, from copies where neighbours are missing or an array cannot be read
+    Listed      lists of commands: a part is one call of machine code, or is done here
+    Elements    NumPy's own loop, for what looks at no neighbour and lies anywhere
+
+How many threads there are is said by how long a point took in an earlier call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -16,13 +17,11 @@ import numpy as np
 
 from .. import limits
 from ..backends.compiled import Bound
-from ..backends.memory import empty
 from ..backends.threads import thread_count
 from ..language.dtypes import short
 from .borders import Array
-from .commands import Commands, Part, has_movable_zones
-from .gathering import Extensions, copied
-from .layout import Layout, Region, Values
+from .commands import Commands, Part
+from .layout import Layout, Values
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -41,36 +40,36 @@ PART_POINTS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Lists of commands for machine code, each of which is for so many images at the most."""
+    """What takes lists of commands, each of which is for so many `images` at the most.
+
+    Where machine code does not take them they are carried out here.
+    """
 
     lists: Commands
     images: int
+    by_machine: bool
 
     def run(
         self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
     ) -> None:
         """Compute a part."""
-        together = self.images
-        if part.over:
-            # A band is a few rows of each of them.
-            rows = self.lists.band_rows(1)
-            together = min(together, max(1, rows // (2 * self.lists.plan.spans[0] + 1)))
-        if part.stop - part.start <= together:
-            program.run(fields, outs, self.lists.of(part))
-            return
+        together, lists = self.images, self.lists
         for k in range(part.start, part.stop, together):
-            stop = min(k + together, part.stop)
-            if self.lists.values.ghosts:
+            some = replace(part, start=k, stop=min(k + together, part.stop))
+            if not self.by_machine:
+                lists.perform(program, (*fields, *outs), some)
+            elif some == part or lists.values.ghosts:
                 # Values at the border may be others for each image.
-                program.run(fields, outs, self.lists.of(replace(part, start=k, stop=stop)))
-                continue
-            told = self.lists.of(replace(part, start=0, stop=stop - k))
-            program.run([one[k:stop] for one in fields], [one[k:stop] for one in outs], told)
+                program.run(fields, outs, lists.of(some))
+            else:
+                cut = slice(some.start, some.stop)
+                told = lists.of(replace(some, start=0, stop=some.stop - k))
+                program.run([one[cut] for one in fields], [one[cut] for one in outs], told)
 
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """What looks at no neighbour, of elements that lie anywhere."""
+    """What looks at no neighbour, of elements that lie anywhere, in the place of fields too."""
 
     def run(
         self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
@@ -80,137 +79,46 @@ class Elements:
         program.run_elements([one[cut] for one in fields], [one[cut] for one in outs])
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """Block by block, from copies where neighbours are missing or an array cannot be read."""
-
-    plan: Layout
-    values: Values
-
-    def run(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part."""
-        region = self.plan.computed.within(part.first, part.last)
-        if not region.points:
-            return
-        blocks = [(slice(part.start, part.stop), region)]
-        if not (are_readable(program, fields) and self.plan.gather(region).is_inside):
-            blocks = list(_blocks(part, region, _limit(program)))
-        for images, one in blocks:
-            self._run_block(
-                program,
-                [one[images] for one in fields],
-                [one[images] for one in outs],
-                images,
-                one,
-            )
-
-    def _run_block(
-        self,
-        program: Bound,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-        images: slice,
-        region: Region,
-    ) -> None:
-        """Compute a region of some images."""
-        blocks = self._blocks(program, fields, images, region)
-        results: list[Array] = []
-        pending: list[tuple[Array, Array]] = []
-        for out, output, dtype in zip(outs, self.plan.outputs, program.out_dtypes, strict=True):
-            part = region.clip(output.extent)
-            place = out[part.index(output.extent.start)]
-            if part == region and is_readable(out, dtype):
-                results.append(place)
-                continue
-            fresh: Array = empty((len(out), *region.shape), dtype)
-            results.append(fresh)
-            if part.points:
-                pending.append((place, fresh[part.index(region.start)]))
-        program.run(blocks, results)
-        for place, computed in pending:
-            write(place, computed)
-
-    def _blocks(
-        self, program: Bound, fields: Sequence[Array], images: slice, region: Region
-    ) -> list[Array]:
-        """What a region depends on, of some images."""
-        values, source = self.values, self.plan.source(region)
-        gather, start = self.plan.with_ghosts(region, values.ghosts)
-        inside = source.index((0,) * len(self.plan.shape))
-        given = len(fields) - len(program.along)
-        blocks: list[Array] = []
-        for k, (field, dtype) in enumerate(
-            zip(fields[:given], program.field_dtypes, strict=False)
-        ):
-            if not gather.is_inside:
-                ghosts = _of_images(values.ghosts[k], images) if values.ghosts else ()
-                block = gather(field, values.fields[k], dtype, ghosts)
-                blocks.append(block[source.index(start)])
-            elif is_readable(field, dtype):
-                blocks.append(field[inside])
-            else:
-                blocks.append(copied(field[inside], dtype))
-        places = zip(fields[given:], program.along, strict=True)
-        return [*blocks, *(_stretched(field, axis, source) for field, axis in places)]
-
-
-def _of_images(sides: Extensions, images: slice) -> Extensions:
-    """What is laid of a field, for some images."""
-    return tuple(
-        (before and before.of_images(images), after and after.of_images(images))
-        for before, after in sides
-    )
-
-
-Way: TypeAlias = Listed | Elements | Copied
+Way: TypeAlias = Listed | Elements
 
 
 def way_of(
     program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> Way:
     """How a program is done on arrays like these."""
-    moved = moved_arrays(program, fields, outs, values)
-    if moved is not None:
-        images = 1 << 62
-        if moved or not plan.inside:
-            # Blocks of as many stay in cache.
-            images = max(1, _limit(program) // max(1, plan.points))
-        return Listed(Commands(program, plan, values, (*fields, *outs), moved), images)
-    pairs = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=True)
-    if program.takes_elements and all(array.dtype == dtype for array, dtype in pairs):
+    arrays, rows = (*fields, *outs), rows_of(program)
+    given, dtypes = len(fields) - len(program.along), (*program.field_dtypes, *program.out_dtypes)
+    moved = [
+        k
+        for k, (array, dtype) in enumerate(zip(arrays, dtypes, strict=True))
+        if not _is_read(array, dtype, k in rows)
+    ]
+    exact = all(array.dtype == dtype for array, dtype in zip(arrays, dtypes, strict=True))
+    by_machine = (
+        program.takes_commands
+        and has_movable_zones(program, plan)
+        and not (values.ghosts and any(map(short, program.field_dtypes)))
+        and all(is_movable(arrays[k], dtypes[k]) and not given <= k < len(fields) for k in moved)
+        # Of elements that lie anywhere no copy is made where none is needed.
+        and not (moved and program.takes_elements)
+    )
+    if not by_machine and program.takes_elements and exact:
         return Elements()
-    return Copied(plan, values)
+    images = 1 << 62
+    if moved or not plan.inside:
+        # Blocks of as many stay in cache.
+        limit = limits.current.block_elements * 8 // max(1, itemsize_of(program))
+        images = max(1, limit // max(1, plan.points))
+    return Listed(Commands(program, plan, values, arrays, moved), images, by_machine)
 
 
-def takes_over(
-    program: Bound, plan: Layout, fields: Sequence[Array], outs: Sequence[Array], threads: int
-) -> bool:
-    """Whether results can be written to the place of fields while these are read.
-
-    Those that share memory must be the same elements.  What a row is made of is then read before
-    it is written; on several threads, where nobody reads rows that another one writes.
-    """
-    readable = are_readable(program, fields) and all(map(is_readable, outs, program.out_dtypes))
-    if not (readable and program.takes_commands and has_movable_zones(program, plan)):
-        return False
-    if any(out.shape != fields[0].shape for out in outs):
-        return False
-    lead = len(outs[0].shape) - len(plan.shape)
-    if lead > 1 and not all(mergeable(array, lead) for array in (*fields, *outs)):
-        return False
-    known = program.in_row or (not plan.spans[0],) * len(fields)
-    for field, in_row in zip(fields, known, strict=True):
-        shared = [out for out in outs if np.may_share_memory(out, field)]
-        if not all(_is_same(out, field) for out in shared):
-            return False
-        if shared and not in_row and (threads > 1 or "wrap" in plan.border.rules[0]):
-            return False
-    return True
+def has_movable_zones(program: Bound, plan: Layout) -> bool:
+    """Whether what "keep" keeps needs no conversion."""
+    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
+    return not plan.has_keep or all(field == out for field, out in pairs)
 
 
-def _is_same(one: Array, other: Array) -> bool:
+def are_same(one: Array, other: Array) -> bool:
     """Whether two arrays of one shape are the same elements."""
     places = (array.__array_interface__["data"][0] for array in (one, other))
     return one.dtype == other.dtype and one.strides == other.strides and len(set(places)) == 1
@@ -260,30 +168,10 @@ def divided(plan: Layout, stack: int, count: int) -> list[Part]:
     return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
 
 
-def _limit(program: Bound) -> int:
-    """How many points are copied together."""
-    return limits.current.block_elements * 8 // max(1, itemsize_of(program))
-
-
 def itemsize_of(program: Bound) -> int:
     """The bytes of one element of every field together; positions are no arrays of that size."""
     count = len(program.field_dtypes) - len(program.along)
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
-
-
-def write_zones(
-    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
-) -> None:
-    """Write what is not computed, after all that is; arrays have one stack axis."""
-    for k, (output, dtype) in enumerate(zip(plan.outputs, program.out_dtypes, strict=True)):
-        for zone, keeps in output.zones:
-            place = outs[k][zone.index(output.extent.start)]
-            if keeps:
-                write(place, fields[k][plan.kept(zone)].astype(dtype, copy=False))
-            elif place.dtype == dtype:
-                place.fill(values.outs[k])
-            else:
-                write(place, np.array(values.outs[k], dtype))
 
 
 def write(target: Array, values: Array) -> None:
@@ -293,24 +181,6 @@ def write(target: Array, values: Array) -> None:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         target[...] = values
-
-
-def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Region]]:
-    """Cut into blocks of about so many points: several images, or some rows of one."""
-    images = max(1, limit // region.points)
-    rows = max(1, limit * region.shape[0] // region.points)
-    for k in range(part.start, part.stop, images):
-        for first in range(region.start[0], region.stop[0], rows):
-            yield slice(k, min(k + images, part.stop)), region.within(first, first + rows)
-
-
-def _stretched(field: Array, axis: int, region: Region) -> Array:
-    """Positions of a region of an array, which are read nowhere outside of this."""
-    first = [slice(0, 1)] * field.ndim
-    first[axis + 1] = slice(None)
-    places = np.arange(region.start[axis], region.stop[axis]).clip(0, field.shape[axis + 1] - 1)
-    line = field[tuple(first)].take(places, axis + 1)
-    return np.broadcast_to(line, (len(field), *region.shape))
 
 
 def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
@@ -329,33 +199,6 @@ def rows_of(program: Bound) -> list[int]:
     return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
-def moved_arrays(
-    program: Bound, fields: Sequence[Array], outs: Sequence[Array], values: Values
-) -> tuple[int, ...] | None:
-    """Which fields and results commands move into blocks, by number; None if they take not all."""
-    if not program.takes_commands or (values.ghosts and any(map(short, program.field_dtypes))):
-        return None
-    rows, given = rows_of(program), len(program.field_dtypes) - len(program.along)
-    # Results that are yet to be made have no gaps.
-    dtypes = (*program.field_dtypes, *program.out_dtypes[: len(outs)])
-    moved: list[int] = []
-    for k, (array, dtype) in enumerate(zip((*fields, *outs), dtypes, strict=True)):
-        if _is_read(array, dtype, k in rows):
-            continue
-        if not is_movable(array, dtype) or given <= k < len(fields):
-            return None
-        moved.append(k)
-    # Of elements that lie anywhere no copy is made where none is needed.
-    return None if moved and program.takes_elements else tuple(moved)
-
-
 def is_movable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether commands can move elements of `array`, whatever its strides."""
     return array.dtype == dtype and array.flags.aligned
-
-
-def are_readable(program: Bound, fields: Sequence[Array]) -> bool:
-    """Whether a program can work on the fields themselves."""
-    rows = rows_of(program)
-    pairs = zip(fields, program.field_dtypes, strict=True)
-    return all(_is_read(field, dtype, k in rows) for k, (field, dtype) in enumerate(pairs))

@@ -22,7 +22,7 @@ from .accepted import listed
 from .borders import Array, Border, Rule
 from .executable import Executable
 from .layout import Shape, layout
-from .numpy import broadcast_shape, check_values
+from .numpy import check_values, whole_shape
 from .parts import write
 from .regions import Node
 
@@ -123,7 +123,7 @@ class FinerCall:
         # Where the core axes are, and where the program has them.
         self._axes = node.along, tuple(range(-ndim, 0))
         fields = self._moved(fields)
-        self._shape = shape = broadcast_shape([field.shape for field in fields])
+        self._shape = shape = whole_shape(fields)
         count = len(program.out_dtypes) // program.compiled.phases
         self._dtypes = program.out_dtypes[:count]
         self._plan = plan = layout(shape[len(shape) - ndim :], program.reaches[:count], border)
@@ -156,10 +156,10 @@ class FinerCall:
         """Write what is not computed of a phase of an output."""
         output, dtype = self._plan.outputs[k], self._dtypes[k]
         for zone, keeps in output.zones:
-            index: Any = (..., *zone.index(output.extent.start)[1:])
+            index = zone.index(output.extent.start)
             if keeps:
                 kept = np.broadcast_to(field, self._shape)
-                own: Any = (..., *zone.index((0,) * len(self._factors))[1:])
+                own = zone.index((0,) * len(self._factors))
                 write(part[index], kept[own].astype(dtype))
             else:
                 part[index][...] = np.array(self._values.outs[k], dtype)

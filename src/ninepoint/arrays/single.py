@@ -6,18 +6,17 @@ At open sides of a block a node gives as much less as it looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 from ..language.positions import Length
 from . import phases
 from .accepted import is_cupy
-from .borders import Array, Border, Boundary, Rule
-from .conditions import Condition, Slot
+from .borders import Array, Border, Rule
 from .every import Steps, steps_left, thinned_copy
 from .executable import Executable, Run
-from .ghosts import AtEdge, GhostCall
+from .ghosts import GhostCall
 from .lanes import steps_made
 from .layout import Shape
 from .numpy import core_shape
@@ -65,10 +64,11 @@ class OneCall:
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        run = self.run
-        if given.step is not None and isinstance(run, Bordered):
-            run = run.after(given.step)
-        made = run(self.inputs(values), self.told(given), out)
+        run, fields, numbers = self.run, self.inputs(values), self.told(given)
+        if given.step is not None and isinstance(run, GhostCall):
+            made = run(fields, numbers, out, run.boundary.after(given.step))
+        else:
+            made = run(fields, numbers, out)
         return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
 
     def inputs(self, values: Mapping[int, Array]) -> list[Array]:
@@ -83,58 +83,6 @@ class OneCall:
         if given.numbers is None:
             return self.numbers
         return told(given.numbers, self.outputs[:1], self.lengths)
-
-
-@dataclass(frozen=True, slots=True)
-class Bordered:
-    """What does calls whose border has conditions, some of whose sides may be open.
-
-    Of the fields the last ones, from `edges` on, are values along edges.  Of a `whole` array no
-    side is open, and all values are those of the boundary.
-    """
-
-    ghosts: GhostCall
-    boundary: Boundary
-    opened: Sequence[tuple[bool, bool]]
-    edges: int
-    whole: bool
-
-    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        """What a call gives: one array for each output, bare if there is one."""
-        boundary = self.boundary
-        if not self.whole:
-            boundary = on_block(boundary, self.opened, fields)
-        return self.ghosts(fields[: self.edges], numbers, boundary, out)
-
-    def after(self, step: int) -> Bordered:
-        """The same after so many steps of an iteration."""
-        return replace(self, boundary=self.boundary.after(step))
-
-    def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
-        """What does calls to these arrays whose values at the border stay the same."""
-        if any(map(any, self.opened)) or not all(one.plain for one in self.boundary.conditions):
-            return None
-        return self.ghosts.fixed(fields[: self.edges], self.boundary, outs)
-
-
-def on_block(
-    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
-) -> Boundary:
-    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
-    if not any(map(any, opened)) and not boundary.has_slots:
-        return boundary
-
-    def laid(value: Any) -> Any:
-        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
-
-    pairs = []
-    for pair, sides in zip(boundary.sides(len(opened)), opened, strict=True):
-        before, after = (
-            "valid" if open_ else one.of(laid) if isinstance(one, Condition) else one
-            for one, open_ in zip(pair, sides, strict=True)
-        )
-        pairs.append((before, after))
-    return Boundary(tuple(pairs), False)
 
 
 def told(
@@ -191,14 +139,11 @@ def bind_call(
     lengths = lengths_of(node.program, core)
     run: Run
     if node.boundary.conditions:
-        edges = len(program.field_dtypes)
         opened = [
             (named[0] != own[0], named[1] != own[1])
             for named, own in zip(node.border.rules, border.rules, strict=True)
         ]
-        boundary = on_block(node.boundary, opened, fields)
-        ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, work.threads)
-        run = Bordered(ghosts, node.boundary, opened, edges, boundary is node.boundary)
+        run = GhostCall(node, program, fields, opened, axes, work.threads)
     elif any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda

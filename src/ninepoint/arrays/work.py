@@ -115,7 +115,6 @@ class Work:
     def __init__(
         self,
         nodes: Sequence[Node],
-        sources: Iterable[int],
         wanted: Sequence[int],
         block: Block,
         region: Region | None = None,
@@ -136,7 +135,7 @@ class Work:
         if self.shape is None:
             return
         has = _spans(block.region)
-        self.at = dict.fromkeys(sources, has)
+        self.at = dict.fromkeys(range(len(block.arrays)), has)
         self.wanted = (
             _inside(nodes, wanted, self.at, has, self.shape) if region is None else _spans(region)
         )

@@ -15,9 +15,9 @@ from __future__ import annotations
 from ..borders import Boundary
 from ..regions import Node
 from .calls import GhostCall, given_boundary
-from .sides import AtEdge, Edges, Rules, moved, turned, unnamed
+from .sides import Edges, Rules, moved, turned, unnamed
 
-__all__ = ["AtEdge", "GhostCall", "given_boundary", "laid", "moved", "turned", "unnamed"]
+__all__ = ["GhostCall", "given_boundary", "laid", "moved", "turned", "unnamed"]
 
 
 def laid(node: Node, shape: tuple[int, ...], boundary: Boundary, *, lazy: bool = False) -> Rules:

@@ -14,10 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...backends.compiled import Bound
-from ..accepted import check_writable, listed
-from ..arranging import Arrangement, may_overlap
 from ..borders import Array, Boundary
-from ..conditions import Condition, weights
+from ..conditions import Condition, Slot, weights
 from ..executable import Executable
 from ..gathering import (
     COPY,
@@ -27,14 +25,13 @@ from ..gathering import (
     VALUE,
     Extension,
     Extensions,
-    copied,
     source_indices,
 )
-from ..layout import Shape, layout
-from ..numpy import Behind, broadcast_shape, checked_out
-from ..parts import write
+from ..lanes import core_last
+from ..layout import Shape
+from ..numpy import Behind, whole_shape
 from ..regions import Node
-from .sides import Edges, Rules, moved, turned
+from .sides import AtEdge, Edges, Rules, turned
 
 # How ghosts are made, alpha and beta, and whether alpha is of the elements from the end on.
 _Said: TypeAlias = tuple[int, Any, Any, bool]
@@ -148,130 +145,103 @@ class _Laid:
 
 
 class GhostCall:
-    """Calls of a node on fields like some; called with fields, numbers, a boundary and `out`."""
+    """Calls of a node whose border has conditions, on fields like some; sides may be open.
+
+    Of the fields the last ones, behind those of the program, are values along edges.
+    """
 
     def __init__(
         self,
         node: Node,
         program: Bound,
         fields: Sequence[Array],
-        boundary: Boundary,
+        opened: Sequence[tuple[bool, bool]],
         axes: Behind | None,
-        out: Any,
         threads: int | None,
     ) -> None:
-        self._program, self._threads, ndim = program, threads, program.ndim
-        self._ends = tuple(range(-ndim, 0))
-        self._axes = None if axes == self._ends else axes
-        self._whole = broadcast_shape([field.shape for field in fields])
-        fields = self._given(fields)
-        shape = fields[0].shape
-        self._edges = edges = Edges.of(node, shape, boundary)
+        self.boundary, self._opened = node.boundary, opened
+        self._program, self._axes, self._threads = program, axes, threads
+        boundary = _on_block(node.boundary, opened, fields)
+        # Whether no side is open, and all values are those of the boundary.
+        self._is_whole = boundary is node.boundary
+        self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
+        self._along = axes or tuple(range(-program.ndim, 0))
+        turned = tuple(shape[axis] for axis in core_last(len(shape), self._along))
+        self._edges = Edges.of(node, turned, boundary)
         # Numbers that stay the same are laid once.
         self._known: tuple[Boundary, Rules] | None = None
-        self._plain = None
-        if not edges.made or 0 in shape:
-            self._plain = Executable(program, fields, edges.names, edges.cval, None, None, threads)
-        outs = [self._moved(one) for one in listed(out)]
-        if out is not None:
-            plan = layout(edges.core, program.reaches, edges.border, every=program.every)
-            shapes = [(*shape[: len(shape) - ndim], *one) for one in plan.out_shapes]
-            checked_out(tuple(outs), shapes, program.out_dtypes, None)
-        # Whether fields are copied, for ghosts are counted along their axes as they come.
-        stacked = len(shape) - ndim > 1
-        self._copies = not Arrangement(program, fields, None, tuple(outs) or None).plain or (
-            stacked and not all(one.flags.c_contiguous for one in (*fields, *outs))
-        )
         # What does calls on each thread: values of the border lie in memory of its own.
         self._here = threading.local()
 
     def __call__(
-        self, fields: Sequence[Array], numbers: Sequence[Any], boundary: Boundary, out: Any
-    ) -> Any:
-        """What a call gives: one array for each output, bare if there is one."""
-        targets = listed(out)
-        check_writable(targets)
-        apart = not any(may_overlap(one, field) for one in targets for field in fields)
-        results = [self._moved(one) for one in targets] if apart and not self._copies else []
-        made = self._made(self._given(fields), numbers, boundary, results)
-        if not results:
-            made = [moved(one, self._ends, self._axes) if self._axes else one for one in made]
-        for target, one in zip(targets, made, strict=False):
-            if not results:
-                write(target, one)
-        found = targets or made
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def fixed(
-        self, fields: Sequence[Array], boundary: Boundary, outs: Sequence[Array]
-    ) -> Executable | None:
-        """What does calls whose border stays the same, if machine code can by itself."""
-        if self._plain is not None or self._copies or self._axes is not None:
-            return None
-        return self._bound(self._given(fields), self._rules(boundary), outs)[1]
-
-    def _bound(
-        self, fields: Sequence[Array], rules: Rules, outs: Sequence[Array]
-    ) -> tuple[_Laid, Executable]:
-        """What does calls on fields, and the values that it reads."""
-        program, edges = self._program, self._edges
-        dtypes = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
-        laid = _Laid(edges, rules, dtypes)
-        return laid, Executable(
-            program, fields, edges.border, edges.cval, None, tuple(outs) or None, self._threads,
-            laid.ghosts,
-        )  # fmt: skip
-
-    def _made(
         self,
         fields: Sequence[Array],
         numbers: Sequence[Any],
-        boundary: Boundary,
-        results: Sequence[Array],
-    ) -> list[Array]:
-        """What it gives for fields whose core axes come last, in `results` if there are some."""
+        out: Any = None,
+        boundary: Boundary | None = None,
+    ) -> Any:
+        """What a call gives: one array for each output, bare if there is one.
+
+        Another boundary may have other values than that of the node.
+        """
+        boundary = boundary or self.boundary
+        if not self._is_whole:
+            boundary = _on_block(boundary, self._opened, fields)
+            fields = fields[: len(self._program.field_dtypes)]
         # Values that do not fit are wrong beside an array without elements as well.
         rules = self._rules(boundary)
-        if self._plain is not None:
-            made = listed(self._plain(fields, numbers, None))
-            for result, one in zip(results, made, strict=False):
-                result[...] = one
-            return list(results) or list(made)
-        if self._copies:
-            types = self._program.field_dtypes
-            fields = [copied(one, dtype) for one, dtype in zip(fields, types, strict=True)]
-        # Results that are given may lie otherwise than those that are made.
-        known, name = self._here.__dict__, "given" if results else "made"
-        if name not in known:
-            known[name] = self._bound(fields, rules, results)
-        laid, run = known[name]
+        known: tuple[_Laid, Executable] | None = getattr(self._here, "known", None)
+        if known is None:
+            known = self._here.known = self._bound(fields, rules, out)
+        laid, run = known
         if rules is not laid.filled:
             laid.fill(rules)
-        return list(listed(run(fields, numbers, tuple(results) or None)))
+        return run(fields, numbers, out)
+
+    def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
+        """What does calls to these arrays whose values at the border stay the same."""
+        if not self._is_whole or not all(one.plain for one in self.boundary.conditions):
+            return None
+        return self._bound(fields, self._rules(self.boundary), tuple(outs))[1]
+
+    def _bound(self, fields: Sequence[Array], rules: Rules, out: Any) -> tuple[_Laid, Executable]:
+        """What does calls on fields, and the values that it reads."""
+        program, edges = self._program, self._edges
+        made = edges.made and 0 not in self._shape
+        dtypes = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
+        laid = _Laid(edges, rules, dtypes if made else ())
+        border = edges.border if made else edges.names
+        return laid, Executable(
+            program, fields, border, edges.cval, self._axes, out, self._threads, laid.ghosts
+        )
 
     def _rules(self, boundary: Boundary) -> Rules:
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        given = boundary
-        if self._axes is not None:
-            boundary = turned(boundary, self._whole, self._axes)
-        rules = self._edges.laid(boundary)
-        self._known = (given, rules) if all(one.plain for one in given.conditions) else None
+        rules = self._edges.laid(turned(boundary, self._shape, self._along))
+        self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
         return rules
 
-    def _given(self, fields: Sequence[Array]) -> list[Array]:
-        """The fields, of one shape, with core axes last."""
-        if self._axes is None and all(field.shape == self._whole for field in fields):
-            return list(fields)
-        whole = [
-            field if field.shape == self._whole else np.broadcast_to(field, self._whole)
-            for field in fields
-        ]
-        return [self._moved(field) for field in whole]
 
-    def _moved(self, array: Array) -> Array:
-        return np.moveaxis(array, self._axes, self._ends) if self._axes else array
+def _on_block(
+    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
+) -> Boundary:
+    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
+    if not any(map(any, opened)) and not boundary.has_slots:
+        return boundary
+
+    def laid(value: Any) -> Any:
+        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
+
+    pairs = []
+    for pair, sides in zip(boundary.sides(len(opened)), opened, strict=True):
+        before, after = (
+            "valid" if open_ else one.of(laid) if isinstance(one, Condition) else one
+            for one, open_ in zip(pair, sides, strict=True)
+        )
+        pairs.append((before, after))
+    return Boundary(tuple(pairs), False)
 
 
 def given_boundary(given: Any) -> Boundary:
