@@ -31,15 +31,12 @@ from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
 from .borders import Array, Border
 from .gathering import source_indices
 from .numpy import fitting_cval
+from .parts import is_readable, mergeable
 
 
 def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     """Whether a kernel can read an array as it is, its leading axes taken as one."""
-    if array.dtype != dtype or not array.flags.aligned:
-        return False
-    if array.ndim <= ndim + 1:
-        return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
-    return bool(array.flags.c_contiguous)
+    return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
 
 
 def spread(arrays: Sequence[Array], positions: int) -> list[Array]:

@@ -37,7 +37,7 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from ..remembered import Remembered
 from .borders import Array
-from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run, copy_to
+from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run
 from .layout import Layout, Region, Shape, Values, around
 from .strided import merged_axes
 
@@ -519,7 +519,7 @@ class _Performer(_Walk):
     def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
         shape, dtype = (self.stack, *lengths), self.lists.dtypes[k]
         if 0 not in shape:
-            copy_to(self._of(to, shape, dtype), self._of(at, shape, dtype))
+            self._of(to, shape, dtype)[...] = self._of(at, shape, dtype)
 
     def _run(self, arrays: Sequence[_View]) -> None:
         pairs = zip(arrays, self.lists.dtypes, strict=True)

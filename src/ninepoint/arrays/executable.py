@@ -34,6 +34,7 @@ from .parts import (
     SPLIT_POINTS,
     Elements,
     Listed,
+    Way,
     are_same,
     divided,
     itemsize_of,
@@ -118,11 +119,12 @@ class Executable:
             first = next(self._images)
             fields, outs = ([one[first] for one in arrays] for arrays in (fields, outs))
             self._image = Executable(program, fields, border, cval, None, tuple(outs), threads)
+            self._shared = False
             return
         self._way = way_of(program, plan, values, self._stacked(fields), self._stacked(outs))
         self._parts: dict[int, list[Part]] = {}
         self._entry = program.entry
-        if self._is_one and len(lead) < 2 and not self._shared:
+        if self._is_one and len(lead) < 2:
             self._direct = self._lists(1)[0]
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
@@ -137,7 +139,7 @@ class Executable:
             results = [self._make(shape, dtype) for shape, dtype in self._specs]
         else:
             results = listed(out)
-        if self._direct is None:
+        if self._shared or self._direct is None:
             self._compute(fields, results, numbers)
         else:
             self._entry(*fields, *results, *numbers, self._direct)
@@ -208,34 +210,42 @@ class Executable:
         numbers: Sequence[Any],
         in_place: bool = False,
     ) -> None:
-        """Compute on this thread or on several, by how long a point took the last time.
-
-        What would keep somebody waiting who interrupts it is done part by part.
-        """
-        if not self._stack:
-            return
-        if self._image is not None:
+        """Compute on this thread or on several, by how long a point took the last time."""
+        # To ask how many threads there are takes as long as a small call.
+        threads = threads_for(self._program, self._points, self._bound[-1]) if self._shared else 1
+        began = perf_counter()
+        if threads == 1 and self._direct is not None and not in_place:
+            self._entry(*fields, *results, *numbers, self._direct)
+        elif self._image is not None:
             for place in self._images:
                 outs = tuple([one[place] for one in results])
                 self._image([one[place] for one in fields], numbers, outs)
-            return
-        fields, results = self._stacked(fields), self._stacked(results)
-        program, way = self._program, Elements() if in_place else self._way
-        bound = program.with_numbers(numbers) if numbers else program
-        # To ask how many threads there are takes as long as a small call.
-        threads = threads_for(program, self._points, self._bound[-1]) if self._shared else 1
+        elif self._stack:
+            bound = self._program.with_numbers(numbers)
+            way = Elements() if in_place else self._way
+            self._share(way, bound, (self._stacked(fields), self._stacked(results)), threads)
+        if self._shared:
+            note_pace(self._program, self._points, perf_counter() - began, threads)
+
+    def _share(
+        self,
+        way: Way,
+        program: Bound,
+        arrays: tuple[Sequence[Array], Sequence[Array]],
+        threads: int,
+    ) -> None:
+        """Compute fields and results on so many threads.
+
+        What would keep somebody waiting who interrupts it is done part by part.
+        """
         parts = self._cut(threads)
         lasts = not program.pace or program.pace[0] * self._points > LASTING
-        began = perf_counter()
         if threads == 1:
-            way.run(bound, fields, results, *parts)
-        elif self._is_one and not lasts and not in_place:
-            bound.run_parts(fields, results, self._lists(threads), threads)
+            way.run(program, *arrays, *parts)
+        elif self._is_one and way is self._way and not lasts:
+            program.run_parts(*arrays, self._lists(threads), threads)
         else:
-            tasks = (partial(way.run, bound, fields, results, part) for part in parts)
-            run_parallel(tasks, threads)
-        if self._shared:
-            note_pace(program, self._points, perf_counter() - began, threads)
+            run_parallel((partial(way.run, program, *arrays, part) for part in parts), threads)
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]

@@ -16,21 +16,13 @@ a block is filled that sticks out of its array:
     patches    copied from what is in the block by now, or the constant
 
 Names hold for what conditions have extended, so their patches come last.
-
-Copying: what lies in another order in memory is copied square by square.
-
-    rows of the target      0 1 | 4 5        columns of the source      0 4
-                            2 3 | 6 7                                   1 5 ...
-
-A row of the one is a column of the other, each element of which lies in another line of the cache:
-NumPy goes along one of the two, and needs every line as often as it has elements.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
@@ -39,48 +31,12 @@ import numpy as np
 from ..backends.memory import empty
 from .borders import Array, Rule
 
-# The side of a square.  (1024x1024 float32: as a whole 4.8 ms, squares of 16 4.2, of 32 1.8, of 64
-# 2.0, of 128 2.7, Zen 4.)
-SIDE = 32
-
-# Shorter arrays stay in the first cache while they are copied.
-_SMALL = 64
-
 
 def copied(array: Array, dtype: np.dtype[Any] | None = None) -> Array:
     """A copy in C order, of that dtype."""
     made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
-    copy_to(made, array)
+    made[...] = array
     return made
-
-
-def copy_to(target: Array, source: Array) -> None:
-    """Write an array of this shape to another, converted as assignment does it."""
-    axis = _across(target, source)
-    if axis < 0:
-        target[...] = source
-        return
-    last = target.ndim - 1
-    before = (slice(None),) * axis
-    between = (slice(None),) * (last - axis - 1)
-    for row in range(0, target.shape[axis], SIDE):
-        for column in range(0, target.shape[last], SIDE):
-            part = slice(row, row + SIDE), *between, slice(column, column + SIDE)
-            target[(*before, *part)] = source[(*before, *part)]
-
-
-def _across(target: Array, source: Array) -> int:
-    """The axis along which the source lies together and the target does not; -1 if there is none.
-
-    Targets lie together along their last axis.
-    """
-    if source.ndim < 2 or source.shape != target.shape:
-        return -1
-    axis = min(range(source.ndim), key=lambda k: (source.shape[k] < 2, abs(source.strides[k])))
-    long = min(source.shape[axis], source.shape[-1]) > _SMALL
-    still = not source.strides[axis]
-    nearer = abs(source.strides[-1]) >= SIDE * abs(source.strides[axis])
-    return axis if long and nearer and not still and axis != source.ndim - 1 else -1
 
 
 # Positions start <= p < stop along an axis.
@@ -163,18 +119,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Ghosts:
-    """Places of a block beyond one side of its array: ghosts from a `number` on.
+    """Places of a block beyond one side of its array, and the elements that they mirror.
 
-    They are counted by their positions.  They mirror elements that are `step` apart, from
-    `first` on.
+    The first of them has this number, by which ghosts are counted in the order of positions.
     """
 
     side: int
-    start: int
-    stop: int
     number: int
-    first: int
-    step: int
+    run: Run
 
 
 @dataclass(frozen=True)
@@ -196,7 +148,8 @@ class Along:
         """The places that are taken, or ghosts, as runs of themselves."""
         found: list[Run] = []
         spans = [(run.start, run.stop) for run in self.taken]
-        for start, stop in sorted([*spans, *((one.start, one.stop) for one in self.ghosts)]):
+        spans += [(one.run.start, one.run.stop) for one in self.ghosts]
+        for start, stop in sorted(spans):
             if found and found[-1].stop == start:
                 start = found.pop().start
             found.append(Run(start, stop, start, 1))
@@ -204,10 +157,9 @@ class Along:
 
     def mirrored(self, ghosts: Ghosts, from_end: bool) -> Run:
         """The places of what ghosts mirror, or of the last element for all."""
-        one = Run(ghosts.start, ghosts.stop, ghosts.first, ghosts.step)
+        one = ghosts.run
         if from_end:
-            last = self.elements - 1 if ghosts.side else 0
-            one = Run(ghosts.start, ghosts.stop, last, 0)
+            one = replace(one, first=self.elements - 1 if ghosts.side else 0, step=0)
         return next(filter(None, map(one.within, self.taken)))
 
 
@@ -236,8 +188,7 @@ def along(
             mirrored = source_indices(low, high, n, "reflect", "reflect")
             first = -ghosts[0] if side == 0 else n
             for one in _split(mirrored, run.start - position + low):
-                number = position + one.start - run.start - first
-                made.append(Ghosts(side, one.start, one.stop, number, one.first, one.step))
+                made.append(Ghosts(side, position + one.start - run.start - first, one))
         else:
             constant.append(run)
     # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
@@ -313,10 +264,10 @@ class Gather:
                 extension = sides[k][one.side]
                 assert extension is not None
                 beside: list[Sequence[Run]] = [other.taken for other in self.axes]
-                beside[k] = [Run(one.start, one.stop, one.number, 1)]
+                beside[k] = [replace(one.run, first=one.number, step=1)]
                 for j, other in enumerate(self.axes[:k]):
                     # Beyond the ends of an edge its last value stands.
-                    ends = [Run(g.start, g.stop, -g.side, 0) for g in other.ghosts]
+                    ends = [replace(g.run, first=-g.side, step=0) for g in other.ghosts]
                     beside[j] = [*beside[j], *ends]
                 run = axis.mirrored(one, extension.from_end)
                 for part in itertools.product(*beside):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -155,8 +155,7 @@ class Layout:
     def _thinned(self, output: Output) -> Output:
         """An output of whose points some are made."""
         extent, window = self._made(output.extent), self._made(output.window)
-        ends = absent(self.border, window, extent)
-        return Output(extent, window, _zones(self.border, extent, ends))
+        return Output(extent, window, _zones(self.border, window, extent))
 
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
@@ -235,36 +234,27 @@ def _output(shape: Shape, reach: Box, border: Border) -> Output:
     # A stencil that does not fit leaves nothing, at the place where its window would begin.
     extent = Region(tuple(start), tuple(map(max, start, stop)))
     window = Region(tuple(low), tuple(high))
-    return Output(extent, window, _zones(border, extent, absent(border, window, extent)))
+    return Output(extent, window, _zones(border, window, extent))
 
 
-def _zones(
-    border: Border, extent: Region, ends: Iterable[tuple[int, int, tuple[int, int]]]
-) -> tuple[tuple[Region, bool], ...]:
-    """What "fill" and "keep" write at these ends, and whether it is kept."""
-    zones: list[tuple[Region, bool]] = []
-    for axis, side, points in ends:
-        zone = Region(_with(extent.start, axis, points[0]), _with(extent.stop, axis, points[1]))
-        zones.append((zone, border.rules[axis][side] == "keep"))
-    return tuple(zones)
-
-
-def absent(
-    border: Border, window: Region, block: Region
-) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Give the ends of a block that "fill" or "keep" writes: axis, side, (first, last) points.
+def _zones(border: Border, window: Region, extent: Region) -> tuple[tuple[Region, bool], ...]:
+    """What "fill" and "keep" write beside a window, and whether it is kept.
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
+    zones: list[tuple[Region, bool]] = []
     for axis in reversed(border.deciding or range(border.ndim)):
-        a, b = block.start[axis], block.stop[axis]
+        a, b = extent.start[axis], extent.stop[axis]
         ends = (
             (1, max(a, window.stop[axis]), b),
             (0, a, min(b, window.start[axis])),
         )
         for side, first, last in ends:
-            if first < last and border.rules[axis][side] in ("fill", "keep"):
-                yield axis, side, (first, last)
+            rule = border.rules[axis][side]
+            if first < last and rule in ("fill", "keep"):
+                start, stop = _with(extent.start, axis, first), _with(extent.stop, axis, last)
+                zones.append((Region(start, stop), rule == "keep"))
+    return tuple(zones)
 
 
 def _with_mirrored(

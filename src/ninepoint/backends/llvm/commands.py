@@ -127,7 +127,8 @@ def _move(module: ir.Module, apart: ir.Function) -> ir.Function:
         b.if_else(together) as (side_by_side, one_by_one),
     ):
         with side_by_side, plane.inside(b, 1) as row:
-            _copied(b, *row.begins, b.mul(columns, size))
+            to, at = row.begins
+            _copied(b, to, at, b.mul(columns, size))
         with one_by_one:
             steps = [step for one in plane.steps for step in one]
             b.call(apart, [size, *plane.lengths, *plane.begins, *steps])
