@@ -17,16 +17,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from .borders import Array
-from .every import thinned_copy
 from .executable import Executable, Run
 from .fused import bind_pass
 from .ghosts import GhostCall
 from .layout import Region
 from .regions import Node
-from .single import NOTHING, Given, OneCall, Step, bind_call
-from .work import AtOnce, Block, Group, Work, common, cut
+from .single import NOTHING, Given, OneCall, Step, bind_call, lengths_of
+from .work import Block, Group, Work, common, cut, index_of
 
 # Which of them is bound, on values that are there, and arrays to write to.
 Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -138,7 +138,7 @@ class Launches:
         """What does a group on such values."""
         step: Step | None = None
         if group.at_once is not None:
-            step = _bind_at_once(self._work, group, group.at_once, values, outs)
+            step = _bind_at_once(self._work, group, values, outs)
         if step is None and group.chain is not None:
             step = bind_pass(self._work, group, values, outs)
         if step is None and group.steps:
@@ -168,38 +168,45 @@ class Launches:
 
 
 def _bind_at_once(
-    work: Work,
-    group: Group,
-    do: AtOnce,
-    values: Mapping[int, Array],
-    outs: Mapping[int, Array],
+    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
 ) -> Step | None:
-    """What does a group in one pass on a GPU; None if its nodes have to be done one by one."""
-    thinning = [node for node in group.nodes if node.thins]
-    thin = {value for node in thinning for value in node.outputs}
-    into = {value: out for value, out in outs.items() if value not in thin}
-    part = common(work, group, do.margin)
+    """What does a group in one pass on a GPU; None if its nodes have to be done one by one.
+
+    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
+    nodes look, is cut off.
+    """
+    # Imported here: CuPy is optional, and the caller has it.
+    from . import cuda
+
+    one, program, along = group.at_once, group.program, group.nodes[0].along
+    assert program is not None
+    part = common(work, group, one.margin)
     if part is None:
         return None
-    whole = None
-    if work.lengths is not None:
-        whole, into = tuple(work.lengths[axis] for axis in group.nodes[0].along), {}
-    run = do.bind(part.fields(values, group.fields), into, whole)
-    if run is None:
+    pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
+    for value in group.fields:
+        index = index_of(values[value], part.at[value], part.has) if part.at else None
+        pairs.append((value, () if index is None else (index,)))
+    fields = list(part.fields(values, group.fields).values())
+    shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
+    into = [] if part.at else into
+    if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
         return None
-    if part.at:
-        work.at |= dict.fromkeys(group.outputs, part.gives)
+    if len(shape) < -min(along):
+        return None
+    core = tuple((work.lengths or shape)[axis] for axis in along)
+    own, lengths = program.within(core), lengths_of(program, core)
+    run = cuda.Executable(one.work, fields, into or None, along)
+    numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
+    call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
+    if not part.at:
+        return call
+    work.at |= dict.fromkeys(group.outputs, part.gives)
 
     def step(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        fields = part.fields(values, group.fields)
-        made = run(fields, given.numbers, {value: outs[value] for value in into})
-        made = {value: cut(one, part.has, part.gives) for value, one in made.items()}
-        for node in thinning:
-            for value in set(node.outputs) & made.keys():
-                # A copy, for the rest of the memory is needed by nobody.
-                made[value] = thinned_copy(made[value], node.every, node.along)
-        return made
+        made = call(values, given, outs)
+        return {value: cut(one, part.has, part.gives) for value, one in made.items()}
 
     return step

@@ -144,18 +144,15 @@ def threads_for(program: Bound, points: int, most: int | None) -> int:
 
 
 def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
-    """Remember how long a point takes, of so many that took so long [s].
+    """Remember how long one thread takes for a point, of so many that took so long [s].
 
-    What takes longer than before may do so for another reason, and counts four times as much at
-    most.  What is shared is taken to become faster, so that one thread is tried again in a while.
+    What takes longer than before may do so for another reason: it counts four times as much at
+    most, and not at all where threads shared it, which may have waited for each other.
     """
-    known = program.pace
-    if not known:
-        known[:] = [took * threads / points]
-    elif threads == 1:
-        known[0] = min(took / points, 4 * known[0])
-    else:
-        known[0] = 0.97 * min(known[0], took * threads / points)
+    known, pace = program.pace, took * threads / points
+    if known:
+        pace = min(pace, 4 * known[0] if threads == 1 else known[0])
+    known[:] = [pace]
 
 
 def divided(plan: Layout, stack: int, count: int) -> list[Part]:

@@ -47,10 +47,10 @@ _Indices: TypeAlias = Sequence[tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True)
 class OneCall:
-    """A call of one node on arrays of one kind.
+    """A call of one node, or of several as one, on arrays of one kind.
 
-    `numbers` are those of its program, and `lengths` which of them the arrays tell.  With
-    `targets` it writes to arrays that are there.
+    `numbers` are those of its program, and `lengths` which of them the arrays tell; `members` are
+    the first outputs of its nodes.  With `targets` it writes to arrays that are there.
     """
 
     run: Run
@@ -58,6 +58,7 @@ class OneCall:
     outputs: tuple[int, ...]
     numbers: tuple[Any, ...]
     lengths: tuple[tuple[int, int], ...]
+    members: Sequence[int]
     targets: bool
 
     def __call__(
@@ -82,7 +83,7 @@ class OneCall:
         """The numbers of the call: coefficients, then scalars."""
         if given.numbers is None:
             return self.numbers
-        return told(given.numbers, self.outputs[:1], self.lengths)
+        return told(given.numbers, self.members, self.lengths)
 
 
 def told(
@@ -153,7 +154,8 @@ def bind_call(
         run = phases.FinerCall(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
-    return OneCall(run, pairs, node.outputs, numbers, lengths, into is not None)
+    members = node.outputs[:1]
+    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
 
 
 def _indices(work: Work, node: Node, fields: Sequence[Array]) -> list[list[tuple[Any, ...]]]:
