@@ -270,42 +270,32 @@ def _in_steps(
 
 def _alike(graph: Graph, groups: Sequence[Group], wanted: Sequence[int]) -> tuple[list[int], int]:
     """What the first group takes as its states, and how many from it on are steps."""
-    states: list[int] = []
-    if not graph.stored.issuperset(groups[0].outputs):
-        return states, 1
+    first = groups[0]
+    ends = graph.stored.issuperset(first.outputs) and first.nodes[-1].outputs == first.outputs
+    if not ends or len(groups) == 1:
+        return [], 1
+    # What the next group is given in the place of its results.
+    taken = dict(zip(groups[1].fields, first.fields, strict=False))
+    states = [taken[value] for value in first.outputs if value in taken]
+    if len(states) < len(first.outputs):
+        return [], 1
+    wiring = _wiring(first, states)
     for count, (before, after) in enumerate(pairwise(groups), 1):
-        found = _states(before, after)
-        expected = list(groups[count - 2].outputs) if count > 1 else found
         others = {v for one in groups[count + 1 :] for v in one.fields} | set(wanted)
-        if not found or found != expected or not others.isdisjoint(before.outputs):
+        if not others.isdisjoint(before.outputs) or _wiring(after, before.outputs) != wiring:
             return states, count
-        states = states or found
     return states, len(groups)
 
 
-def _states(before: Group, after: Group) -> list[int]:
-    """What a group takes where the next one takes what it makes; nothing if they do not match."""
-    pairs: dict[int, int] = {}
-    if len(before.nodes) != len(after.nodes) or before.nodes[-1].outputs != before.outputs:
-        return []
-    for one, other in zip(before.nodes, after.nodes, strict=True):
-        alike = one.compiled is other.compiled and one.along == other.along
-        if not alike or (one.border, repr(one.cval)) != (other.border, repr(other.cval)):
-            return []
-        fields = zip(one.fields, other.fields, strict=True)
-        for value, later in (*fields, *zip(one.outputs, other.outputs, strict=True)):
-            if pairs.setdefault(value, later) != later:
-                return []
-    made = {value for node in before.nodes for value in node.outputs}
-    states: dict[int, int] = {}
-    for value, later in pairs.items():
-        if value in made:
-            continue
-        if later in before.outputs and later not in states:
-            states[later] = value
-        elif later != value:
-            return []
-    return [states[v] for v in before.outputs] if len(states) == len(before.outputs) else []
+def _wiring(group: Group, states: Sequence[int]) -> list[Any]:
+    """What the nodes of a group do with its states, with what they make, and with other values."""
+    made = (value for node in group.nodes for value in node.outputs)
+    inside: dict[int, Any] = {value: (k,) for k, value in enumerate((*states, *made))}
+    return [
+        (id(node.compiled), node.along, node.border, repr(node.cval),
+         [inside.get(value, value) for value in node.fields])
+        for node in group.nodes
+    ]  # fmt: skip
 
 
 def _together(

@@ -18,9 +18,10 @@ import numpy as np
 
 from ..io.cluster import patience
 from ..iteration import Iteration
+from ..motion import Motion
 from . import actor
 from .actor import Keeper, Lost
-from .slab import Motion, Parts
+from .slab import Parts
 
 # What an exchange between workers costs, as far as more steps between two of them make up for it
 # [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two
