@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -185,6 +185,13 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
     if not pairs:
         raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
     return tuple((int(low), int(high)) for low, high in pairs)
+
+
+def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise for options that a decorator does not have."""
+    for name in unknown:
+        words = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
 
 
 class Parameters:

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
+from .arrays.chains import KEPT, NARROW, Chain, usual_length
 from .arrays.launching import Launches
 from .arrays.work import AtOnce
 from .backends.compiled import Bound
 from .chaining import (
     MIXED_RINGS,
-    TOO_MANY_AXES,
     Pipeline,
     all_lowered,
+    apart,
     bound,
     chained,
     compiled,
@@ -32,13 +32,12 @@ from .chaining import (
     read_by,
     rings_of,
     step_reach,
+    unfit,
 )
-from .chaining import unfit as unfit_for_steps
 from .graph import Graph, Node, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
-from .lowering.fusion import unfit
 from .lowering.kept import rows_kept
 from .lowering.schedule import Schedule
 from .remembered import Remembered
@@ -192,23 +191,9 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
 def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
-        if one.factors:
-            return f"'{one.label}' gives more points than it is given"
-        forms = lowered(graph, one)
-        reason = forms if isinstance(forms, str) else unfit(forms.single)
+        reason = apart(one, lowered(graph, one), node)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if one.call.boundary.conditions:
-            words = "values at the border are laid beside what it reads"
-            return words if one is node else f"'{one.label}' reads it: {words}"
-        if one.resizes:
-            return f"'{one.label}' gives fewer points than it is given"
-        if one.ndim != node.ndim or one.along != node.along:
-            return "it has other axes"
-        if one.ndim > MOST_AXES:
-            return TOO_MANY_AXES
-        if one.compiled.fastmath != node.compiled.fastmath:
-            return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
     if any(map(short, node.compiled.out_dtypes)):
@@ -304,7 +289,7 @@ def _together(
     """The first of some steps as one group, several of them; None if they cannot be."""
     part, numbers = graph.part(steps[0].nodes, states)
     wanted = tuple(numbers[value] for value in steps[0].outputs)
-    if unfit_for_steps(part, wanted, schedule):
+    if unfit(part, wanted, schedule):
         return None
     longest = schedule.steps or usual_length(step_reach(part, wanted))
     # Passes of about the same length, so that none is left with a single step.
@@ -340,7 +325,7 @@ def graph_text(graph: Graph, nodes: Sequence[Node]) -> str:
     for node in nodes:
         texts.append(f"{_call_text(graph, node)}:")
         forms = lowered(graph, node)
-        text = forms if isinstance(forms, str) else kernel_text(forms.simplified)
+        text = f"it holds {forms}" if isinstance(forms, str) else kernel_text(forms.simplified)
         texts.append("\n".join(f"    {line}" for line in text.split("\n")))
     return "\n".join(texts)
 

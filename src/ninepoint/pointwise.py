@@ -33,14 +33,14 @@ from .arrays.foreign import Applied, asked, asks
 from .arrays.quick import Quick
 from .binding import quick
 from .calls import Call
-from .decorate import NOTHING, decorator, refuse_unknown
+from .decorate import NOTHING, decorator
 from .definition import Definition
 from .language.dtypes import kind_of
 from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import Options, Place, overflow_rule
+from .options import Options, Place, overflow_rule, refuse_unknown
 from .remembered import Remembered
 from .tracebacks import door, shorten
 from .undisturbed import Later
