@@ -21,9 +21,9 @@ from typing import Any
 
 from .arrays.accepted import is_chunked, is_cupy
 from .arrays.chunked.computation import Computation
-from .arrays.chunked.grid import Chunks, grid_of
 from .arrays.chunked.layer import Lazy, known
 from .arrays.chunked.sources import readable
+from .arrays.grid import Chunks, grid_of
 from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.phases import cut_shapes, finer_values

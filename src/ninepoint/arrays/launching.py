@@ -16,16 +16,17 @@ arrays that are there then; all blocks of the kind are done so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
+from typing import Any
 
 from .borders import Array
-from .every import thinned_copy
-from .executable import Executable
+from .executable import Executable, Run
 from .fused import bind_pass
+from .ghosts import GhostCall
 from .layout import Region
 from .regions import Node
-from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
-from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
+from .single import NOTHING, Given, OneCall, Step, bind_call, lengths_of
+from .work import Block, Group, Work, common, cut, index_of
 
 # Which of them is bound, on values that are there, and arrays to write to.
 Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -92,11 +93,9 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._groups, self._wanted = groups, wanted
-        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region, threads)
-        self._steps = InTurn(
-            groups, wanted, lambda k, values, outs: self._bound(groups[k], values, outs)
-        )
+        self._all, self._wanted = groups, wanted
+        self._work = Work(nodes, wanted, block, region, threads)
+        self._steps = self._groups(groups, wanted)
 
     def __call__(
         self,
@@ -122,102 +121,92 @@ class Launches:
         """
         values = {**dict(enumerate(fields)), **outs}
         found: list[OneCall] = []
-        for group in self._groups:
+        for group in self._all:
             for one in self._in_turn(group).bound(values, outs):
-                call = one.fixed(values, outs) if isinstance(one, BorderedCall) else one
-                if not isinstance(call, OneCall) or not isinstance(call.run, Executable):
+                if not isinstance(one, OneCall):
                     return None
-                found.append(call)
+                run: Run | None = one.run
+                if isinstance(run, GhostCall) and one.targets:
+                    results = [outs[value] for value in one.outputs]
+                    run = run.fixed(one.inputs(values), results)
+                if not isinstance(run, Executable):
+                    return None
+                found.append(replace(one, run=run))
         return found
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
         """What does a group on such values."""
         step: Step | None = None
-        members = [node.outputs[0] for node in group.nodes]
         if group.at_once is not None:
-            step = _bind_at_once(self._work, group, group.at_once, values, outs)
+            step = _bind_at_once(self._work, group, values, outs)
         if step is None and group.chain is not None:
-            step = bind_pass(self._work, group, members, values, outs)
+            step = bind_pass(self._work, group, values, outs)
         if step is None and group.steps:
-            return partial(self._step_by_step, group, {})
+            return self._groups(group.steps, group.outputs)
         if step is None:
             step = self._in_turn(group)
             if len(group.nodes) == 1:
                 (step,) = step.bound(values, outs)
         return step
 
+    def _groups(self, groups: Sequence[Group], wanted: Sequence[int]) -> InTurn:
+        """What does groups one by one."""
+
+        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
+            return self._bound(groups[k], values, outs)
+
+        return InTurn(groups, wanted, bind)
+
     def _in_turn(self, group: Group) -> InTurn:
         """What does the nodes of a group one by one."""
         nodes = group.nodes
 
         def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return bind_call(self._work, nodes[k], nodes[k].outputs[:1], values, outs)
+            return bind_call(self._work, nodes[k], values, outs)
 
         return InTurn(nodes, group.outputs, bind)
 
-    def _step_by_step(
-        self,
-        group: Group,
-        known: dict[int, Step],
-        values: Mapping[int, Array],
-        given: Given,
-        outs: Mapping[int, Array],
-    ) -> dict[int, Array]:
-        """What the last of some steps gives; what does each of them is `known`."""
-        values = dict(values)
-        before: Sequence[int] = ()
-        for k, one in enumerate(group.steps):
-            if k not in known:
-                known[k] = self._bound(one, values, outs)
-            values |= known[k](values, given, outs)
-            for value in before:
-                del values[value]
-            before = one.outputs
-        return {value: values[value] for value in group.outputs}
-
 
 def _bind_at_once(
-    work: Work,
-    group: Group,
-    do: AtOnce,
-    values: Mapping[int, Array],
-    outs: Mapping[int, Array],
+    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
 ) -> Step | None:
-    """What does a group in one pass on a GPU; None if its nodes have to be done one by one."""
-    thinning = [node for node in group.nodes if node.thins]
-    thin = {value for node in thinning for value in node.outputs}
-    into = {value: out for value, out in outs.items() if value not in thin}
-    at: dict[int, Spans] = {}
-    has: Spans = ()
-    gives: Spans = ()
-    whole = None
-    if work.shape is not None and work.lengths is not None:
-        margin = do.margin
-        has, _, gives = extents(work, group.nodes[0], group.fields, margin)
-        enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not reached(group, margin, gives, has, work.shape):
-            return None
-        at = {value: work.at[value] for value in group.fields}
-        whole, into = tuple(work.lengths[axis] for axis in group.nodes[0].along), {}
+    """What does a group in one pass on a GPU; None if its nodes have to be done one by one.
 
-    def taken(values: Mapping[int, Array]) -> Mapping[int, Array]:
-        return {value: cut(values[value], own, has) for value, own in at.items()} or values
+    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
+    nodes look, is cut off.
+    """
+    # Imported here: CuPy is optional, and the caller has it.
+    from . import cuda
 
-    run = do.bind(taken(values), into, whole)
-    if run is None:
+    one, program, along = group.at_once, group.program, group.nodes[0].along
+    assert program is not None
+    part = common(work, group, one.margin)
+    if part is None:
         return None
-    if at:
-        work.at |= dict.fromkeys(group.outputs, gives)
+    pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
+    for value in group.fields:
+        index = index_of(values[value], part.at[value], part.has) if part.at else None
+        pairs.append((value, () if index is None else (index,)))
+    fields = list(part.fields(values, group.fields).values())
+    shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
+    into = [] if part.at else into
+    if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
+        return None
+    if len(shape) < -min(along):
+        return None
+    core = tuple((work.lengths or shape)[axis] for axis in along)
+    own, lengths = program.within(core), lengths_of(program, core)
+    run = cuda.Executable(one.work, fields, into or None, along)
+    numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
+    call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
+    if not part.at:
+        return call
+    work.at |= dict.fromkeys(group.outputs, part.gives)
 
     def step(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        made = run(taken(values), given.numbers, {value: outs[value] for value in into})
-        made = {value: cut(one, has, gives) for value, one in made.items()}
-        for node in thinning:
-            for value in set(node.outputs) & made.keys():
-                # A copy, for the rest of the memory is needed by nobody.
-                made[value] = thinned_copy(made[value], node.every, node.along)
-        return made
+        made = call(values, given, outs)
+        return {value: cut(one, part.has, part.gives) for value, one in made.items()}
 
     return step

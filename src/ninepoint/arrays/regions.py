@@ -17,16 +17,22 @@ Axes are independent of each other, so all is said for one axis at a time, count
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ..language.box import Box
+from ..language.box import Box, joined
 from .borders import Border, Boundary, Rule
 from .every import Steps
 from .numpy import Behind
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
+
+
+def spans_of(sizes: Sequence[int]) -> list[Span]:
+    """From where to where each chunk of an axis is."""
+    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
 class Node(Protocol):
@@ -91,11 +97,8 @@ def look(node: Node, axis: int) -> Span:
     """From where to where a node looks along an axis, the point itself always among it."""
     if axis not in node.along:
         return 0, 0
-    k = node.along.index(axis)
-    return (
-        min(0, *(box.lo[k] for box in node.reaches)),
-        max(0, *(box.hi[k] for box in node.reaches)),
-    )
+    before, after = joined(node.reaches).sides[node.along.index(axis)]
+    return -before, after
 
 
 def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:

@@ -41,12 +41,14 @@ def is_ordered(kernel: Kernel) -> bool:
     )
 
 
-def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Kernel:
-    """Do every reduction that allows it axis by axis.
+def staged(
+    kernel: Kernel, schedule: Schedule, *, in_place: bool = False, slides: bool = True
+) -> Kernel:
+    """Do every reduction that allows it axis by axis, or where it `slides` along the rows.
 
     Small windows that are done `in_place` need no stage: see `lowering.abreast`.
     """
-    staging = Staging(kernel, schedule, in_place)
+    staging = Staging(kernel, schedule, in_place, slides)
 
     def emit(_: str, expr: Expr) -> Atom:
         if isinstance(expr, Reduce):

@@ -58,7 +58,7 @@ _SHARED: Pass = ("shared", lambda kernel, request: shared(kernel, request.schedu
 
 # What neighbours compute as well is kept in rows.
 ROWS: tuple[Pass, ...] = (
-    ("staged", lambda kernel, request: staged(kernel, request.schedule)),
+    ("staged", lambda kernel, request: _staged(kernel, request, in_place=False)),
     *_WRITTEN,
     _SHARED,
     ("merged", lambda kernel, _: merged(kernel)),
@@ -67,9 +67,13 @@ ROWS: tuple[Pass, ...] = (
 # Small windows are done at each point; several rows together share what they have in common.
 IN_PLACE: tuple[Pass, ...] = (
     ("floating", lambda kernel, _: floating(kernel)),
-    ("staged", lambda kernel, request: staged(kernel, request.schedule, in_place=True)),
+    ("staged", lambda kernel, request: _staged(kernel, request, in_place=True)),
     *_WRITTEN,
 )
+
+
+def _staged(kernel: Kernel, request: Request, in_place: bool) -> Kernel:
+    return staged(kernel, request.schedule, in_place=in_place, slides=request.slides)
 
 
 def _stored(kernel: Kernel, request: Request) -> Kernel:

@@ -103,10 +103,13 @@ class _Line:
 class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule, in_place: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, schedule: Schedule, in_place: bool, slides: bool = True
+    ) -> None:
         self.kernel = kernel
         self.schedule = schedule
         self.in_place = in_place
+        self.slides = slides
         self.main = Lines("t")
         self.emit = self.main.emit
         self.stages: list[Stage] = []

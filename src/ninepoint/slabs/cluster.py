@@ -22,9 +22,8 @@ from ..backends.threads import in_task
 from ..iteration import Iteration, Scalars, iterate
 from ..motion import Motion
 from ..program import reaching
-from .actor import Lost
 from .slab import refusal
-from .team import Start, Team, workers_of
+from .team import Lost, Start, Team, workers_of
 
 # What is said to actors at once should take about so long [s]: progress is shown then.
 LEG = 1.0
