@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from crashes import signal_of
-from ninepoint._testing import watched
+from seams import watched
 
 PAGE = mmap.PAGESIZE
 NOBODY, READ = 0, mmap.PROT_READ

@@ -7,8 +7,7 @@ What does the calls is bound to the arrays of the first one, and remembered by w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -18,18 +17,15 @@ from .arrays.accepted import is_cupy
 from .arrays.ghosts import GhostCall, given_boundary
 from .arrays.numpy import behind, core_shape, each_out
 from .arrays.parts import SPLIT_POINTS
-from .arrays.single import NOTHING, Given, OneCall, bind_call
+from .arrays.single import OneCall, bind_call
 from .arrays.work import Block, Work
-from .backends.compiled import Compiled, readable
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF
 from .backends.universal import Elements
 from .calls import Call, Flow, Leaves
-from .graph import Graph, Node, graph_of, has_conditions
-from .language.dtypes import computed
-from .language.positions import Length
-from .options import Place, as_it_is
-from .program import BoundProgram, Program
+from .graph import Node, graph_of, has_conditions
+from .options import Place
+from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
 from .running import typed
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
@@ -37,13 +33,6 @@ MOST = 1 << 16
 
 # Values of all parameters, numbers of all calls, out -> result.
 BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
-
-# Where each number of a call is found, and how it is converted, if it is; or None and a number
-# that calls with equal keys have in common.
-_Taken: TypeAlias = Sequence[tuple[Any, Any]]
-
-# Machine code takes Python's numbers.
-_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> BoundCall | None:
@@ -67,7 +56,7 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
         core = core_shape(fields, node.ndim, place.axes)
         step = _one_call(node, fields, place)
         if step is not None:
-            taken = _taken_of(node.compiled, call.scalars, core, names.index)
+            taken = taken_of(node.compiled, call.scalars, core, names.index)
             return _single(step, taken, at, len(values))
     if has_conditions(graph):
         return None
@@ -95,7 +84,7 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
+def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> BoundCall:
     """What does calls of one stencil; a border of conditions may be given behind all values."""
     run, plain = step.run, not any(indices for _, indices in step.fields)
     last: list[Any] = [None, None]
@@ -104,7 +93,7 @@ def _single(step: OneCall, taken: _Taken, at: Sequence[int], count: int) -> Boun
         fields = [values[k] for k in at]
         if not plain:
             fields = step.inputs(dict(enumerate(fields)))
-        numbers = _numbers_of(taken, values)
+        numbers = numbers_of(taken, values)
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:
@@ -207,63 +196,3 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
         return None
     return Quick(elements, values, at, [*at, *map(names.index, numbers)])
 
-
-def numbers_in(
-    graph: Graph, parameter: Callable[[str], int] | None = None
-) -> Callable[[Sequence[Any], Leaves], Given]:
-    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
-    found = [
-        (
-            node.outputs[0],
-            graph.added.index(node.outputs),
-            _taken_of(node.compiled, node.call.scalars, None, parameter or str),
-            len(node.compiled.coefficients),
-        )
-        for node in graph.nodes
-    ]
-    if not any(taken for _, _, taken, _ in found):
-        return lambda values, leaves: NOTHING
-
-    def told(values: Sequence[Any], leaves: Leaves) -> Given:
-        numbers = {}
-        for first, leaf, taken, count in found:
-            own = _numbers_of(taken, values if parameter else leaves[leaf])
-            numbers[first] = own[:count], own[count:]
-        return Given(numbers)
-
-    return told
-
-
-def _taken_of(
-    compiled: Compiled,
-    scalars: Mapping[str, Any],
-    core: Sequence[int] | None,
-    place: Callable[[str], Any],
-) -> _Taken:
-    """Say where the numbers of a call are found, and how machine code is given numbers like them.
-
-    `place` says where the number of a name is; without a `core`, lengths are told later.
-    """
-    taken: list[tuple[Any, Any]] = []
-    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
-        value, wanted = scalars[name], computed(dtype)
-        as_it_is = readable(value, wanted) is value
-        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
-    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
-        if isinstance(one, Length):
-            taken.append((None, one if core is None else core[one.axis]))
-            continue
-        kind: type = _KINDS[scalar.numpy.kind]
-        same = type(scalars[one]) is kind
-        taken.append((place(one), None if same else partial(_number, kind)))
-    return taken
-
-
-def _number(kind: type, value: Any) -> Any:
-    """A number, or an array without axes, as one of Python's own."""
-    return kind(as_it_is(value))
-
-
-def _numbers_of(taken: _Taken, values: Any) -> list[Any]:
-    """Give the numbers of a call, from values by place."""
-    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]

@@ -1,6 +1,6 @@
 """Sizes and times at which the library changes its way of working: one record, measured values.
 
-No limit changes a result.  Those in force are `current`; `ninepoint._testing.limits` puts others
+No limit changes a result.  Those in force are `current`; `limits` of `tests/seams.py` puts others
 in their place, so that small arrays in tests go the ways of large ones.
 """
 

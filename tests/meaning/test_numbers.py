@@ -17,7 +17,7 @@ import kernels
 import ninepoint as npt
 from nightly import only
 from ninepoint import StencilError
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 WORD = 2**64
