@@ -23,7 +23,7 @@ from .calls import Call
 from .definition import Definition
 from .graph import graph_of, has_conditions
 from .iteration import Iteration, Scalars, iterate
-from .memory_states import in_memory, is_worth_chains, positions
+from .memory_states import in_memory, is_worth_chains, with_positions
 from .motion import Motion
 from .options import Place
 from .program import Program
@@ -154,7 +154,7 @@ def _after(
     if plan.comm is not None:
         return _on_ranks(motion, scalars, arrays, plan, out)
     if not any(map(is_chunked, arrays)):
-        arrays = [*arrays, *positions(motion, arrays, plan.steps)]
+        arrays = with_positions(motion, arrays, plan.steps)
     if any(map(is_chunked, arrays)):
         return _in_chunks(motion, scalars, arrays, plan, device)
     if any(map(is_cupy, arrays)) or (device is not None and plan.steps):

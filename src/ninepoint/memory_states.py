@@ -26,7 +26,7 @@ from .backends.threads import thread_count
 from .chaining import chained, step_reach, unfit
 from .iteration import Iteration, Scalars
 from .motion import Motion
-from .program import positions as positions_beside
+from .program import positions, reaching
 from .stepping import Steps, begun
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
@@ -218,22 +218,23 @@ def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     return any(np.may_share_memory(one, other) for one in some for other in others)
 
 
-def positions(motion: Motion, arrays: Sequence[Any], steps: int) -> list[Any]:
-    """The positions that each step asks for, as fields that stay."""
+def with_positions(motion: Motion, arrays: Sequence[Any], steps: int) -> Sequence[Any]:
+    """The arrays, and the positions that each step asks for as fields that stay."""
     graph, wanted = motion.step
     if not graph.places:
-        return []
+        return arrays
+    # As long as the arrays are alone: positions have all axes.
+    arrays = reaching(graph, arrays)
     shape = motion.state_shape(arrays)
-    made = positions_beside(graph, arrays)
+    made = positions(graph, arrays)
     # Several steps in one pass take arrays of one shape.
-    whole = is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps)
-    if not whole:
-        return made
-    read = sum(len(node.compiled.positions) for node in graph.needed(wanted))
-    if read < len(made) or any(map(is_cupy, arrays)):
-        # A chain takes those that nobody needs for ordinary fields.
-        return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made]
-    return [np.broadcast_to(a, shape) for a in made]
+    if is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps):
+        made = [np.broadcast_to(one, shape) for one in made]
+        read = sum(len(node.compiled.positions) for node in graph.needed(wanted))
+        if read < len(made) or any(map(is_cupy, arrays)):
+            # A chain takes those that nobody needs for ordinary fields.
+            made = [np.ascontiguousarray(one) for one in made]
+    return [*arrays, *made]
 
 
 def is_worth_chains(size: int, steps: int) -> bool:

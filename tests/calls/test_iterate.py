@@ -816,3 +816,19 @@ def test_an_option_of_a_call_inside_that_depends_on_a_number_of_each_step():
     for value in values:
         one = step(one, value)
     np.testing.assert_array_equal(step.iterate(state, values, steps=8), one)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (4, 5), (5,)])
+def test_fields_of_fewer_axes_beside_positions(shape):
+    @npt.stencil
+    def shifted(n):
+        return npt.index(n)[-2] + n[0, 0, -1]
+
+    @npt.stencil
+    def step(u, n):
+        return shifted(n)[0, 0, 0] + u[0, 0, 0]
+
+    u, n = np.zeros((2, 4, 5)), np.full(shape, 5.75)
+    once = step(u, n)
+    np.testing.assert_array_equal(once, step.debug(u, n))
+    np.testing.assert_array_equal(step.iterate(u, n, steps=2), step(once, n))
