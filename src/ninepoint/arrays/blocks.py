@@ -37,7 +37,7 @@ from ..backends.threads import serial
 from ..remembered import Remembered
 from .accepted import is_cupy
 from .borders import Array
-from .grid import Chunks, Work, aligned, looks, needed, outputs_of
+from .grid import Chunks, Work, looks, needed, outputs_of
 from .layout import Region, Shape
 from .regions import Span
 from .work import Block, Domain
@@ -296,7 +296,7 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
 def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
     axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
     needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
-    wholes = [aligned(own, len(lengths), 1) for own in job.fields]
+    wholes = [(1,) * (len(lengths) - len(own)) + own for own in job.fields]
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
     )

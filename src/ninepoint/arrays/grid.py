@@ -108,11 +108,6 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
-def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
-    """Give one entry per axis of the result: NumPy aligns shapes at the last axis."""
-    return (missing,) * (ndim - len(entries)) + tuple(entries)
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.

@@ -187,14 +187,14 @@ def _bind_at_once(
     # Imported here: CuPy is optional, and the caller has it.
     from . import cuda
 
-    one, program, along = group.at_once, group.program, group.nodes[0].along
+    do, program, along = group.at_once, group.program, group.nodes[0].along
     assert program is not None
     has: Spans = ()
     gives: Spans = ()
     if work.shape is not None:
-        has, _, gives = extents(work, group.nodes[0], group.fields, one.margin)
+        has, _, gives = extents(work, group.nodes[0], group.fields, do.margin)
         enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not reached(group, one.margin, gives, has, work.shape):
+        if not enough or not reached(group, do.margin, gives, has, work.shape):
             return None
         outs = {}
     pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
@@ -209,7 +209,7 @@ def _bind_at_once(
         return None
     core = tuple((work.lengths or shape)[axis] for axis in along)
     own, lengths = program.within(core), lengths_of(program, core)
-    run = cuda.Executable(one.work, fields, into or None, along)
+    run = cuda.Executable(do, fields, into or None, along)
     numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
     call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
     if not has:

@@ -42,6 +42,7 @@ from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
 from ninepoint.backends.cuda.writing import written
 from ninepoint.language import errors
+from ninepoint.language.box import Box
 from ninepoint.remembered import Remembered
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
@@ -61,9 +62,9 @@ class Work:
 
     It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
     scalars.  For the lengths of fields along the core axes `extents` gives the points that each
-    output has.  The constants of the text are those of borders, whose values are `cvals`; beside
-    arrays of `unread` types, which are positions, nobody reads.  `points` tells that no result
-    looks beside its own point.
+    output has.  Several calls look as far as the `margin`, all together.  The text's constants are
+    those of borders, whose values are `cvals`; beside arrays of `unread` types, which are
+    positions, nobody reads.  `points` tells that no result looks beside its own point.
     """
 
     compiled: Sequence[Compiled]
@@ -74,6 +75,7 @@ class Work:
     cvals: Sequence[Any]
     unread: Collection[np.dtype[Any]] = ()
     steps: int = 1
+    margin: Box | None = None
     points: bool = False
 
     def constants(self) -> tuple[Any, ...]:
