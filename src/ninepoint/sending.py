@@ -313,7 +313,7 @@ class Lane:
         """Wait for all that was begun: till then its memory must stay."""
         driver.wait_for(self._stream)
 
-    def _pinned(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    def _pinned(self, shape: Shape, dtype: np.dtype) -> Array:
         """Give memory that nothing of this lane's piece uses; that of the piece before again."""
         size = math.prod(shape) * dtype.itemsize
         if self._taken == len(self._memory):

@@ -180,7 +180,7 @@ class BoundBlock:
     region: Region
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
-    results: tuple[tuple[Shape, np.dtype[Any]], ...]
+    results: tuple[tuple[Shape, np.dtype], ...]
 
     def reads(self, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
         """How what it takes is put together, of fields in such chunks, in which it begins so."""
@@ -315,12 +315,12 @@ def bare(results: list[Array]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:
     """Give an array without elements, of the kind that chunks like this one make."""
     return nothing(like._meta, (0,) * ndim, dtype)
 
 
-def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+def nothing(like: Any, shape: Shape, dtype: np.dtype) -> Any:
     """Give an array of this shape where another one lies."""
     if not is_cupy(like):
         return empty(shape, dtype)

@@ -43,7 +43,7 @@ class Work(Protocol):
     def wanted(self) -> Sequence[int]: ...
 
     @property
-    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+    def field_dtypes(self) -> Sequence[np.dtype]: ...
 
     @property
     def token(self) -> str:
@@ -115,7 +115,7 @@ class Output:
     Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
     """
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     extent: Region
     every: Steps
     factors: Shape

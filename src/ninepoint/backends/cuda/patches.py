@@ -28,7 +28,7 @@ from ..numba.control import Control
 from ..numba.window_loops import plus
 from .bodies import Body, Function
 from .memory import Array, ends, finders, instead, left_out, loaded, stored
-from .printing import block
+from .printing import block, either
 from .shapes import Chunk, Points, Shape, shape_of
 from .source import Launch
 from .windows import Windows
@@ -103,7 +103,7 @@ class _Patch(Function):
         made = body.printed()
         made = [*(text for _, text in sorted(self._found.items())), *made]
         if self.shape.several:
-            made += [*self._results(results), *_either(self._stored(), self._placed())]
+            made += [*self._results(results), *either("inside", self._stored(), self._placed())]
         else:
             made += [self._put(k, value) for k, value in enumerate(results)]
         for target in self.outs:
@@ -175,7 +175,12 @@ class _Patch(Function):
             kinds.append(f"{kind} {one.name} = {{}};")
         whole = [self._whole(one) for one in chunks]
         mapped = [line for one in chunks for line in self._mapped(one)]
-        return ["const bool inside =", f"  {self._inside()};", *kinds, *_either(whole, mapped)]
+        return [
+            "const bool inside =",
+            f"  {self._inside()};",
+            *kinds,
+            *either("inside", whole, mapped),
+        ]
 
     def _whole(self, one: Chunk) -> str:
         """Load a chunk, where everything is inside."""
@@ -341,8 +346,3 @@ class _Patch(Function):
         written = [one for one in tests if one[1] != "valid"]
         line = f"{target.at(here)} = {instead(written, value, other)};"
         return f"if (!({' || '.join(skipped)})) {line}" if skipped else line
-
-
-def _either(lines: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Some lines where a thread is inside, and others elsewhere."""
-    return [*block("if (inside) {", lines)[:-1], *block("} else {", others)]

@@ -27,7 +27,7 @@ from ...lowering.kept import full
 from ..numba.window_loops import plus
 from .bodies import Body, Function, field_arrays
 from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
-from .printing import block
+from .printing import block, either
 from .rings import Loaded, Made, Rolling
 from .source import LANES
 
@@ -316,7 +316,7 @@ class StripFunction(Function):
             place = "const npt_index column = j + e;"
             each = [place, *block("if (column >= first && column < m) {", single)]
             test = " && ".join(dict.fromkeys(tests))
-            lines = block(f"if ({test}) {{", whole) + block("else {", self._each(each))
+            lines = either(test, whole, self._each(each))
         before, after = (one // self.columns for one in self.strip.halo)
         lanes = [f"threadIdx.x >= {before}"] * bool(before)
         lanes += [f"threadIdx.x < {LANES - after}"] * bool(after)
