@@ -9,16 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from time import perf_counter
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .arrays.accepted import is_cupy
+from .arrays.ghosts import GhostCall, given_boundary
 from .arrays.numpy import behind, core_shape, each_out
-from .arrays.quick import Quick
-from .arrays.single import NOTHING, BorderedCall, Given, OneCall, bind_call
+from .arrays.parts import SPLIT_POINTS
+from .arrays.single import NOTHING, Given, OneCall, bind_call
 from .arrays.work import Block, Work
 from .backends.compiled import Compiled, readable
+from .backends.memory import LEAST
+from .backends.threads import CREW_HANDOFF
+from .backends.universal import Elements
 from .calls import Call, Flow, Leaves
 from .graph import Graph, Node, graph_of, has_conditions
 from .language.dtypes import computed
@@ -26,12 +31,9 @@ from .language.positions import Length
 from .options import Place, as_it_is
 from .program import BoundProgram, Program
 from .running import typed
-from .undisturbed import Later
 
-if TYPE_CHECKING:
-    from .arrays import ghosts
-else:
-    ghosts = Later(".arrays.ghosts", __package__)
+# Calls on more elements are done the ordinary way, which shares them among threads.
+MOST = 1 << 16
 
 # Values of all parameters, numbers of all calls, out -> result.
 BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
@@ -66,9 +68,7 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
         step = _one_call(node, fields, place)
         if step is not None:
             taken = _taken_of(node.compiled, call.scalars, core, names.index)
-            if isinstance(step, BorderedCall):
-                return _bordered(step, taken, at, len(values))
-            return _single(step, taken, at)
+            return _single(step, taken, at, len(values))
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
@@ -88,42 +88,101 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     if place.axes is not None:
         node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
     inputs = dict(enumerate(fields))
-    work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
+    work = Work([node], node.outputs, Block(tuple(fields)), threads=place.threads)
     given = () if place.out is None else each_out(place.out, len(node.outputs))
     outs = dict(zip(node.outputs, given, strict=False))
-    step = bind_call(work, node, node.outputs[:1], inputs, outs)
+    step = bind_call(work, node, inputs, outs)
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: _Taken, at: Sequence[int]) -> BoundCall:
-    """What does calls of one stencil on arrays of NumPy."""
+def _single(step: OneCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
+    """What does calls of one stencil; a border of conditions may be given behind all values."""
     run, plain = step.run, not any(indices for _, indices in step.fields)
-    assert run is not None
+    last: list[Any] = [None, None]
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
         if not plain:
             fields = step.inputs(dict(enumerate(fields)))
-        return run(fields, _numbers_of(taken, values), out)
+        numbers = _numbers_of(taken, values)
+        if len(values) == count or not isinstance(run, GhostCall):
+            return run(fields, numbers, out)
+        if values[-1] is not last[0]:
+            last[:] = values[-1], given_boundary(values[-1])
+        return run(fields, numbers, out, last[1])
 
     return call
 
 
-def _bordered(step: BorderedCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
-    """What does calls whose border has conditions; one that it is given is behind all values."""
-    last: list[Any] = [None, step.boundary]
+class Quick:
+    """Calls of a function of numbers on arrays of one shape that is not large, once more.
 
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        boundary = step.boundary
-        if len(values) > count:
-            given, boundary = last
-            if values[-1] is not given:
-                boundary = ghosts.given_boundary(values[-1])
-                last[:] = values[-1], boundary
-        fields = step.inputs(dict(enumerate([values[k] for k in at])))
-        return step.ghosts(fields, _numbers_of(taken, values), boundary, out)
+    To look at types and shapes takes a fraction of the microseconds in which all else that a call
+    may be is found out (see `arrays.keys`).  What is not quick after all gives nothing.
 
-    return call
+    `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
+    the function of NumPy's finds what it takes.  Calls that take long are none of these: the
+    ordinary way shares them among threads.
+    """
+
+    __slots__ = (
+        "_at", "_call", "_check", "_first", "_most", "_order", "_out", "_pace", "kinds",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        elements: Elements,
+        values: Sequence[Any],
+        at: Sequence[int],
+        order: Sequence[int],
+    ) -> None:
+        self.kinds = list(map(type, values))
+        self._first = at[0]
+        self._at = tuple([(k, values[k].dtype) for k in at])
+        self._order = None if list(order) == list(range(len(values))) else tuple(order)
+        self._call, self._check = elements.call, elements.check
+        (self._out, *more) = elements.out_dtypes
+        itemsize = max(dtype.itemsize for dtype in (self._out, *more))
+        # Larger results are made of memory that is warm.
+        self._most = min(MOST, (LEAST - 1) // itemsize)
+        # How long an element took the last time [s], as far as that was measured.
+        self._pace = 0.0
+
+    def call(self, values: Sequence[Any], out: Any) -> Any:
+        """What a call gives; nothing if it is not one of these."""
+        first = values[self._first]
+        shape, size = first.shape, first.size
+        if not shape or size > self._most:
+            return None
+        for k, dtype in self._at:
+            one = values[k]
+            if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
+                return None
+        if out is not None and (
+            type(out) is not np.ndarray or out.dtype != self._out or out.shape != shape
+        ):
+            return None
+        if size < SPLIT_POINTS:
+            return self._alone(values, out)
+        if self._pace * size > CREW_HANDOFF:
+            # A call that was slow for another reason is one of these again in a while.
+            self._pace *= 0.99
+            return None
+        began = perf_counter()
+        made = self._alone(values, out)
+        self._pace = (perf_counter() - began) / size
+        return made
+
+    def _alone(self, values: Sequence[Any], out: Any) -> Any:
+        if self._order is not None:
+            values = [values[k] for k in self._order]
+        try:
+            made = self._call(*values) if out is None else self._call(*values, out=out)
+        except (TypeError, ValueError, OverflowError):
+            # What is wrong is said in our own words.
+            return None
+        self._check()
+        return made
 
 
 def quick(call: Call, values: Sequence[Any]) -> Quick | None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.borders import ABSENT, Border
-from .arrays.chains import MOST_AXES, Chain, Layout
+from .arrays.chains import MOST_AXES, Chain, How, turn_of
 from .arrays.regions import look, rules
 from .backends.compiled import Bound, Compiled
 from .graph import Graph, Node
@@ -218,23 +218,25 @@ class Pipeline:
             compiled, edges, self.borders, self.rings, max(1, self.steps), tile, self.laid
         )
 
-    def laid(self, layout: Layout) -> Chain | None:
-        """The same for arrays that lie in another layout, if all calls have such a form."""
-        links = []
+    def laid(self, how: How) -> Chain | None:
+        """The same for arrays that lie in another way, if all calls have such a form."""
+        turn, rings, links = turn_of(how), self.rings, []
+        if rings is not None and isinstance(how, tuple):
+            rings = tuple(rings[axis] for axis in how)
+        elif rings is not None and how == 0:
+            rings = (*rings, False)
         for link in self.links:
-            kernel = layout.turn.kernel(link.part.kernel)
+            kernel = turn.kernel(link.part.kernel)
             if kernel is None:
                 return None
             part = replace(link.part, kernel=kernel)
-            links.append(
-                replace(link, part=part, reaches=tuple(map(layout.turn.box, link.reaches)))
-            )
+            links.append(replace(link, part=part, reaches=tuple(map(turn.box, link.reaches))))
         turned = replace(
             self,
             links=tuple(links),
-            borders=tuple((layout.border(border), cval) for border, cval in self.borders),
-            margin=layout.turn.box(self.margin),
-            rings=None if self.rings is None else layout.rings(self.rings),
+            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
+            margin=turn.box(self.margin),
+            rings=rings,
         )
         return turned.chain(*turned.compiled()[1:])
 

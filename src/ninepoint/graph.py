@@ -19,7 +19,7 @@ import numpy as np
 
 from .arrays.borders import Border, Boundary
 from .arrays.every import Steps, steps_of, thinned_length
-from .arrays.executable import apply
+from .arrays.executable import Executable
 from .arrays.layout import layout
 from .arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
@@ -319,7 +319,7 @@ class Graph:
                 raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         definition.check(call.scalars)
-        rest = definition.rest(call.boundary.keeps)
+        rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
         return self.add(
             replace(call, definition=rest, scalars=scalars),
@@ -547,8 +547,9 @@ def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
 
 def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
-    program = pipeline.compile_lines(found).bind({})
-    made = apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
+    program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
+    run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
+    made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
 
 

@@ -30,8 +30,7 @@ from .arrays.accepted import (
 )
 from .arrays.borders import Boundary
 from .arrays.foreign import Applied, asked, asks
-from .arrays.quick import Quick
-from .binding import quick
+from .binding import Quick, quick
 from .calls import Call
 from .decorate import NOTHING, decorator, refuse_unknown
 from .definition import Definition

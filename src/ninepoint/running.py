@@ -121,7 +121,7 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
     axes = [k for k in range(-len(shape), 0) if k not in node.along]
     turned = tuple(shape[k] for k in (*axes, *node.along))
     boundary = ghosts.turned(node.boundary, shape, node.along)
-    sides = ghosts.Sides.of(node, turned, boundary, lazy=True)
+    rules = ghosts.laid(node, turned, boundary, lazy=True)
 
     def slot(value: Any) -> Any:
         if not getattr(value, "ndim", 0):
@@ -133,7 +133,7 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
 
     pairs = (
         tuple(one.of(slot) if isinstance(one, Condition) else one for one in pair)
-        for pair in sides.rules
+        for pair in rules
     )
     return Boundary(tuple((before, after) for before, after in pairs), False)
 

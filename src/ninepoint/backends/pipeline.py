@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..analysis.control import bounded, loops
-from ..analysis.footprint import extents, reaches
+from ..analysis.footprint import reaches
 from ..language import errors
 from ..language.box import Box, joined
 from ..language.errors import Span
@@ -149,7 +149,6 @@ def compile_understood(
         scalars=(*_named(arguments, Scalar), *kernel.lengths),
         phases=count,
         every=request.every,
-        in_row=_in_row(kernel),
         control=_control(kernel, function),
     )
     return Forms(
@@ -174,13 +173,6 @@ def _control(kernel: Kernel, function: Function) -> Span | None:
         if isinstance(node, ast.While | ast.For):
             return function.span(node)
     return function.place
-
-
-def _in_row(kernel: Kernel) -> tuple[bool, ...]:
-    """Of each field whether it is read in the row of a result only."""
-    read = [one for assign in kernel.body for one in extents(assign.value)]
-    far = {name for name, low, high in read if low[0] or high[0]}
-    return tuple(name not in far for name, _ in kernel.fields)
 
 
 def _together(looks: Sequence[Box], phases: int) -> tuple[Box, ...]:
