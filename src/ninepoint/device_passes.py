@@ -12,83 +12,54 @@ shape; where they have others, and where there is no text, the calls are done on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from .arrays.cuda import Work
 from .arrays.layout import Region
 from .backends.cuda.source import Source
-from .backends.cuda.writing import rolled, title
+from .backends.cuda.strips import strips
+from .backends.cuda.writing import title
 from .backends.pipeline import Forms
 from .chaining import Pipeline, all_lowered, bound, unfit
 from .graph import Graph, Node
-from .language.box import Box
 from .lowering.chain import chained, piped
 from .lowering.schedule import Schedule
 from .planning import Group, sets
 from .remembered import Remembered
 
 
-@dataclass(frozen=True, slots=True)
-class OnePass:
-    """Calls, or steps, that are done at once on arrays of a GPU.
-
-    `fields` and `outputs` are values of the graph: `out0` is the first of the outputs.  The calls
-    look as far as the `margin`, all together.
-    """
-
-    work: Work
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
-    margin: Box
-
-
-def on_gpu(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:
-    """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be."""
-    return [
-        Group(nodes, tuple(dict.fromkeys(nodes[0].fields)), nodes[0].outputs)
-        if one is None
-        else Group(
-            nodes, one.fields, one.outputs, program=bound(nodes[-1].compiled, nodes), at_once=one
-        )
-        for nodes, one in passes(graph, wanted, schedule)
-    ]
-
-
-def passes(
-    graph: Graph, wanted: Sequence[int], schedule: Schedule
-) -> list[tuple[tuple[Node, ...], OnePass | None]]:
-    """The calls in sets, in order, and what does each in one pass, if it is not one call.
+def passes(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:
+    """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
 
     Steps of an iteration are in one set as well, unless the schedule has them apart.
     """
     found = sets(graph, wanted, across=schedule.steps != 1)
-    return [part for nodes in found for part in _divided(graph, nodes, wanted, schedule)]
+    return [group for nodes in found for group in _divided(graph, nodes, wanted, schedule)]
 
 
 def _divided(
     graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
-) -> list[tuple[tuple[Node, ...], OnePass | None]]:
+) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
-        return [(tuple(nodes), None)]
+        return [Group(tuple(nodes), tuple(dict.fromkeys(nodes[0].fields)), nodes[0].outputs)]
     others = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
     outside = {*wanted, *others}
     outputs = [value for node in nodes for value in node.outputs if value in outside]
-    one = _one_pass(graph, nodes, outputs, schedule)
-    if one is not None:
-        return [(tuple(nodes), one)]
+    whole = _one_pass(graph, nodes, outputs, schedule)
+    if whole is not None:
+        return [whole]
     half = len(nodes) // 2
     return [
-        part
+        group
         for some in (nodes[:half], nodes[half:])
-        for part in _divided(graph, some, wanted, schedule)
+        for group in _divided(graph, some, wanted, schedule)
     ]
 
 
 def longest_steps(
     graph: Graph, wanted: Sequence[int], longest: int, schedule: Schedule
-) -> OnePass | None:
+) -> Group | None:
     """As many steps at once as registers are there for, `longest` at most; None below two."""
     steps = longest
     while steps > 1:
@@ -101,7 +72,7 @@ def longest_steps(
 
 def steps_together(
     graph: Graph, wanted: Sequence[int], steps: int, schedule: Schedule
-) -> OnePass | None:
+) -> Group | None:
     """So many steps at once, each of which is the graph; None if they cannot be.
 
     The states are the first of its fields.  Scalars are given step by step.
@@ -121,7 +92,7 @@ def _one_pass(
     outputs: Sequence[int],
     schedule: Schedule,
     steps: int = 0,
-) -> OnePass | None:
+) -> Group | None:
     """Calls, or so many steps, that are fit to be done at once; None where registers are few."""
     forms = all_lowered(graph, nodes)
     pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule, steps)
@@ -137,7 +108,7 @@ def _one_pass(
             name = f"{name}_{steps}"
         else:
             whole = piped(links, given, made, schedule)
-        found = _texts[key] = rolled(*whole, rules, name, types), forms
+        found = _texts[key] = strips(*whole, rules, name, types), forms
     source, _ = found
     if source is None:
         return None
@@ -149,5 +120,7 @@ def _one_pass(
         source,
         [cval for _, cval in pipeline.borders],
         steps=max(1, steps),
+        margin=pipeline.margin,
     )
-    return OnePass(work, pipeline.read, tuple(outputs), pipeline.margin)
+    program = bound(nodes[-1].compiled, nodes)
+    return Group(tuple(nodes), pipeline.read, tuple(outputs), program=program, at_once=work)

@@ -20,7 +20,7 @@ from .arrays.accepted import as_field, is_cupy, native
 from .arrays.keys import device_key
 from .arrays.parts import write
 from .backends.cuda import driver
-from .device_passes import OnePass, longest_steps, steps_together
+from .device_passes import longest_steps, steps_together
 from .iteration import Iteration, Scalars
 from .motion import Motion
 from .stepping import Steps, begun
@@ -87,7 +87,7 @@ class OnDevice:
         with cuda.beside(self._states) as device:
             self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
 
-    def _at_once(self) -> dict[int, OnePass]:
+    def _at_once(self) -> dict[int, cuda.Work]:
         """What does several steps in one pass over memory, if that is worth it.
 
         As many as are done before somebody looks, and one by itself to tell what it changed; what
@@ -107,15 +107,15 @@ class OnDevice:
         if longest is None:
             return {}
         # Passes of about the same length, so that few steps are left.
-        passes = -(-between // longest.work.steps)
-        length = longest.work.steps if asked else -(-between // passes)
+        passes = -(-between // longest.at_once.steps)
+        length = longest.at_once.steps if asked else -(-between // passes)
         rest = between % length
         worth = rest > 1 and (asked or is_worth_passes(size, looks * (rest - 1)))
         tried = {
             steps: steps_together(graph, wanted, steps, schedule)
             for steps in ((length, rest) if worth else (length,))
         }
-        return {steps: one for steps, one in tried.items() if one is not None}
+        return {steps: one.at_once for steps, one in tried.items() if one is not None}
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or one by one where they cannot be.
@@ -130,7 +130,7 @@ class OnDevice:
             self._shown = None
             if chain is not None and numbers is not None:
                 coefficients, scalars = numbers
-                self._follow(partial(self._pass, chain.work, (*coefficients, *scalars)))
+                self._follow(partial(self._pass, chain, (*coefficients, *scalars)))
                 return length
             for step in range(first, first + length):
                 self._follow(partial(self._steps, step))

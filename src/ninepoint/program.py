@@ -170,9 +170,9 @@ class Program:
         if found is None:
             check_device(self.nodes)
             # Imported here: what writes texts for a GPU is not needed elsewhere.
-            from .device_passes import on_gpu
+            from .device_passes import passes
 
-            found = Plan(tuple(on_gpu(self.graph, self.wanted, self.schedule)), {})
+            found = Plan(tuple(passes(self.graph, self.wanted, self.schedule)), {})
             self.graph.plans[key] = found
         return found
 

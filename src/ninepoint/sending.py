@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import cycle
+from itertools import cycle, pairwise
 from threading import Condition
 from typing import Any
 
@@ -33,7 +33,7 @@ from .arrays.cuda import understood
 from .arrays.grid import looks, outputs_of
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
-from .arrays.regions import mixed
+from .arrays.regions import along, mixed
 from .arrays.work import Block
 from .backends.cuda import driver
 from .backends.cuda.driver import DeviceArray
@@ -168,14 +168,12 @@ class _Pieces:
         return max(1, self.job.shape[self.axis]) if self.axis else 1
 
     @property
-    def regions(self) -> Iterator[Region]:
+    def regions(self) -> list[Region]:
         """The points of each piece."""
         n = self.job.shape[self.axis]
-        for k in range(self.count):
-            start, stop = [0] * len(self.job.shape), list(self.job.shape)
-            start[self.axis], stop[self.axis] = n * k // self.count, n * (k + 1) // self.count
-            if start[self.axis] < stop[self.axis]:
-                yield Region(tuple(start), tuple(stop))
+        ends = [n * k // self.count for k in range(self.count + 1)]
+        spans = [(a, b) for a, b in pairwise(ends) if a < b]
+        return [along(self.job.shape, self.axis, span) for span in spans]
 
     def cuts(self, field: Array) -> bool:
         """Whether a field has its own points in each piece."""
@@ -216,7 +214,8 @@ class _Pieces:
     ) -> None:
         """Send what a piece depends on, compute it, and begin to fetch it."""
         block, work = bound(self.job, region), self.job.work
-        reads = block.reads(region.start, [[(n,) for n in field.shape] for field in fields])
+        cuts = [tuple([(n,) for n in field.shape]) for field in fields]
+        reads = block.reads(region.start, cuts)
         arrays = [
             shared[k]
             if k in shared
@@ -314,7 +313,7 @@ class Lane:
         """Wait for all that was begun: till then its memory must stay."""
         driver.wait_for(self._stream)
 
-    def _pinned(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    def _pinned(self, shape: Shape, dtype: np.dtype) -> Array:
         """Give memory that nothing of this lane's piece uses; that of the piece before again."""
         size = math.prod(shape) * dtype.itemsize
         if self._taken == len(self._memory):

@@ -37,7 +37,7 @@ from ..backends.threads import serial
 from ..remembered import Remembered
 from .accepted import is_cupy
 from .borders import Array
-from .grid import Chunks, Work, aligned, looks, needed, outputs_of
+from .grid import Chunks, Work, looks, needed, outputs_of
 from .layout import Region, Shape
 from .regions import Span
 from .work import Block, Domain
@@ -180,7 +180,7 @@ class BoundBlock:
     region: Region
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
-    results: tuple[tuple[Shape, np.dtype[Any]], ...]
+    results: tuple[tuple[Shape, np.dtype], ...]
 
     def reads(self, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
         """How what it takes is put together, of fields in such chunks, in which it begins so."""
@@ -296,7 +296,7 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
 def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
     axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
     needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
-    wholes = [aligned(own, len(lengths), 1) for own in job.fields]
+    wholes = [(1,) * (len(lengths) - len(own)) + own for own in job.fields]
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
     )
@@ -315,12 +315,12 @@ def bare(results: list[Array]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:
     """Give an array without elements, of the kind that chunks like this one make."""
     return nothing(like._meta, (0,) * ndim, dtype)
 
 
-def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+def nothing(like: Any, shape: Shape, dtype: np.dtype) -> Any:
     """Give an array of this shape where another one lies."""
     if not is_cupy(like):
         return empty(shape, dtype)

@@ -43,7 +43,7 @@ class Work(Protocol):
     def wanted(self) -> Sequence[int]: ...
 
     @property
-    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+    def field_dtypes(self) -> Sequence[np.dtype]: ...
 
     @property
     def token(self) -> str:
@@ -108,11 +108,6 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
-def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
-    """Give one entry per axis of the result: NumPy aligns shapes at the last axis."""
-    return (missing,) * (ndim - len(entries)) + tuple(entries)
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
@@ -120,7 +115,7 @@ class Output:
     Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
     """
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     extent: Region
     every: Steps
     factors: Shape

@@ -178,9 +178,9 @@ def _bind_at_once(
     # Imported here: CuPy is optional, and the caller has it.
     from . import cuda
 
-    one, program, along = group.at_once, group.program, group.nodes[0].along
+    do, program, along = group.at_once, group.program, group.nodes[0].along
     assert program is not None
-    part = common(work, group, one.margin)
+    part = common(work, group, do.margin)
     if part is None:
         return None
     pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
@@ -196,7 +196,7 @@ def _bind_at_once(
         return None
     core = tuple((work.lengths or shape)[axis] for axis in along)
     own, lengths = program.within(core), lengths_of(program, core)
-    run = cuda.Executable(one.work, fields, into or None, along)
+    run = cuda.Executable(do, fields, into or None, along)
     numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
     call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
     if not part.at:

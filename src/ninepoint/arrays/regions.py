@@ -24,10 +24,18 @@ from typing import Any, Protocol, TypeAlias
 from ..language.box import Box, joined
 from .borders import Border, Boundary, Rule
 from .every import Steps
+from .layout import Region, Shape
 from .numpy import Behind
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
+
+
+def along(shape: Shape, axis: int, span: Span) -> Region:
+    """The points of a part of an axis, which is counted from the end."""
+    start, stop = [0] * len(shape), list(shape)
+    start[axis], stop[axis] = span
+    return Region(tuple(start), tuple(stop))
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:

@@ -54,7 +54,7 @@ class Group(Protocol):
 
     @property
     def at_once(self) -> Any:
-        """What does the nodes on arrays of a GPU in one pass, if it can: `work`, `margin`."""
+        """The work that does the nodes on arrays of a GPU in one pass, if it can."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ from ..arrays.phases import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
-from ..device_passes import OnePass, longest_steps, passes
+from ..device_passes import longest_steps, passes
 from ..graph import Node
 from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
+from ..planning import Group
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
@@ -36,11 +37,11 @@ def sources(one: Asked) -> Iterator[Source]:
     StencilError
         If a kernel takes the general path, which leads to the CPU only.
     """
-    for nodes, joined in _passes(one):
-        if joined is not None:
-            yield joined.work.source
+    for group in _passes(one):
+        if group.at_once is not None:
+            yield group.at_once.source
             continue
-        for node in nodes:
+        for node in group.nodes:
             if found := node.compiled.cpu_only:
                 place, reason = found
                 raise errors.gpu_general(place, node.label, reason)
@@ -66,8 +67,9 @@ def _stages_page(one: Asked) -> Lines:
     given = ", ".join(f"{n} {d}" for n, d in zip(graph.names, one.types, strict=False))
     results = ", ".join(map(str, one.last.compiled.out_dtypes))
     page = Lines([f"{one.call.definition.name}: {given} -> {results}, on a GPU"])
-    for nodes, joined in _passes(one):
-        for node in nodes:
+    for group in _passes(one):
+        joined = group.at_once
+        for node in group.nodes:
             made = ", ".join(graph.names[value] for value in node.outputs)
             read = ", ".join(graph.names[value] for value in node.fields)
             page.append(f"  {made} = {node.call.definition.name}({read})")
@@ -78,17 +80,17 @@ def _stages_page(one: Asked) -> Lines:
             page += [f"    {head}", *(f"  {line}" for line in lines)]
         if joined is not None:
             inner = Lines()
-            names = [graph.names[k] for k in joined.fields]
-            inner.add("launches", *_launch_lines(joined.work.source, names))
-            inside = sum(graph.dtypes[value].itemsize for value in joined.fields)
-            outside = sum(dtype.itemsize for dtype in joined.work.out_dtypes)
+            names = [graph.names[k] for k in group.fields]
+            inner.add("launches", *_launch_lines(joined.source, names))
+            inside = sum(graph.dtypes[value].itemsize for value in group.fields)
+            outside = sum(dtype.itemsize for dtype in joined.out_dtypes)
             inner.add("memory", f"{inside + outside} bytes a point for all of them")
             inner.add("registers", _UNKNOWN)
             page += ["  in one pass", *(f"  {line}" for line in inner)]
     return page
 
 
-def _passes(one: Asked) -> list[tuple[tuple[Node, ...], OnePass | None]]:
+def _passes(one: Asked) -> list[Group]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
     check_device(graph.nodes)
@@ -101,7 +103,7 @@ def _steps_text(one: Asked) -> str:
     if not reason:
         most = one.schedule.steps or limits.current.recorded_steps
         if found := longest_steps(*one.graph, most, one.schedule):
-            return f"{found.work.steps} steps in one pass over memory, where they take long"
+            return f"{found.at_once.steps} steps in one pass over memory, where they take long"
         reason = "no text holds two of them"
     return f"one step after the other: {reason}"
 

@@ -22,9 +22,9 @@ import numpy as np
 
 from ..arrays.blocks import parts as parts_of
 from ..arrays.borders import Array
-from ..arrays.layout import Region, Shape
+from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import Span, fields_span, hull, mixed, reach, spans_of, wraps
+from ..arrays.regions import Span, along, fields_span, hull, mixed, reach, spans_of, wraps
 from ..arrays.work import Block, Domain
 from ..backends.memory import empty
 from ..iteration import Iteration
@@ -199,15 +199,11 @@ class Slab:
             self._view(self._fields[k], need) if k in parts.cut else self._fields[k]
             for k in numbers
         ]
-        at = len(parts.shape) + parts.axis
-        start, stop = [0] * len(parts.shape), list(parts.shape)
-        start[at], stop[at] = own
-        region = Region(tuple(start), tuple(stop))
-        start[at] = need[0]
+        start = along(parts.shape, parts.axis, need).start
         targets = [self._view(one, own) for one in self._spare]
         made = program.run(
-            Block(tuple(given), tuple(start), Domain(parts.shape)),
-            region,
+            Block(tuple(given), start, Domain(parts.shape)),
+            along(parts.shape, parts.axis, own),
             outs=dict(zip(program.wanted, targets, strict=True)),
             threads=self._plan.threads,
         )

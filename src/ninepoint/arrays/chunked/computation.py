@@ -65,7 +65,7 @@ class Computation:
         return self.identity
 
     @property
-    def inputs(self) -> list[tuple[Any, np.dtype[Any]]]:
+    def inputs(self) -> list[tuple[Any, np.dtype]]:
         """Each field, and the type that the program takes it as."""
         return list(zip(self.arrays, self.work.field_dtypes, strict=True))
 

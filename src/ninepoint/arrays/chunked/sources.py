@@ -45,7 +45,7 @@ class Source:
 
     held: Any
     shape: Shape
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     pieces: Shape
     name: str
 

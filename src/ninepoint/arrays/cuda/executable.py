@@ -42,6 +42,7 @@ from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
 from ninepoint.backends.cuda.writing import written
 from ninepoint.language import errors
+from ninepoint.language.box import Box
 from ninepoint.remembered import Remembered
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
@@ -61,19 +62,20 @@ class Work:
 
     It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
     scalars.  For the lengths of fields along the core axes `extents` gives the points that each
-    output has.  The constants of the text are those of borders, whose values are `cvals`; beside
-    arrays of `unread` types, which are positions, nobody reads.  `points` tells that no result
-    looks beside its own point.
+    output has.  Several calls look as far as the `margin`, all together.  The text's constants are
+    those of borders, whose values are `cvals`; beside arrays of `unread` types, which are
+    positions, nobody reads.  `points` tells that no result looks beside its own point.
     """
 
     compiled: Sequence[Compiled]
-    field_dtypes: Sequence[np.dtype[Any]]
-    out_dtypes: Sequence[np.dtype[Any]]
+    field_dtypes: Sequence[np.dtype]
+    out_dtypes: Sequence[np.dtype]
     extents: Callable[[Shape], Sequence[Region]]
     source: Source
     cvals: Sequence[Any]
-    unread: Collection[np.dtype[Any]] = ()
+    unread: Collection[np.dtype] = ()
     steps: int = 1
+    margin: Box | None = None
     points: bool = False
 
     def constants(self) -> tuple[Any, ...]:
@@ -157,7 +159,7 @@ class Executable:
             written = [contiguous(one) for one, _ in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
             arrays.append(_Array(f"out{k}", work.out_dtypes[k], lies, region.start))
-        self._scratch: list[tuple[Shape, np.dtype[Any]]] = []
+        self._scratch: list[tuple[Shape, np.dtype]] = []
         self._starts: list[_Start] = []
         self._constants: tuple[Any, ...] = ()
         if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
@@ -219,7 +221,7 @@ class _Array:
     """An array of a text: how it is called there, where its elements lie, and its first point."""
 
     name: str
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     lies: Strided
     start: tuple[int, ...]
 
@@ -291,15 +293,15 @@ def _starts(work: Work, arrays: Sequence[_Array], lead: Shape, core: Shape) -> l
     reach = max(abs(end) for box in boxes for end in (*box.lo, *box.hi))
     far = any(_is_far(core, steps, reach) for steps in cores)
     functions = cubins.functions(work.source.text, last.name, last.fastmath, far, driver.current())
-    numbers = {one.name: k for k, one in enumerate(arrays)}
     starts: list[_Start] = []
     for offsets, frames in apart(stacks, STACK):
-        placed = [
-            _Placed(k, (origins[k] + offsets[k]) * size, size, cores[k], frames[k].steps)
-            for k, size in enumerate(one.dtype.itemsize for one in arrays)
-        ]
+        placed = {}
+        for k, one in enumerate(arrays):
+            size = one.dtype.itemsize
+            place = (origins[k] + offsets[k]) * size
+            placed[one.name] = _Placed(k, place, size, cores[k], frames[k].steps)
         for launch in work.source.launches:
-            used = [placed[numbers[name]] for name in launch.arrays]
+            used = [placed[name] for name in launch.arrays]
             starts.append(_start(launch, functions, core, frames[0].lengths, used))
     return starts
 

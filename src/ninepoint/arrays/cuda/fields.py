@@ -77,7 +77,7 @@ def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
 def checked_out(
     out: object,
     shapes: Sequence[Shape],
-    dtypes: Sequence[np.dtype[Any]],
+    dtypes: Sequence[np.dtype],
     order: tuple[int, ...] | None,
     device: int,
 ) -> list[DeviceArray]:

@@ -30,7 +30,7 @@ from ...lowering.chain import Constant
 from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
 from .memory import C_TYPES, Array, Local, Memory, loaded, stored_type
-from .printing import Printer, number
+from .printing import Printer, block, number
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -216,11 +216,16 @@ class Function:
     outs: Sequence[Array]
     types: dict[str, str] = field(init=False)
     names: Names = field(init=False)
+    coefficients: dict[str, Local] = field(init=False)
     arrays: list[Array] = field(default_factory=list, init=False)
 
     def __post_init__(self) -> None:
         self.types = {name: dtype.numpy.name for name, dtype in self.kernel.scalars}
         self.names = Names(self.name)
+        self.coefficients = {
+            name: Local(f"c{k}", dtype, tuple(shape))
+            for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
+        }
 
     @property
     def ndim(self) -> int:
@@ -231,19 +236,6 @@ class Function:
         """What is computed at a point, of which nothing is written yet."""
         scalars = {name: f"k{k}" for k, (name, _) in enumerate(self.kernel.scalars)}
         return Body(dict(self.known), self.types, scalars, self.names)
-
-    def coefficients(self, name: str) -> Local:
-        """A coefficient array."""
-        number = [name for name, _, _ in self.kernel.coefficients].index(name)
-        _, dtype, shape = self.kernel.coefficients[number]
-        return Local(f"c{number}", dtype, tuple(shape))
-
-    def element(self, body: Body, name: str, expr: Element) -> None:
-        """Give an element of a coefficient array its name in a body."""
-        array = self.coefficients(expr.array)
-        own = body.declare(name, expr)
-        text = array.at(list(map(str, expr.index)))
-        body.take(name, own, loaded(own, array.dtype, text))
 
     def write(
         self,
@@ -261,8 +253,11 @@ class Function:
             match assign.value:
                 case Read() as read:
                     take(body, assign.name, read)
-                case Element() as element:
-                    self.element(body, assign.name, element)
+                case Element(array=name, index=index):
+                    array = self.coefficients[name]
+                    body.types[assign.name] = computed(array.dtype).name
+                    place = f"{body.memory(array, len(index))}[{', '.join(map(str, index))}]"
+                    body.lines.append(f"{assign.name} = {place}")
                 case expr if others is not None:
                     body.lines += others(assign.name, expr)
                 case expr:
@@ -278,26 +273,29 @@ class Function:
             self.arrays.append(array)
         return array
 
-    def lines(self, body: Sequence[str], threads: int, blocks: int = 0) -> list[str]:
+    def lines(
+        self, body: Sequence[str], threads: int, blocks: int = 0, plain: str = ""
+    ) -> list[str]:
         """The text of the function, with this body for so many threads in a block.
 
-        The compiler is to use so few registers that so many `blocks` fit on a multiprocessor.
+        The compiler is to use so few registers that so many `blocks` fit on a multiprocessor.  The
+        same body is that of a function called `plain`: it is told whether rows are read and
+        written in vectors, where they are `wide`.
         """
         bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
-        parameters = [*self._parameters(), f"const npt_geometry<{self._shape}> g"]
+        kernel = f'extern "C" __global__ void __launch_bounds__({bounds}) '
+        given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
+        parameters = "(\n    " + ",\n    ".join(given) + ") {"
+        head = ["", *self.names.tables]
+        if not plain:
+            return [*head, *block(f"{kernel}{self.name}{parameters}", body)]
+        inner, names = f"{self.name}_body", ", ".join(one.rpartition(" ")[2] for one in given)
         return [
-            "",
-            *self.names.tables,
-            f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}(',
-            *(f"    {one}," for one in parameters[:-1]),
-            f"    {parameters[-1]}) {{",
-            *("  " + line for line in body),
-            "}",
+            *head,
+            *block(f"template <bool wide> NPT void {inner}{parameters}", body),
+            *block(f"{kernel}{self.name}{parameters}", [f"{inner}<true>({names});"]),
+            *block(f"{kernel}{plain}{parameters}", [f"{inner}<false>({names});"]),
         ]
-
-    @property
-    def _shape(self) -> str:
-        return f"{self.ndim}, {len(self.arrays)}"
 
     def _parameters(self) -> list[str]:
         kernel = self.kernel
@@ -306,8 +304,8 @@ class Function:
             for a in self.arrays
         ]
         parameters += [
-            f"const {stored_type(dtype)} *__restrict__ c{k}"
-            for k, (_, dtype, _) in enumerate(kernel.coefficients)
+            f"const {stored_type(one.dtype)} *__restrict__ {one.name}"
+            for one in self.coefficients.values()
         ]
         parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
         return parameters + [

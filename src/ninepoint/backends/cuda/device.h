@@ -138,6 +138,12 @@ template <class T> NPT npt_uint64 npt_nearest_multiple(T a, T step) {
 
 #include "functions.h"
 
+// The bits of a number, as those of a number of the other kind.
+NPT int npt_bits(float x) { return __float_as_int(x); }
+NPT npt_int64 npt_bits(double x) { return __double_as_longlong(x); }
+NPT float npt_bits(int x) { return __int_as_float(x); }
+NPT double npt_bits(npt_int64 x) { return __longlong_as_double(x); }
+
 NPT bool npt_signbit(float x) { return __float_as_int(x) < 0; }
 NPT bool npt_signbit(double x) { return __double_as_longlong(x) < 0; }
 template <class T> NPT T npt_sign(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x; }
@@ -298,7 +304,7 @@ template <class T> NPT bool operator!=(npt_complex<T> a, int b) {
   return a.real != T(b) || a.imag != 0;
 }
 // Source: R. L. Smith, "Algorithm 116: Complex division", Communications of the ACM 5 (8), 1962.
-template <class T> NPT npt_complex<T> npt_divide(npt_complex<T> a, npt_complex<T> b) {
+template <class T> NPT npt_complex<T> operator/(npt_complex<T> a, npt_complex<T> b) {
   const T real = npt_fabs(b.real), imag = npt_fabs(b.imag);
   if (real >= imag) {
     if (real == 0 && imag == 0) return {a.real / real, a.imag / imag};
@@ -308,6 +314,10 @@ template <class T> NPT npt_complex<T> npt_divide(npt_complex<T> a, npt_complex<T
   const T ratio = b.real / b.imag, scale = T(1) / (b.imag + b.real * ratio);
   return {(a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale};
 }
+template <class T> NPT npt_complex<T> npt_pair(T real, T imag) { return {real, imag}; }
+template <class T> NPT T npt_real(npt_complex<T> a) { return a.real; }
+template <class T> NPT T npt_imag(npt_complex<T> a) { return a.imag; }
+template <class T> NPT T npt_abs(npt_complex<T> a) { return npt_hypot(a.real, a.imag); }
 template <class T> NPT npt_complex<T> npt_conj(npt_complex<T> a) { return {a.real, -a.imag}; }
 template <class T> NPT bool npt_isnan(npt_complex<T> a) {
   return a.real != a.real || a.imag != a.imag;
@@ -372,7 +382,7 @@ template <class T> NPT npt_complex<T> npt_tanh(npt_complex<T> a) {
     return {npt_copysign(T(1), a.real), npt_copysign(T(0), rest)};
   }
   if (a.imag == 0) return {npt_tanh(a.real), a.imag};
-  return npt_divide(npt_sinh(a), npt_cosh(a));
+  return npt_sinh(a) / npt_cosh(a);
 }
 // sin(a) = -i sinh(i a), and so on.
 template <class T> NPT npt_complex<T> npt_sin(npt_complex<T> a) {
@@ -404,7 +414,7 @@ template <class T> NPT npt_complex<T> npt_power(npt_complex<T> a, npt_complex<T>
       }
       power = power * power;
     }
-    return b.real < 0 ? npt_divide(one, result) : result;
+    return b.real < 0 ? one / result : result;
   }
   const double size = log(hypot(double(a.real), double(a.imag)));
   const double angle = atan2(double(a.imag), double(a.real));

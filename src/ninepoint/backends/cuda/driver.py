@@ -119,7 +119,7 @@ def device_of(array: DeviceArray) -> int:
     return device
 
 
-def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+def empty(shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
     """Give an array of the current GPU, from CuPy's pool.
 
     Raises
@@ -134,12 +134,12 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
         return _with_room(cupy().empty, shape, dtype)
 
 
-def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
+def uploaded(array: np.ndarray) -> DeviceArray:
     """Give an array of NumPy on the current GPU, in the order of bytes that this has."""
     return _with_room(cupy().array, array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
-def refill(array: DeviceArray, values: np.ndarray[Any, Any], stream: Any = None) -> None:
+def refill(array: DeviceArray, values: np.ndarray, stream: Any = None) -> None:
     """Give an array in C order on a GPU other elements.
 
     With a stream this is begun there, and they must stay until it is done.
@@ -147,9 +147,9 @@ def refill(array: DeviceArray, values: np.ndarray[Any, Any], stream: Any = None)
     _with_room(array.set, np.asarray(values, order="C"), stream)
 
 
-def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
+def downloaded(array: DeviceArray) -> np.ndarray:
     """Give an array of a GPU to NumPy, once all that was begun on the stream is done."""
-    found: np.ndarray[Any, Any] = _with_room(cupy().asnumpy, array)
+    found: np.ndarray = _with_room(cupy().asnumpy, array)
     return found
 
 
@@ -176,7 +176,7 @@ def wait_for(stream: Any) -> None:
     _with_room(stream.synchronize)
 
 
-def pinned(size: int) -> np.ndarray[Any, Any]:
+def pinned(size: int) -> np.ndarray:
     """Give bytes of the CPU's memory that a GPU reads and writes by itself; others at need."""
     try:
         memory = cupy().cuda.alloc_pinned_memory(max(1, size))
@@ -186,7 +186,7 @@ def pinned(size: int) -> np.ndarray[Any, Any]:
     return np.frombuffer(memory, np.uint8, size)
 
 
-def begin_download(array: DeviceArray, target: np.ndarray[Any, Any], stream: Any) -> None:
+def begin_download(array: DeviceArray, target: np.ndarray, stream: Any) -> None:
     """Begin to copy an array to the CPU's memory, where it is once the stream is waited for."""
     _with_room(lambda: array.get(stream=stream, out=target, blocking=False))
 
@@ -393,6 +393,6 @@ def function(module: Any, name: str) -> Callable[..., None]:
     return started
 
 
-def by_value(values: np.ndarray[Any, Any]) -> Any:
+def by_value(values: np.ndarray) -> Any:
     """Give an array of NumPy as an argument that is a struct."""
     return np.ascontiguousarray(values).view(f"V{values.nbytes}")

@@ -182,10 +182,10 @@ def constants_of(
     rules: Rules, fields: Sequence[np.dtype], outs: Sequence[np.dtype]
 ) -> tuple[Constant, ...]:
     """The constants of a kernel by itself: one for each type that needs one."""
-    sides = {side for pair in rules for side in pair}
+    asked = {side for pair in rules for side in pair}
     found: list[Constant] = []
-    if "constant" in sides:
+    if "constant" in asked:
         found += [(0, dtype, "constant") for dtype in dict.fromkeys(fields)]
-    if "fill" in sides:
+    if "fill" in asked:
         found += [(0, dtype, "fill") for dtype in dict.fromkeys(outs)]
     return tuple(found)

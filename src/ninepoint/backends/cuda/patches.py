@@ -28,7 +28,7 @@ from ..numba.control import Control
 from ..numba.window_loops import plus
 from .bodies import Body, Function
 from .memory import Array, ends, finders, instead, left_out, loaded, stored
-from .printing import block
+from .printing import block, either
 from .shapes import Chunk, Points, Shape, shape_of
 from .source import Launch
 from .windows import Windows
@@ -48,33 +48,19 @@ _TOGETHER = 1024
 def launched(part: Points, known: Mapping[str, Interval]) -> tuple[list[str], Launch]:
     """The functions of a launch, and how it is started.
 
-    The first is for arrays whose rows can be loaded in vectors, the other for all.
+    Where a thread makes several points one is for arrays whose rows can be loaded in vectors, and
+    the other for all.
     """
     shape = shape_of(part)
     if shape.several:
         known = ranges(shape.kernel)
-    counts = [(array, shape.columns) for array in part.targets]
-    counts += [(part.arrays[one.field], one.count) for one in shape.chunks]
-    widths: dict[str, int] = {}
-    for array, count in counts:
-        widths[array.name] = max(array.dtype.itemsize * count, widths.get(array.name, 1))
-
-    def written(name: str, how: str) -> tuple[list[str], Launch]:
-        kernel, constants, outs = shape.kernel, part.constants, part.targets
-        one = _Patch(kernel, known, constants, name, outs, part, shape, how)
-        return one.text(), one.launch()
-
-    if max(count for _, count in counts) == 1:
-        return written(part.name, "apart")
-    lines, launch = written(part.name, "together")
-    plain = f"{part.name}_plain"
-    lines += written(plain, "apart")[0]
-    return lines, replace(launch, wide=tuple(widths.items()), plain=plain)
+    one = _Patch(shape.kernel, known, part.constants, part.name, part.targets, part, shape)
+    return one.text(), one.launch()
 
 
 @dataclass
 class _Patch(Function):
-    """A function each of whose threads makes a patch, with columns "together" or "apart".
+    """A function each of whose threads makes a patch.
 
     The outputs of its kernel are those of the first point first, then those of the next in its
     row.
@@ -82,7 +68,6 @@ class _Patch(Function):
 
     part: Points
     shape: Shape
-    how: str
     # Positions that are mapped into the fields once for all reads, by axis and step.
     _found: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
@@ -100,7 +85,15 @@ class _Patch(Function):
         """How the function is started."""
         names = tuple(array.name for array in self.arrays)
         threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
-        return Launch(self.name, names, threads, self.tile, self.low, self.part.high)
+        launch = Launch(self.name, names, threads, self.tile, self.low, self.part.high)
+        if not self.shape.several:
+            return launch
+        counts = [(array, self.shape.columns) for array in self.outs]
+        counts += [(self.part.arrays[one.field], one.count) for one in self.shape.chunks]
+        widths: dict[str, int] = {}
+        for array, count in counts:
+            widths[array.name] = max(array.dtype.itemsize * count, widths.get(array.name, 1))
+        return replace(launch, wide=tuple(widths.items()), plain=f"{self.name}_plain")
 
     def text(self) -> list[str]:
         """The text of the function."""
@@ -110,7 +103,7 @@ class _Patch(Function):
         made = body.printed()
         made = [*(text for _, text in sorted(self._found.items())), *made]
         if self.shape.several:
-            made += [*self._results(results), *_either(self._stored(), self._placed())]
+            made += [*self._results(results), *either("inside", self._stored(), self._placed())]
         else:
             made += [self._put(k, value) for k, value in enumerate(results)]
         for target in self.outs:
@@ -120,7 +113,8 @@ class _Patch(Function):
             return self.lines([*self._head(), *made], threads)
         registers = self.shape.live + _OTHERS + _POINTER * len(self.arrays)
         blocks = max(1, min(_FILE // (threads * registers), _TOGETHER // threads))
-        return self.lines([*self._head(), *self._loads(), *made], threads, blocks)
+        lines = [*self._head(), *self._loads(), *made]
+        return self.lines(lines, threads, blocks, f"{self.name}_plain")
 
     def _head(self) -> list[str]:
         """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
@@ -147,9 +141,9 @@ class _Patch(Function):
                 tests.append(f"i{axis} >= {low}")
             if high > -part.high[axis] or self.own[axis] > 1:
                 tests.append(f"i{axis} < {plus(f'n{axis}', -high)}")
-        if self.how == "apart":
-            tests += [f"{array.parameter}_{self.ndim - 1} == 1" for array in self.arrays]
-        return " & ".join(f"({test})" for test in tests) or "true"
+        steps = [f"({array.parameter}_{self.ndim - 1} == 1)" for array in self.arrays]
+        tests.append(f"wide | ({' & '.join(steps)})")
+        return " & ".join(f"({test})" for test in tests)
 
     def _bounds(self, axis: int) -> tuple[int, int]:
         """The least position that is inside, and how far from the length the last one is."""
@@ -181,12 +175,17 @@ class _Patch(Function):
             kinds.append(f"{kind} {one.name} = {{}};")
         whole = [self._whole(one) for one in chunks]
         mapped = [line for one in chunks for line in self._mapped(one)]
-        return ["const bool inside =", f"  {self._inside()};", *kinds, *_either(whole, mapped)]
+        return [
+            "const bool inside =",
+            f"  {self._inside()};",
+            *kinds,
+            *either("inside", whole, mapped),
+        ]
 
     def _whole(self, one: Chunk) -> str:
         """Load a chunk, where everything is inside."""
         place = self._near(self.part.arrays[one.field], one.lead, one.first)
-        return f"{one.name} = npt_{self.how}<{one.count}>({place});"
+        return f"{one.name} = npt_load<wide, {one.count}>({place}, 1);"
 
     def _near(self, array: Array, lead: Sequence[int], column: int) -> str:
         """Where an element is that stands so far from the thread's first one."""
@@ -205,12 +204,11 @@ class _Patch(Function):
             inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
             places.append(f"at{axis}({place}, {n})" if array.region is None else inside)
         lines, there = array.row(places, rules)
-        kind = f"{finders(rules[last])}, {'true' if self.how == 'together' else 'false'}"
         told = [one.name, "row", there, plus(f"i{last}", one.first), str(low[last])]
         told += [plus(f"n{last}", high[last]), f"{array.parameter}_{last}"]
         if any("constant" in pair for pair in rules):
             told.append(self.constant((0, array.dtype, "constant")))
-        return block("{", [*lines, f"npt_row<{kind}>({', '.join(told)});"])
+        return block("{", [*lines, f"npt_row<{finders(rules[last])}, wide>({', '.join(told)});"])
 
     # What is computed.
 
@@ -218,12 +216,9 @@ class _Patch(Function):
         """What is computed, and each output of it, as it is stored."""
         text = self.body()
         storage = {name: one.dtype for name, one in self.part.arrays.items()}
-        storage |= {name: dtype for name, dtype, _ in self.kernel.coefficients}
+        storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
-        arrays = {
-            name: text.memory(self.coefficients(name), len(shape))
-            for name, _, shape in self.kernel.coefficients
-        }
+        arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         windows = Windows(text, storage, arrays, nowhere, reader=partial(self._read, text))
         self.write(text, self.kernel.body, self._take, Control(windows, {}, []).lines)
         text.constants += windows.constants
@@ -294,7 +289,7 @@ class _Patch(Function):
         for k, target in enumerate(self.outs):
             for row in range(self.shape.rows):
                 place = self._near(target, (0,) * (self.ndim - 2) + (row,) * (self.ndim > 1), 0)
-                lines.append(f"npt_{self.how}<{self.shape.columns}>({place}, y{k}[{row}]);")
+                lines.append(f"npt_store<wide, {self.shape.columns}>({place}, 1, y{k}[{row}]);")
         return lines
 
     def _placed(self) -> list[str]:
@@ -351,8 +346,3 @@ class _Patch(Function):
         written = [one for one in tests if one[1] != "valid"]
         line = f"{target.at(here)} = {instead(written, value, other)};"
         return f"if (!({' || '.join(skipped)})) {line}" if skipped else line
-
-
-def _either(lines: Sequence[str], others: Sequence[str]) -> list[str]:
-    """Some lines where a thread is inside, and others elsewhere."""
-    return [*block("if (inside) {", lines)[:-1], *block("} else {", others)]

@@ -18,12 +18,9 @@ import numpy as np
 from ...loops.nodes import (
     BITS,
     PARTS,
-    Alloc,
     Array,
     Assign,
-    Break,
     Call,
-    Continue,
     For,
     If,
     Let,
@@ -37,7 +34,7 @@ from ...loops.nodes import (
     Variable,
     While,
 )
-from .memory import C_TYPES, Local, Memory, loaded, stored
+from .memory import C_TYPES, Memory, loaded
 
 # How tightly an operator binds; more binds more.
 _BINDING = {
@@ -49,13 +46,10 @@ _CHOICE, _SIGN, _CLOSED = 2, 13, 15
 # Of integers these are done modulo a power of two.
 _MODULAR = frozenset("+-*")
 
-# What looks at the bits of a number, by the type that it gives.
-_BITS = {
-    "int32": "__float_as_int",
-    "int64": "__double_as_longlong",
-    "float32": "__int_as_float",
-    "float64": "__longlong_as_double",
-}
+# Functions of the device's text that have other names than operations.
+_CALLED = {
+    "//": "integer_divide", "%": "integer_modulo", "**": "power", "complex": "pair",
+}  # fmt: skip
 
 
 @dataclass
@@ -92,27 +86,18 @@ class Printer:
                 return [f"{C_TYPES[value.type]} {self._named(name)} = {text};"]
             case Assign(name, value):
                 return [f"{self.names[name]} = {self._text(value)};"]
-            case Store(array, _, value) if array.name in self.results:
+            case Store(array, _, value):
                 kind, name = C_TYPES[array.element], self.results[array.name]
                 return [f"const {kind} {name} = {self._text(value)};"]
-            case Store(array, index, value):
-                target = self.arrays[array.name]
-                text = stored(target.dtype, array.element, self._text(value))
-                return [f"{target.at(list(map(self._text, index)))} = {text};"]
-            case Alloc():
-                return [self._memory(node)]
             case For():
                 return self._for(node)
             case While(head, test, body):
                 stop = f"if (!({self._text(test)})) break;"
                 return block("while (true) {", [*self.lines(head), stop, *self.lines(body)])
             case If(test, then, other):
-                return self._if(test, then, other)
-            case Break():
-                return ["break;"]
-            case Continue():
-                return ["continue;"]
+                return either(self._text(test), self.lines(then), self.lines(other))
             case _:
+                # Texts store nothing but results, take no memory, and leave no loop in its middle.
                 raise AssertionError(node)
 
     def _named(self, name: str) -> str:
@@ -126,24 +111,6 @@ class Printer:
         step = f"{own}++" if node.step == 1 else f"{own} += {node.step}"
         head = f"for (npt_index {own} = {start}; {own} < {stop}; {step}) {{"
         return block(head, self.lines(node.body))
-
-    def _if(self, test: Value, then: Sequence[Statement], other: Sequence[Statement]) -> list[str]:
-        head = f"if ({self._text(test)}) {{"
-        lines = block(head, self.lines(then))
-        if not other:
-            return lines
-        return [*lines[:-1], *block("} else {", self.lines(other))]
-
-    def _memory(self, node: Alloc) -> str:
-        shape = []
-        for one in node.shape:
-            assert isinstance(one, Number), "memory of a thread has a known length"
-            assert isinstance(one.value, int)
-            shape.append(one.value)
-        own = Local(self._named(node.array.name), np.dtype(node.array.element), tuple(shape))
-        self.arrays[node.array.name] = own
-        cleared = " = {}" if node.zero else ""
-        return f"{C_TYPES[node.array.element]} {own.name}[{int(np.prod(shape))}]{cleared};"
 
     # Values.
 
@@ -213,29 +180,12 @@ class Printer:
             case "not" | "~" | "-", (arg,):
                 sign = "!" if value.op == "not" else value.op
                 return f"{sign}{self._within(arg, _SIGN + 1)}", _SIGN
-            case "complex", _:
-                both = ", ".join(map(self._text, args))
-                return f"{C_TYPES[machine]}{{{both}}}", _CLOSED
-            case "real" | "imag", (arg,):
-                return f"{self._within(arg, _CLOSED)}.{value.op}", _CLOSED
-            case "abs", (arg,):
-                part = self._within(arg, _CLOSED)
-                return f"npt_hypot({part}.real, {part}.imag)", _CLOSED
-            case "bits", (arg,):
-                return f"{_BITS[machine]}({self._text(arg)})", _CLOSED
-            case "//" | "%", _ if machine in BITS:
-                name = "integer_divide" if value.op == "//" else "integer_modulo"
-                return self._called(name, args), _CLOSED
-            case "**", _:
-                return self._called("power", args), _CLOSED
-            case "/", _ if machine in PARTS:
-                return self._called("divide", args), _CLOSED
             case op, (left, right) if machine in BITS and (op in _MODULAR or op == "<<"):
                 return self._wrapping(value, left, right)
             case op, (left, right) if op in _BINDING:
                 return self._infix(op, left, right)
             case _:
-                return self._called(value.op, args), _CLOSED
+                return self._called(_CALLED.get(value.op, value.op), args), _CLOSED
 
     def _within(self, value: Value, binding: int) -> str:
         """The text, in parentheses unless it binds as tightly as that."""
@@ -282,6 +232,12 @@ def _cut(value: Value) -> bool:
 def block(head: str, lines: Sequence[str]) -> list[str]:
     """Lines in braces, the first of which `head` ends with."""
     return [head, *("  " + line for line in lines), "}"]
+
+
+def either(test: str, then: Sequence[str], other: Sequence[str]) -> list[str]:
+    """Some lines where a test holds, and others, if there are any, where it does not."""
+    lines = block(f"if ({test}) {{", then)
+    return [*lines[:-1], *block("} else {", other)] if other else lines
 
 
 def cast(machine: str, text: str) -> str:

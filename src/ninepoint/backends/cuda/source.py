@@ -42,9 +42,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib import resources
 
 import numpy as np
 
+from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Offset
 from ...lowering.chain import Constant
 
@@ -124,13 +127,36 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A whole text, and the launches that compute every output, in order.
+    """The functions of a whole text, and the launches that compute every output, in order.
 
     The values of "constant" and "fill" are its `constants`, as those of a chain are; a kernel by
     itself has one border, of number 0.
     """
 
-    text: str
+    functions: str
     launches: tuple[Launch, ...]
     scratch: tuple[Scratch, ...] = ()
     constants: tuple[Constant, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it: ninepoint's arithmetic and what warps of strips do, then the functions."""
+        return _support() + self.functions
+
+
+@cache
+def _support() -> str:
+    folder = resources.files(__package__)
+    files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]
+    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
+    # C's functions of floats, by the names that texts have for them.
+    lines = []
+    for name, row in FLOAT_FUNCTIONS.items():
+        if name == "exp":
+            continue  # It has bits of its own.
+        for kind, end in (("float", "f"), ("double", "")):
+            names = ("x", "y")[: row.arguments]
+            taken = ", ".join(f"{kind} {one}" for one in names)
+            call = f"{row.c}{end}({', '.join(names)})"
+            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
+    return text.replace('#include "functions.h"\n', "".join(lines))

@@ -25,6 +25,8 @@ import numpy as np
 from ...language.ir import Kernel
 from ...lowering.chain import Edges
 from ...lowering.cost import operation
+from ...lowering.passes import checked
+from ...lowering.sharing import merged
 from .bodies import out_arrays
 from .memory import Rules
 from .rings import rolling, ruled
@@ -64,7 +66,11 @@ def strips(
     name: str,
     outs: Sequence[np.dtype],
 ) -> Source | None:
-    """The text of a kernel with the rules of its borders; None where it does not roll so."""
+    """The text of a kernel with the rules of its borders: of several calls in one pass, or steps.
+
+    None where they do not roll so.
+    """
+    kernel = checked(merged(checked(kernel)))
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
     found = rolling(kernel, edges, borders)
@@ -118,22 +124,21 @@ def _source(strip: Strip, name: str, apart: bool) -> Source:
     """The text, and its launches; strips near an end may be done `apart`."""
     mode: Mode = "inside" if apart else "all"
     blocks = BLOCKS if _needed(strip) > EASY else 0
-    plain = _function(strip, f"{name}_plain", mode, wide=False)
-    function = _function(strip, name, mode, wide=True)
-    lines = [*plain.text(blocks), *function.text(blocks)]
+    function, plain = _function(strip, name, mode), f"{name}_plain"
+    lines = function.text(blocks, plain)
     wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
-    launches = [_launch(function, tuple(wide), plain.name)]
+    launches = [_launch(function, tuple(wide), plain)]
     if apart:
         # Strips near an end are few, and need more.
-        ends = _function(strip, f"{name}_ends", "ends", wide=False)
+        ends = _function(strip, f"{name}_ends", "ends")
         lines += ends.text()
         launches.append(_launch(ends))
     return Source("\n".join([*lines, ""]), tuple(launches), (), strip.rolling.constants)
 
 
-def _function(strip: Strip, name: str, mode: Mode, *, wide: bool) -> StripFunction:
+def _function(strip: Strip, name: str, mode: Mode) -> StripFunction:
     found, outs = strip.rolling, out_arrays(strip.outs)
-    return StripFunction(found.kernel, found.known, found.constants, name, outs, strip, mode, wide)
+    return StripFunction(found.kernel, found.known, found.constants, name, outs, strip, mode)
 
 
 def _launch(

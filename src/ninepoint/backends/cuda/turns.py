@@ -27,7 +27,7 @@ from ...lowering.kept import full
 from ..numba.window_loops import plus
 from .bodies import Body, Function, field_arrays
 from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
-from .printing import block
+from .printing import block, either
 from .rings import Loaded, Made, Rolling
 from .source import LANES
 
@@ -60,11 +60,10 @@ class Strip:
 
 @dataclass
 class StripFunction(Function):
-    """One function; rows of a `wide` one are read and written in vectors."""
+    """One function; near ends rows are not read and written in vectors."""
 
     strip: Strip
     mode: Mode
-    wide: bool
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,20 +80,21 @@ class StripFunction(Function):
         """What rolls down."""
         return self.strip.rolling
 
-    def text(self, blocks: int = 0) -> list[str]:
+    def text(self, blocks: int = 0, plain: str = "") -> list[str]:
         """The text, for registers of which there are enough for so many blocks."""
         first = plus("i0", -self.rolling.warm)
         made = [self._taken(one) for one in self.rolling.loaded]
         made += [self._made(level) for level in self.rolling.made]
         turn = [*self._begun(), *(line for level in made for line in level), *self._result()]
         body = [
+            *([] if plain else ["constexpr bool wide = false;"]),
             *self._place(),
             *self._kept(),
             *(line for one in self.rolling.loaded for line in self._load(one, first)),
             *self._unrolled(),
             *block(f"for (npt_index i = {first}; i < i1; i++) {{", turn),
         ]
-        return self.lines(body, LANES * WARPS, blocks)
+        return self.lines(body, LANES * WARPS, blocks, plain)
 
     def _unrolled(self) -> list[str]:
         """Several turns in one, after which each row is in its own registers again.
@@ -104,8 +104,8 @@ class StripFunction(Function):
         """
         turns = min(3, max(ring.count for ring in self.rings.values()))
         # What loads at the ends as well is long enough.
-        short = self.wide and self.mode == "inside"
-        return [f"#pragma unroll {turns}"] if short and turns > 1 else []
+        short = self.mode == "inside" and turns > 1
+        return [f"#pragma unroll (wide ? {turns} : 1)"] if short else []
 
     # Where the warp is.
 
@@ -196,7 +196,7 @@ class StripFunction(Function):
                 constant = f", {self.constant(self.rolling.edges.constants[number])}"
         places = [f"npt_at<{finders(rules[0])}>({row}, n)"] * self.last
         lines, there = array.row(places, rules)
-        kind = f"{finders(rules[1])}, {'true' if self.wide else 'false'}"
+        kind = f"{finders(rules[1])}, wide"
         step = f"{array.parameter}_{self.last}"
         lines.append(f"npt_row<{kind}>({target}, row, {there}, j, 0, m, {step}{constant});")
         return block("{", lines)
@@ -204,12 +204,9 @@ class StripFunction(Function):
     def _whole(self, array: Array, row: str, *chunk: str) -> str:
         """Load the lane's columns of a row, or store them."""
         name, step = array.parameter, f"{array.parameter}_{self.last}"
-        down = f"({row}) * {name}_0 + " * self.last
-        if self.wide:
-            how, told = "together", [f"{name} + ({down}j)"]
-        else:
-            how, told = "strided", [f"{name} + ({down}j * {step})", step]
-        return f"npt_{how}<{self.columns}>({', '.join([*told, *chunk])})"
+        down, how = f"({row}) * {name}_0 + " * self.last, "store" if chunk else "load"
+        told = [f"{name} + ({down}(wide ? j : j * {step}))", step, *chunk]
+        return f"npt_{how}<wide, {self.columns}>({', '.join(told)})"
 
     def _made(self, level: Made) -> list[str]:
         """A row of a stage, and what lies beyond its ends."""
@@ -319,7 +316,7 @@ class StripFunction(Function):
             place = "const npt_index column = j + e;"
             each = [place, *block("if (column >= first && column < m) {", single)]
             test = " && ".join(dict.fromkeys(tests))
-            lines = block(f"if ({test}) {{", whole) + block("else {", self._each(each))
+            lines = either(test, whole, self._each(each))
         before, after = (one // self.columns for one in self.strip.halo)
         lanes = [f"threadIdx.x >= {before}"] * bool(before)
         lanes += [f"threadIdx.x < {LANES - after}"] * bool(after)

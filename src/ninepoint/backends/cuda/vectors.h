@@ -66,45 +66,32 @@ NPT void npt_fill(npt_chunk<T, N, true> &to, Values... values) {
   }
 }
 
-// N elements from an address that is a multiple of their size, and one after the other.
-template <int N, class T> NPT npt_chunk<T, N> npt_together(const T *p) {
-  return *reinterpret_cast<const npt_chunk<T, N> *>(p);
-}
-template <int N, class T> NPT void npt_together(T *p, const npt_chunk<T, N> &x) {
-  *reinterpret_cast<npt_chunk<T, N> *>(p) = x;
-}
-template <int N, class T> NPT npt_chunk<T, N> npt_apart(const T *p) {
-  npt_chunk<T, N> x = {};
-#pragma unroll
-  for (int k = 0; k < N; k++) x.put(k, p[k]);
-  return x;
-}
-template <int N, class T> NPT void npt_apart(T *p, const npt_chunk<T, N> &x) {
-#pragma unroll
-  for (int k = 0; k < N; k++) p[k] = x.get(k);
-}
-
-// The same where elements are `step` apart.
-template <int N, class T> NPT npt_chunk<T, N> npt_strided(const T *p, npt_index step) {
+// N elements: all at once, from an address that is a multiple of their size, or each by itself,
+// `step` apart.
+template <bool wide, int N, class T> NPT npt_chunk<T, N> npt_load(const T *p, npt_index step) {
+  if constexpr (wide) return *reinterpret_cast<const npt_chunk<T, N> *>(p);
   npt_chunk<T, N> x = {};
 #pragma unroll
   for (int k = 0; k < N; k++) x.put(k, p[k * step]);
   return x;
 }
-
-template <int N, class T> NPT void npt_strided(T *p, npt_index step, const npt_chunk<T, N> &x) {
+template <bool wide, int N, class T>
+NPT void npt_store(T *p, npt_index step, const npt_chunk<T, N> &x) {
+  if constexpr (wide) {
+    *reinterpret_cast<npt_chunk<T, N> *>(p) = x;
+  } else {
 #pragma unroll
-  for (int k = 0; k < N; k++) p[k * step] = x.get(k);
+    for (int k = 0; k < N; k++) p[k * step] = x.get(k);
+  }
 }
 
 // N columns from `first` on of a row that goes from `low` to below `high`, and by the rules of a
 // border beyond; all are the constant where there is no such row.
-template <npt_find before, npt_find after, bool together, class T, int N>
+template <npt_find before, npt_find after, bool wide, class T, int N>
 NPT void npt_row(npt_chunk<T, N> &to, const T *row, bool there, npt_index first, npt_index low,
                  npt_index high, npt_index step, T constant = T()) {
   if (N > 1 && there && first >= low && first + N <= high) {
-    if (together) to = npt_together<N>(row + first);
-    else to = npt_strided<N>(row + first * step, step);
+    to = npt_load<wide, N>(row + (wide ? first : first * step), step);
   } else {
 #pragma unroll 4
     for (int k = 0; k < N; k++) {

@@ -160,4 +160,5 @@ class Keys:
 
     @property
     def _least(self) -> int:
-        return int(self.values.low) % 2**self.width
+        least: int = int(self.values.low) % 2**self.width
+        return least

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +17,9 @@ import numpy as np
 from ...analysis.control import loops
 from ...analysis.ranges import ranges
 from ...language.box import Box
-from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.algorithms import is_ordered
-from ...lowering.chain import Edges, Link, piped
+from ...lowering.chain import Link, piped
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.kept import needed
@@ -65,11 +63,9 @@ def written(forms: Forms, rules: Rules) -> Source:
         plain = exchanged(merged(rows["shared"]))
     plain = checked(plain, reach)
     source = _in_strips(forms, rows["shared"], plain, rules)
-    if source is None:
-        name = title(compiled.name)
-        source = points(plain, name, compiled.reaches, compiled.out_dtypes, rules)
-        source = replace(source, text=_support() + source.text)
-    return source
+    if source is not None:
+        return source
+    return points(plain, title(compiled.name), compiled.reaches, compiled.out_dtypes, rules)
 
 
 def points(
@@ -123,18 +119,6 @@ def title(name: str) -> str:
     return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
 
 
-def rolled(
-    kernel: Kernel,
-    edges: Edges,
-    borders: Sequence[Rules],
-    name: str,
-    outs: Sequence[np.dtype],
-) -> Source | None:
-    """The text of several calls in one pass, or of steps; None where they do not roll so."""
-    source = strips(checked(merged(checked(kernel))), edges, borders, name, outs)
-    return None if source is None else replace(source, text=_support() + source.text)
-
-
 def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Source | None:
     """A kernel in strips, if it is better done so than as it is in `plain`."""
     if unfit(kernel) or loops(kernel) or not kernel.stages:
@@ -148,32 +132,10 @@ def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Sou
     keeps = any("keep" in pair for pair in rules)
     link = Link(part, compiled.out_dtypes, compiled.reaches, 0, keeps, False, keeps)
     whole = piped([link], kernel.fields, made, forms.request.schedule)
-    return rolled(*whole, [rules], title(compiled.name), compiled.out_dtypes)
+    return strips(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 
 
 def _work(kernel: Kernel) -> float:
     """Operations at each point."""
     bodies = [kernel.body, *(s.body for s in kernel.stages if isinstance(s, Values))]
     return sum(operation(assign.value) for body in bodies for assign in body)
-
-
-def _support() -> str:
-    """What every text begins with: ninepoint's arithmetic, and what the warps of strips do."""
-    folder = resources.files(__package__)
-    files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]
-    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
-    return text.replace('#include "functions.h"\n', _functions())
-
-
-def _functions() -> str:
-    """C's functions of floats, by the names that texts have for them."""
-    lines = []
-    for name, row in FLOAT_FUNCTIONS.items():
-        if name == "exp":
-            continue  # It has bits of its own.
-        for kind, end in (("float", "f"), ("double", "")):
-            names = ("x", "y")[: row.arguments]
-            taken = ", ".join(f"{kind} {one}" for one in names)
-            call = f"{row.c}{end}({', '.join(names)})"
-            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
-    return "".join(lines)
