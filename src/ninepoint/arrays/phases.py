@@ -143,7 +143,7 @@ class FinerCall:
                     shape[axis] = n
                 results.append(empty(tuple(shape), dtype))
             for number, place in enumerate(np.ndindex(*self._factors)):
-                part = thinned(results[k], self._factors, self._along, place)
+                part = thinned(results[k], tuple(self._factors), self._along, place)
                 write(part, made[(number * len(self._dtypes) + k) % len(made)])
                 if self._keeps:
                     self._keep(k, part, fields[k])
