@@ -20,6 +20,7 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .accepted import listed
 from .borders import Array, Border, Rule
+from .every import thinned
 from .executable import Executable
 from .layout import Shape, layout
 from .numpy import check_values, whole_shape
@@ -51,11 +52,6 @@ def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
         if own:
             found |= dict.fromkeys(node.outputs, own)
     return found
-
-
-def phase(array: Any, place: Sequence[int], factors: Sequence[int]) -> Any:
-    """The results that stand at one place around each element; the axes are the last ones."""
-    return array[(..., *(slice(r, None, k) for r, k in zip(place, factors, strict=True)))]
 
 
 def cut_shapes(
@@ -119,14 +115,13 @@ class FinerCall:
         border: Border,
         threads: int | None,
     ) -> None:
-        self._factors, self._keeps, ndim = node.factors, border.uses("keep"), len(node.along)
-        # Where the core axes are, and where the program has them.
-        self._axes = node.along, tuple(range(-ndim, 0))
-        fields = self._moved(fields)
+        self._factors, self._keeps = node.factors, border.uses("keep")
+        self._along = along = node.along
         self._shape = shape = whole_shape(fields)
         count = len(program.out_dtypes) // program.compiled.phases
         self._dtypes = program.out_dtypes[:count]
-        self._plan = plan = layout(shape[len(shape) - ndim :], program.reaches[:count], border)
+        core = tuple(shape[axis] for axis in along)
+        self._plan = plan = layout(core, program.reaches[:count], border)
         dtypes = program.field_dtypes, self._dtypes
         self._values = check_values(plan, node.cval, *dtypes, program.positions)
         cval = node.cval
@@ -134,38 +129,39 @@ class FinerCall:
             # A result keeps the field in its own place, which a phase that follows has not.
             border = Border(tuple((_filled(a), _filled(b)) for a, b in border.rules))
             cval = cval if border.uses("constant") else 0
-        self._run = Executable(program, fields, border, cval, None, None, threads)
+        self._run = Executable(program, fields, border, cval, along, None, threads)
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives."""
-        fields, targets = self._moved(fields), self._moved(listed(out))
-        made = listed(self._run(fields, numbers))
-        results, lead = [], self._shape[: len(self._shape) - len(self._factors)]
+        made, results = listed(self._run(fields, numbers)), listed(out)
         for k, (output, dtype) in enumerate(zip(self._plan.outputs, self._dtypes, strict=True)):
-            length = (*lead, *finer(output.extent.shape, self._factors))
-            target = targets[k] if targets else empty(length, dtype)
+            if out is None:
+                shape = list(self._shape)
+                for axis, n in zip(
+                    self._along, finer(output.extent.shape, self._factors), strict=True
+                ):
+                    shape[axis] = n
+                results.append(empty(tuple(shape), dtype))
             for number, place in enumerate(np.ndindex(*self._factors)):
-                part = phase(target, place, self._factors)
+                part = thinned(results[k], self._factors, self._along, place)
                 write(part, made[(number * len(self._dtypes) + k) % len(made)])
                 if self._keeps:
                     self._keep(k, part, fields[k])
-            results.append(target)
-        return tuple(np.moveaxis(one, *self._axes[::-1]) for one in results)
+        return tuple(results)
 
     def _keep(self, k: int, part: Array, field: Array) -> None:
         """Write what is not computed of a phase of an output."""
         output, dtype = self._plan.outputs[k], self._dtypes[k]
+        ends = tuple(range(-len(self._along), 0))
+        field = np.broadcast_to(field, self._shape)
+        part, kept = (np.moveaxis(one, self._along, ends) for one in (part, field))
         for zone, keeps in output.zones:
             index = zone.index(output.extent.start)
             if keeps:
-                kept = np.broadcast_to(field, self._shape)
                 own = zone.index((0,) * len(self._factors))
                 write(part[index], kept[own].astype(dtype))
             else:
                 part[index][...] = np.array(self._values.outs[k], dtype)
-
-    def _moved(self, arrays: Sequence[Array]) -> list[Array]:
-        return [np.moveaxis(one, *self._axes) for one in arrays]
 
 
 def _filled(rule: Rule) -> Rule:
