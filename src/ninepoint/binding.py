@@ -195,4 +195,3 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
     return Quick(elements, values, at, [*at, *map(names.index, numbers)])
-
