@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import ninepoint as npt
-from ninepoint import _testing
+import seams
 from ninepoint.arrays.borders import Boundary
 from ninepoint.language import reference
 from ninepoint.language.source import capture
@@ -19,7 +19,7 @@ Reach = tuple[tuple[int, ...], tuple[int, ...]]
 
 def footprints(function: Callable[..., Any], *dtypes: Any, **named: Any) -> tuple[Reach, ...]:
     """The least and the greatest offset that each output depends on, as they are analysed."""
-    return _testing.plan_of(npt.stencil(function), *dtypes, **named).reaches
+    return seams.plan_of(npt.stencil(function), *dtypes, **named).reaches
 
 
 def evaluate(
@@ -49,7 +49,7 @@ def evaluate(
     if not reaches:
         stencil = npt.stencil(function, standard_indexing=standard)
         types = [field.dtype for field in fields.values()]
-        reaches = _testing.plan_of(stencil, *types, **given).reaches
+        reaches = seams.plan_of(stencil, *types, **given).reaches
     setting = reference.Setting(
         boundary=Boundary.of(boundary).sides(len(reaches[0][0])),
         footprints=reaches,
