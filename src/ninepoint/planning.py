@@ -105,7 +105,7 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
             continue
         groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
-        wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > 2 * KEPT]
+        wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
             return Plan(tuple(groups), whole)
         node = _tallest(wide[0].nodes)
