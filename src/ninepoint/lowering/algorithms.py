@@ -22,31 +22,17 @@ from dataclasses import replace
 from ..analysis.rewrite import Emit, as_type, binary, number, replayed
 from ..language.dtypes import DType
 from ..language.ir import Atom, Expr, Kernel, Reduce
-from .elements import Elements, Fold
 from .floating import truths
 from .quantiles import quantile
 from .ranks import divided
-from .schedule import Refused, Schedule, Way
-from .staging import Staging, adds_floats, axes_of, extents_of, is_near
+from .schedule import Refused, Schedule
+from .staging import ELEMENT_KEPT, Elements, Fold, Staging
 from .windows import OPERATIONS, is_picked
 
 
-def is_ordered(kernel: Kernel) -> bool:
-    """Whether windows have to be done as stages: in place, floats would have another order."""
-    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
-    return any(
-        not is_near(extents_of(one), axes_of(one), kernel.ndim)
-        for one in windows
-        if adds_floats(one)
-    )
-
-
-def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Kernel:
-    """Do every reduction that allows it axis by axis.
-
-    Small windows that are done `in_place` need no stage: see `lowering.abreast`.
-    """
-    staging = Staging(kernel, schedule, in_place)
+def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Do every reduction that allows it axis by axis."""
+    staging = Staging(kernel, schedule)
 
     def emit(_: str, expr: Expr) -> Atom:
         if isinstance(expr, Reduce):
@@ -59,13 +45,14 @@ def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Ker
     return replace(kernel, body=body, outputs=outputs, stages=stages)
 
 
-def ways(
-    kernel: Kernel, reduce: Reduce, schedule: Schedule, *, in_place: bool = False
-) -> tuple[Way, ...]:
-    """How `staged` does a window of a kernel; raises `Refused` where it leaves it."""
-    staging = Staging(kernel, schedule, in_place)
+def ways(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> list[tuple[str, str]]:
+    """How `staged` does a window of a kernel, part by part, and why in no other way.
+
+    Raises `Refused` where it leaves it.
+    """
+    staging = Staging(kernel, schedule)
     _reduction(staging, reduce)
-    return tuple(staging.ways)
+    return staging.notes
 
 
 def _reduction(staging: Staging, reduce: Reduce) -> Atom:
@@ -95,7 +82,7 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
         if min(source.axes) < staging.kernel.ndim - 2:
             raise Refused("sums of its elements might wrap before they become floats")
         first = source.ground.first
-        source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), "element")
+        source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), ELEMENT_KEPT)
     apart = truths(reduce) is not None and staging.beside_floats()
     total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
     if reduce.kind == "sum":
@@ -132,7 +119,8 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
         item = as_type(first(emit), DType.INT, emit)
         return binary("*", item, item, emit)
 
-    of_squares = staging.kept(source, DType.INT, square, "squared")
+    exact = f"{reduce.kind}: from sums and sums of squares, exact for these integers"
+    of_squares = staging.kept(source, DType.INT, square, exact)
     fold, emit = Fold("+", DType.INT), staging.emit
     total = staging.over_axes(source, reduce.shape, fold)
     squares = staging.over_axes(of_squares, reduce.shape, fold)

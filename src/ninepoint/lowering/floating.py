@@ -28,6 +28,7 @@ from ..language.ir import (
     Ref,
     Select,
 )
+from .staging import NEAR
 
 
 def floating(kernel: Kernel) -> Kernel:
@@ -61,7 +62,7 @@ def floating(kernel: Kernel) -> Kernel:
 def _kind(kernel: Kernel, counted: Assign) -> DType | None:
     """The floats that are made of a number of truths, if nothing else is but comparisons."""
     value, name = counted.value, counted.name
-    if not isinstance(value, Reduce) or truths(value) is None:
+    if not isinstance(value, Reduce) or truths(value) is None or max(value.shape) > NEAR:
         return None
     if Ref(value.dtype, name) in kernel.outputs:
         return None

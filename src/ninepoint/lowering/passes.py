@@ -14,7 +14,7 @@
     shared        what neighbours compute too is kept   sharing
     merged        what reads the same rows is one stage sharing
 
-Small windows may be done in place instead, for several rows at once: `fastest` compares both.
+Small windows may be done at each point instead, for several rows at once: `fastest` compares both.
 The order in which floats are added follows from the window's shape alone: see `staging`.
 """
 
@@ -49,26 +49,15 @@ WINDOWED: tuple[Pass, ...] = (
     ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
 )
 
-_WRITTEN: tuple[Pass, ...] = (
+# What neighbours compute as well is kept in rows.
+ROWS: tuple[Pass, ...] = (
+    ("floating", lambda kernel, _: floating(kernel)),
+    ("staged", lambda kernel, request: staged(kernel, request.schedule)),
     ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
     ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
-)
-_SHARED: Pass = ("shared", lambda kernel, request: shared(kernel, request.schedule))
-
-# What neighbours compute as well is kept in rows.
-ROWS: tuple[Pass, ...] = (
-    ("staged", lambda kernel, request: staged(kernel, request.schedule)),
-    *_WRITTEN,
-    _SHARED,
+    ("shared", lambda kernel, request: shared(kernel, request.schedule)),
     ("merged", lambda kernel, _: merged(kernel)),
-)
-
-# Small windows are done at each point; several rows together share what they have in common.
-IN_PLACE: tuple[Pass, ...] = (
-    ("floating", lambda kernel, _: floating(kernel)),
-    ("staged", lambda kernel, request: staged(kernel, request.schedule, in_place=True)),
-    *_WRITTEN,
 )
 
 
