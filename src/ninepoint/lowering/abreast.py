@@ -34,9 +34,11 @@ _POINTERS = 14
 # took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
 _LONGEST = 310
 
-# By how much several rows must be less work than as many by themselves, where stages are kept:
-# sums of 9 x 9 and maxima of 9 x 9 float32, 0.95 of the work, lost 10 to 18 % in cache,
-# where those of 5 x 5, 0.86 to 0.91, gained 5 to 20 % (512 x 512, Zen 4).
+# By how much several rows must be less work than as many by themselves, where stages are kept.
+_GAIN = 0.95
+
+# And all of a turn: sums of 9 x 9 and maxima of 9 x 9 float32, 0.95 of the work, lost 10 to 18 %
+# in cache, where those of 5 x 5, 0.86 to 0.91, gained 5 to 20 % (512 x 512, Zen 4).
 _TURN = 0.92
 
 # Values wider than the widest load or store take several registers each, which those of several
@@ -94,9 +96,12 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
 
 
 def together(kernel: Kernel, prefix: str = "r") -> Kernel | None:
-    """The operations of all rows, if one loop can make them and registers hold their values."""
+    """The operations of all rows, if one loop can make them; of stages, if that is less work."""
     written = abreast(kernel, prefix)
-    return written if _fits(written) and _narrow(kernel) else None
+    if not _fits(written) or not _narrow(kernel):
+        return None
+    less = _of_row(written) < _GAIN * kernel.rows * _of_row(replace(kernel, rows=1))
+    return written if less or not kernel.stages else None
 
 
 def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
@@ -128,11 +133,13 @@ def effort(kernel: Kernel) -> float:
 
 
 def _effort(kernel: Kernel) -> float:
-    """The same of a row, the stages aside, several at once where that can be."""
+    """The same of a row, the stages aside, several at once where that is less."""
     written = together(kernel)
-    rows = 1 if written is None else kernel.rows
-    written = written or replace(kernel, rows=1)
-    return row_effort(written.body, written.outputs, sizes_of(written)) / rows
+    return _of_row(replace(kernel, rows=1)) if written is None else _of_row(written) / kernel.rows
+
+
+def _of_row(kernel: Kernel) -> float:
+    return row_effort(kernel.body, kernel.outputs, sizes_of(kernel))
 
 
 def _fits(written: Kernel) -> bool:

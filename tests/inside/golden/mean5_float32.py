@@ -67,45 +67,6 @@ def v0_rows(x_0, x_1, x_2, x_3, x_4, x_5, x_6, o0, o1, o2, n):
         o2[j] = v0_r17
 
 
-@row_function(apart=("o0", "o1"))
-def band_rows(v0_0, v0_1, v0_2, o0, o1, o2, n):
-    f32_0 = numbers_float32[0]
-    for j in range(n):
-        r0 = v0_0[j]
-        r1 = v0_0[j + 1]
-        r2 = v0_0[j + 2]
-        r3 = v0_0[j + 3]
-        r4 = v0_0[j + 4]
-        r5 = r0 + r1
-        r6 = r2 + r3
-        r7 = r5 + r6
-        r8 = r7 + r4
-        r9 = r8 / f32_0
-        r10 = v0_1[j]
-        r11 = v0_1[j + 1]
-        r12 = v0_1[j + 2]
-        r13 = v0_1[j + 3]
-        r14 = v0_1[j + 4]
-        r15 = r10 + r11
-        r16 = r12 + r13
-        r17 = r15 + r16
-        r18 = r17 + r14
-        r19 = r18 / f32_0
-        r20 = v0_2[j]
-        r21 = v0_2[j + 1]
-        r22 = v0_2[j + 2]
-        r23 = v0_2[j + 3]
-        r24 = v0_2[j + 4]
-        r25 = r20 + r21
-        r26 = r22 + r23
-        r27 = r25 + r26
-        r28 = r27 + r24
-        r29 = r28 / f32_0
-        o0[j] = r9
-        o1[j] = r19
-        o2[j] = r29
-
-
 numbers_float32 = np.array([25.0], dtype=np.float32)
 
 
@@ -116,7 +77,9 @@ def band(x, out0):
         many = out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
             v0_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(x, (b, i + 6)), row(v0, (i % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), n + 4)
-            band_rows(row(v0, (i % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
+            band_row(row(v0, (i % 3,)), row(out0, (b, i)), n)
+            band_row(row(v0, ((i + 1) % 3,)), row(out0, (b, i + 1)), n)
+            band_row(row(v0, ((i + 2) % 3,)), row(out0, (b, i + 2)), n)
         for i in range(many, out0.shape[1]):
             v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(v0, (i % 3,)), n + 4)
             band_row(row(v0, (i % 3,)), row(out0, (b, i)), n)
