@@ -174,8 +174,7 @@ def numbers(page: Lines, node: Node, kernel: Kernel) -> None:
         if wrapping := _wrapping(kernel, same, known):
             page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
-    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
-    if unread := [name for name, _ in given if name not in reads]:
+    if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
 
 

@@ -78,7 +78,7 @@ def _narrow(kernel: Kernel) -> bool:
     """Whether registers would hold the floats of several rows."""
     sizes = sizes_of(kernel)
     floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
-    return max(floats, default=0) <= _WIDEST * lane_size(kernel.body, kernel.outputs, sizes)
+    return max(floats, default=0) <= _WIDEST * lane_size(kernel, sizes)
 
 
 def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
@@ -100,7 +100,7 @@ def together(kernel: Kernel, prefix: str = "r") -> Kernel | None:
     written = abreast(kernel, prefix)
     if not _fits(written) or not _narrow(kernel):
         return None
-    less = _of_row(written) < _GAIN * kernel.rows * _of_row(replace(kernel, rows=1))
+    less = row_effort(written) < _GAIN * kernel.rows * row_effort(replace(kernel, rows=1))
     return written if less or not kernel.stages else None
 
 
@@ -135,11 +135,11 @@ def effort(kernel: Kernel) -> float:
 def _effort(kernel: Kernel) -> float:
     """The same of a row, the stages aside, several at once where that is less."""
     written = together(kernel)
-    return _of_row(replace(kernel, rows=1)) if written is None else _of_row(written) / kernel.rows
-
-
-def _of_row(kernel: Kernel) -> float:
-    return row_effort(kernel.body, kernel.outputs, sizes_of(kernel))
+    return (
+        row_effort(replace(kernel, rows=1))
+        if written is None
+        else row_effort(written) / kernel.rows
+    )
 
 
 def _fits(written: Kernel) -> bool:

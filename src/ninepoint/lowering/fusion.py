@@ -77,9 +77,7 @@ class Part:
     @property
     def positions(self) -> dict[str, Position]:
         """The positions that it reads, by their names in the whole."""
-        fields, positions = self.kernel.fields, self.kernel.positions
-        placed = fields[len(fields) - len(positions) :]
-        return {self.sources[n]: one for (n, _), one in zip(placed, positions, strict=True)}
+        return {self.sources[name]: one for name, one in self.kernel.placed}
 
     def placed(self, suffix: str) -> Kernel:
         """Its kernel with the names of the whole, and for all else names with this end."""
