@@ -23,6 +23,9 @@ _SAMPLE = 0.002
 # A call that takes longer is not made once before each sample of it [s].
 _LONG = 0.3
 
+# How long the machine is left alone before each sample [s].
+_PAUSE = 0.05
+
 
 @dataclass(frozen=True, slots=True)
 class Times:
@@ -140,9 +143,10 @@ def take_times(
             if spent[name] > share:
                 continue
             if once[name] < _LONG:
-                # Brings back into cache what the others drove out, as in a loop; and by then the
-                # threads of the one before sleep: JAX's go on asking for work, which doubled
-                # what took 5 ms on both cores.
+                # The threads of the one before go to sleep: JAX's go on asking for work, which
+                # doubled what took 5 ms on both cores.  And one call brings back into cache what
+                # the others drove out, as in a loop.
+                time.sleep(_PAUSE)
                 work()
                 wait()
             seconds = _seconds(work, counts[name], wait)

@@ -678,7 +678,8 @@ def _steps(rng: Random, seed: int) -> Program:
     for name, text in piped.scalars.items():
         if rng.random() < 0.3 and isinstance(value := ast.literal_eval(text), int | float):
             other = value if isinstance(value, bool) else type(value)(value / 2)
-            if rng.random() < 0.5:
+            # An empty list has no type: a whole number stands for it.
+            if rng.random() < 0.5 or not steps:
                 scalars[name] = f"lambda step: [{value}, {value}, {other}][step % 3]"
                 each[name] = f"[{value}, {value}, {other}][START % 3]"
             else:

@@ -426,18 +426,18 @@ class _Writer:
         name, tag, approximate = self.fresh("t"), self.output_tag(), False
         before = self.rng.random() < 0.4
         if before:
-            value = self.coerced(self.expression(1), tag)
+            value = self.typed(self.expression(1), tag)
             approximate = value.approximate
             self.line(f"{name} = {value.text}")
         words = ["if"] + ["elif"] * self.rng.choice([0, 0, 1])
         for word in words:
             condition = self.condition(1)
-            value = self.coerced(self.expression(2), tag)
+            value = self.typed(self.expression(2), tag)
             approximate = approximate or value.approximate
             self.line(f"{word} {condition.text}:")
             self.line(f"    {name} = {value.text}")
         if not before or self.rng.random() < 0.5:
-            value = self.coerced(self.expression(1), tag)
+            value = self.typed(self.expression(1), tag)
             approximate = approximate or value.approximate
             self.line("else:")
             self.line(f"    {name} = {value.text}")
@@ -737,7 +737,16 @@ class _Writer:
         """Both in one type, and none a bare literal."""
         left, right = self.number(left), self.number(right)
         tag = _promoted(left, right)
-        return self.chosen(self.coerced(left, tag)), self.chosen(self.coerced(right, tag))
+        return self.typed(left, tag), self.typed(right, tag)
+
+    def typed(self, text: Text, tag: str) -> Text:
+        """In a type whatever the numbers of the call are, which may be wider than drawn here.
+
+        A name has one type in all branches; debug goes on with that of the branch it took.
+        """
+        text = self.chosen(self.coerced(text, tag))
+        known = tag in ("int", "uint", "bool") or (_is_read(text) and not self.pointwise)
+        return text if known else Text(f"{CASTS[tag]}({text.text})", tag, text.approximate)
 
     def chosen(self, text: Text) -> Text:
         return Text(f"{CASTS[text.tag]}({text.text})", text.tag) if text.literal else text

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -198,11 +198,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     def pointwise(self) -> bool:
         """Whether it was made from a function of numbers."""
         return self.definition.pointwise
-
-    def _numbered(self, names: Collection[str]) -> Stencil:
-        """The same; what looks at neighbours has no field that could be a number."""
-        assert not names
-        return self
 
     # Calling.
 

@@ -225,7 +225,7 @@ def numbers_key(leaves: Leaves, equal: bool) -> Key | None:
 def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     stages = definition.stages
     for one in () if stages is None else stages.calls:
-        callee = one.callee.definition
+        callee = one.callee
         given = stages.values(one.scalars, scalars) if stages and one.scalars else {}
         yield from _leaves(
             callee, {n: given[n] if n in given else callee.defaults[n] for n in callee.scalars}
@@ -236,7 +236,7 @@ def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapp
 def _called(definition: Definition) -> Iterator[Definition]:
     """The definitions of all calls, in order."""
     for one in () if definition.stages is None else definition.stages.calls:
-        yield from _called(one.callee.definition)
+        yield from _called(one.callee)
     yield definition
 
 

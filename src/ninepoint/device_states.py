@@ -41,17 +41,17 @@ def on_device(
 ) -> OnDevice:
     """The state of an iteration on a GPU, whose first fields it is; in `out` if that is given."""
     recorded, shape = begun(record, arrays, scalars, plan)
-    kind = OnDevice if any(map(is_cupy, arrays)) else Sent
-    state = kind(recorded, shape, schedule, arrays, plan)
+    state = OnDevice(recorded, shape, schedule, arrays, plan)
     if out is not None:
         state.aim(out)
     return state
 
 
 class OnDevice:
-    """The state of an iteration as arrays of one GPU; in `out` at the end, if it is given.
+    """The state of an iteration as arrays of one GPU: the first fields, in the `shape`.
 
-    The state has the `shape`, and is the first of the fields.
+    Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
+    is written there goes to the GPU before the next step.
     """
 
     unit = 1
@@ -66,12 +66,16 @@ class OnDevice:
     ) -> None:
         self._recorded, self._shape = recorded, shape
         self._schedule, self._plan = schedule, plan
+        self._sent = not any(map(is_cupy, fields))
+        if self._sent:
+            fields = [driver.uploaded(as_field(field)) for field in fields]
         count = len(recorded.nodes[-1].compiled.out_dtypes)
         self._dtypes = [native(field.dtype) for field in fields[:count]]
         self._given = self._states = self._before = list(fields[:count])
         self._others = list(fields[count:])
         # What the caller gave is never written to, nor what a callback may have kept.
-        self._owned = False
+        self._owned = self._sent and all(one.shape == shape for one in self._states)
+        self._shown: list[Any] | None = None
         self._spare: list[Any] | None = None
         self._single = Steps(recorded, schedule, None)
         # What does so many steps at once, and that bound to arrays of one kind.
@@ -84,9 +88,12 @@ class OnDevice:
     def aim(self, out: Any) -> None:
         """Write the state to `out` at the end."""
         shapes = [self._shape] * len(self._dtypes)
+        self._out = out
+        if self._sent:
+            self._target = on_numpy.checked_out(out, shapes, self._dtypes, None)
+            return
         with cuda.beside(self._states) as device:
             self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
-        self._out = out
 
     def _at_once(self) -> dict[int, OnePass]:
         """What does several steps in one pass over memory, if that is worth it.
@@ -109,8 +116,8 @@ class OnDevice:
         if longest is None:
             return {}
         # Passes of about the same length, so that few steps are left.
-        passes = -(-between // longest.steps)
-        length = longest.steps if asked else -(-between // passes)
+        passes = -(-between // longest.work.steps)
+        length = longest.work.steps if asked else -(-between // passes)
         rest = between % length
         worth = rest > 1 and (asked or is_worth_passes(size, looks * (rest - 1)))
         tried = {
@@ -120,13 +127,19 @@ class OnDevice:
         return {steps: one for steps, one in tried.items() if one is not None}
 
     def forward(self, first: int, length: int) -> int:
-        """Do the steps in one pass over memory, or one by one where they cannot be."""
+        """Do the steps in one pass over memory, or one by one where they cannot be.
+
+        They go on from what was shown of a state that was sent.
+        """
         chain = self._chains.get(length)
         numbers = None if chain is None else self._recorded.over(first, length)
         with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown or (), strict=False):
+                driver.refill(state, shown)
+            self._shown = None
             if chain is not None and numbers is not None:
                 coefficients, scalars = numbers
-                self._follow(partial(self._pass, chain, (*coefficients, *scalars)))
+                self._follow(partial(self._pass, chain.work, (*coefficients, *scalars)))
                 return length
             for step in range(first, first + length):
                 self._follow(partial(self._single, step))
@@ -140,76 +153,36 @@ class OnDevice:
         self._before, self._states, self._owned = self._states, results, True
 
     def _pass(
-        self, chain: OnePass, numbers: Sequence[Any], fields: list[Any], results: list[Any]
+        self, work: cuda.Work, numbers: Sequence[Any], fields: list[Any], results: list[Any]
     ) -> None:
         """Do several steps in one pass."""
-        key = chain.steps, *[device_key(field) for field in fields]
+        key = work.steps, *[device_key(field) for field in fields]
         if key not in self._passes:
-            self._passes[key] = cuda.Executable(chain.work, fields, results)
+            self._passes[key] = cuda.Executable(work, fields, results)
         self._passes[key](fields, numbers, results)
 
     def ends(self, step: int) -> bool:
-        """Show the state, which is somebody else's from then on."""
-        ended = self._plan.ends(step, self._states, self._before)
-        self._owned = self._owned and self._plan.callback is None
+        """Show the state, which is somebody else's from then on; or a copy of it."""
+        looks = self._plan.callback is not None
+        if looks and self._sent:
+            self._shown = [driver.downloaded(state) for state in self._states]
+        ended = self._plan.ends(step, self._states, self._before, self._shown)
+        self._owned = self._owned and (self._sent or not looks)
         return ended
 
     def final(self) -> list[Any]:
         """Give the state: none of the arrays that were given, save for `out`."""
-        if self._target:
-            for target, state in zip(self._target, self._states, strict=True):
-                target[...] = state
-            return on_numpy.each_out(self._out, len(self._target))
-        if self._states is self._given:
-            return [state.copy() for state in self._states]
-        return self._states
-
-
-class Sent(OnDevice):
-    """The state of an iteration as arrays of NumPy, which is on the current GPU in between.
-
-    What is shown is a copy of it; what is written there goes to the GPU before the next step.
-    """
-
-    def __init__(
-        self,
-        recorded: Recorded,
-        shape: tuple[int, ...],
-        schedule: Schedule,
-        fields: Sequence[Any],
-        plan: Iteration,
-    ) -> None:
-        there = [driver.uploaded(as_field(field)) for field in fields]
-        super().__init__(recorded, shape, schedule, there, plan)
-        # What was taken there is nobody else's.
-        self._given, self._owned = [], all(one.shape == shape for one in self._states)
-        self._shown: list[Any] | None = None
-
-    def aim(self, out: Any) -> None:
-        """Write the state to `out` at the end."""
-        shapes = [self._shape] * len(self._dtypes)
-        self._target = on_numpy.checked_out(out, shapes, self._dtypes, None)
-
-    def forward(self, first: int, length: int) -> int:
-        """Do the steps, from what was shown of the state, if it was."""
-        if self._shown is not None:
-            for state, shown in zip(self._states, self._shown, strict=True):
-                driver.refill(state, shown)
-            self._shown = None
-        return super().forward(first, length)
-
-    def ends(self, step: int) -> bool:
-        """Show a copy of the state."""
-        if self._plan.callback is not None:
-            self._shown = [driver.downloaded(state) for state in self._states]
-        return self._plan.ends(step, self._states, self._before, self._shown)
-
-    def final(self) -> list[Any]:
-        """Give the state back."""
-        states = self._shown or [driver.downloaded(state) for state in self._states]
+        states = self._states
+        if self._sent:
+            states = self._shown or [driver.downloaded(state) for state in states]
+        elif not self._target and states is self._given:
+            return [state.copy() for state in states]
         for target, state in zip(self._target, states, strict=False):
-            write(target, state)
-        return self._target or states
+            if self._sent:
+                write(target, state)
+            else:
+                target[...] = state
+        return on_numpy.each_out(self._out, len(states)) if self._target else states
 
 
 def is_worth_passes(size: int, steps: int) -> bool:

@@ -17,9 +17,9 @@ from typing import Any
 
 from .arrays.accepted import is_cupy
 from .arrays.chunked.computation import Computation
-from .arrays.chunked.grid import Chunks, grid_of
 from .arrays.chunked.layer import Lazy, known
 from .arrays.chunked.sources import readable
+from .arrays.grid import Chunks, grid_of
 from .dividing import divided
 from .graph import Graph
 from .program import Program

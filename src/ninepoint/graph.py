@@ -305,7 +305,7 @@ class Graph:
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
         for one in stages.calls:
-            callee = one.callee.definition
+            callee = one.callee
             assert isinstance(callee, Definition)
             callee = callee.along(definition.rank)
             values = {**callee.defaults, **stages.values(one.scalars, call.scalars)}

@@ -16,9 +16,9 @@ import numpy as np
 from . import limits
 from .arrays import accepted
 from .arrays.accepted import is_dask, is_expression, library_of
-from .arrays.chunked.grid import grid
 from .arrays.engines import check as check_fields
 from .arrays.engines import engine_of, refuse_unknown
+from .arrays.grid import grid
 from .cadence import Steps
 from .graph import has_conditions
 from .iteration import Iteration, change, check, state_shape

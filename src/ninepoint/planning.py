@@ -18,7 +18,6 @@ import numpy as np
 
 from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from .arrays.launching import Launches
-from .arrays.work import AtOnce
 from .backends.compiled import Bound
 from .chaining import (
     MIXED_RINGS,
@@ -63,7 +62,7 @@ class Group:
     program: Bound | None = None
     steps: tuple[Group, ...] = ()
     chain: Chain | None = None
-    at_once: AtOnce | None = None
+    at_once: Any = None
 
 
 @dataclass(frozen=True, slots=True)

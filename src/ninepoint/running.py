@@ -248,7 +248,7 @@ def _task(
     order = sorted(inside & outside)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
-    work: chunked.Work = done
+    work = done
     if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
         # Imported here: CuPy is optional.
         from .sending import Sent

@@ -6,13 +6,18 @@
 Several pieces are under way at once, each on a lane of its own: one is copied to the GPU or back
 while another is computed.  A piece is as large as is worth it, and as the memory that is free
 allows.  Every piece gives what the whole would.
+
+    host -> pinned memory        by the calling thread
+    pinned memory -> GPU         by the GPU, in the order of the lane's stream
+    kernels, GPU -> pinned       likewise
+    wait for the stream          and what came is read
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle
@@ -22,14 +27,18 @@ from typing import Any
 import numpy as np
 
 from . import limits
+from .arrays.blocks import Job, bound, put_together
 from .arrays.borders import Array
 from .arrays.cuda import understood
+from .arrays.grid import looks, outputs_of
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
-from .arrays.regions import Span, fields_span, mixed, needed
-from .arrays.work import Block, Domain
+from .arrays.regions import mixed
+from .arrays.work import Block
 from .backends.cuda import driver
-from .backends.cuda.lanes import Lane, copied
+from .backends.cuda.driver import DeviceArray
+from .backends.memory import empty
+from .backends.threads import run_parallel, thread_count
 from .program import Program
 
 # The part of the free memory that all pieces under way may take with all that is made of them.
@@ -38,8 +47,9 @@ SHARE = 0.8
 # How many pieces are under way: one to the GPU, one on it, one back.
 LANES = 3
 
-# One point far from all ends.
-_MIDDLE: Span = (1 << 40, (1 << 40) + 1)
+# Bytes from which on several threads copy: one reads and writes some 10 GB/s, and a bus moves
+# several times as much.
+SPREAD = 1 << 22
 
 
 class Sent(Program):
@@ -124,10 +134,12 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
     MemoryError
         If a piece of the least size does not fit.
     """
+    # Pieces are known by the meaning of their program.
+    program = replace(program, token=program.graph.token)
     pieces, lanes = _pieces(program, fields, targets), LANES
     while True:
         try:
-            _in_pieces(program, fields, targets, pieces, min(lanes, pieces.count))
+            pieces.compute(fields, targets, min(lanes, pieces.count))
             return
         except MemoryError:
             # What else a call needs, such as arrays between launches, shows when it is done; what
@@ -141,43 +153,80 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """Which axis of the fields' shape is cut, counted from the last, and in how many pieces.
+    """A job of which an axis is cut, counted from the last, in so many pieces.
 
     In one it is not cut; where there is no axis that can be, it is 0.
     """
 
-    shape: Shape
+    job: Job
     axis: int
     count: int
 
     @property
     def most(self) -> int:
         """In how many pieces it can be cut."""
-        return max(1, self.shape[self.axis]) if self.axis else 1
+        return max(1, self.job.shape[self.axis]) if self.axis else 1
+
+    @property
+    def regions(self) -> Iterator[Region]:
+        """The points of each piece."""
+        n = self.job.shape[self.axis]
+        for k in range(self.count):
+            start, stop = [0] * len(self.job.shape), list(self.job.shape)
+            start[self.axis], stop[self.axis] = n * k // self.count, n * (k + 1) // self.count
+            if start[self.axis] < stop[self.axis]:
+                yield Region(tuple(start), tuple(stop))
 
     def cuts(self, field: Array) -> bool:
         """Whether a field has its own points in each piece."""
-        axis = self.axis
-        return field.ndim >= -axis and field.shape[axis] == self.shape[axis]
+        return field.ndim >= -self.axis and field.shape[self.axis] == self.job.shape[self.axis]
 
-    @property
-    def spans(self) -> Iterator[Span]:
-        """The pieces."""
-        n = self.shape[self.axis]
-        for k in range(self.count):
-            a, b = n * k // self.count, n * (k + 1) // self.count
-            if a < b:
-                yield a, b
+    def compute(self, fields: Sequence[Array], targets: Sequence[Array], count: int) -> None:
+        """Compute one piece after the other, `count` of which are under way."""
+        if self.count == 1:
+            made = self.job.work.run(Block(tuple(map(driver.uploaded, fields))), None)
+            for target, result in zip(targets, made, strict=True):
+                target[...] = driver.downloaded(result)
+            return
+        lanes = [Lane() for _ in range(count)]
+        try:
+            # What is the same for all pieces is there before the first.
+            shared = {
+                k: lanes[0].send(field) for k, field in enumerate(fields) if not self.cuts(field)
+            }
+            lanes[0].wait()
+            for lane, region in zip(cycle(lanes), self.regions, strict=False):
+                lane.finish()
+                with lane.current:
+                    self._begin(lane, region, fields, shared, targets)
+            for lane in lanes:
+                lane.finish()
+        finally:
+            # The GPU must not write to memory that is somebody else's by now.
+            for lane in lanes:
+                lane.wait()
 
-    def only(self, first: int, last: int) -> tuple[Any, ...]:
-        """Give the index of a part of the axis."""
-        return (..., slice(first, last), *(slice(None),) * (-self.axis - 1))
-
-    def region(self, span: Span) -> Region:
-        """Give the points of a part of the axis."""
-        start, stop = [0] * len(self.shape), list(self.shape)
-        start[self.axis], stop[self.axis] = span
-        return Region(tuple(start), tuple(stop))
+    def _begin(
+        self,
+        lane: Lane,
+        region: Region,
+        fields: Sequence[Array],
+        shared: Mapping[int, DeviceArray],
+        targets: Sequence[Array],
+    ) -> None:
+        """Send what a piece depends on, compute it, and begin to fetch it."""
+        block, work = bound(self.job, region), self.job.work
+        reads = block.reads(region.start, [[(n,) for n in field.shape] for field in fields])
+        arrays = [
+            shared[k]
+            if k in shared
+            else lane.send(put_together(reads[k], [field], partial(empty, dtype=field.dtype)))
+            for k, field in enumerate(fields)
+        ]
+        outputs = outputs_of(work, self.job.shape)
+        for target, result, one in zip(targets, block.run(work, arrays), outputs, strict=True):
+            place = region.clip(one.extent).index(one.extent.start)[1:]
+            lane.fetch(result, partial(copied, target[place]))
 
 
 def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> _Pieces:
@@ -186,15 +235,13 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     shapes = graph.shapes(field.shape for field in fields)
     # Positions along a stage may be shorter than the fields: where stages differ, nothing is cut.
     shape = broadcast_shape([shapes[value] for value in program.nodes[0].fields])
-    halos = {
-        axis: _halo(program, axis)
-        for axis in range(-len(shape), 0)
-        if _can_be_cut(program, shapes, shape, axis)
-    }
-    if not halos:
-        return _Pieces(shape, 0, 1)
+    whole = _Pieces(Job(program, shape, tuple([field.shape for field in fields])), 0, 1)
+    axes = [k for k in range(-len(shape), 0) if _can_be_cut(program, shapes, shape, k)]
+    if not axes:
+        return whole
     # The earlier axes are the longer ones in memory.
-    axis = max(halos, key=lambda k: shape[k] / (1 + halos[k]))
+    halos = [high - low for low, high, _ in looks(program, len(shape))]
+    axis = max(axes, key=lambda k: shape[k] / (1 + halos[k]))
     size = sum(
         math.prod(one) * dtype.itemsize for one, dtype in zip(shapes, graph.dtypes, strict=True)
     )
@@ -205,9 +252,9 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
         shape[axis] // (limits.current.sent_reaches * (1 + halos[axis])),
     )
     if size <= room and worth < 2:
-        return _Pieces(shape, axis, 1)
+        return replace(whole, axis=axis)
     length = room // LANES * shape[axis] // size - halos[axis]
-    return _Pieces(shape, axis, max(worth, -(-shape[axis] // max(1, length))))
+    return replace(whole, axis=axis, count=max(worth, -(-shape[axis] // max(1, length))))
 
 
 def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: int) -> bool:
@@ -219,83 +266,79 @@ def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: i
     return shape[axis] > 1 and same and not inside and not mixed(nodes, axis)
 
 
-def _halo(program: Program, axis: int) -> int:
-    """How many points more than one a point depends on along an axis, counted from the end."""
-    values, _ = needed(program.nodes, program.wanted, _MIDDLE, 4 * _MIDDLE[0], axis)
-    return max(b - a for a, b in values.values()) - 1
+class Lane:
+    """A stream of the current GPU, and memory for what goes there and what comes back.
+
+    The memory is pinned, which a GPU reads by itself; it is used again once the stream was waited
+    for.
+    """
+
+    def __init__(self) -> None:
+        self._stream = driver.new_stream()
+        self._memory: list[Array] = []
+        self._taken = 0
+        # What is on its way back, and who takes it.
+        self._coming: list[tuple[Array, Callable[[Any], None]]] = []
+
+    @property
+    def current(self) -> AbstractContextManager[Any]:
+        """Makes the stream the current one for a while."""
+        found: AbstractContextManager[Any] = self._stream
+        return found
+
+    def send(self, array: Array) -> DeviceArray:
+        """Begin to copy an array to the GPU; what it was given may change from then on."""
+        dtype = array.dtype.newbyteorder("=")
+        pinned = self._pinned(array.shape, dtype)
+        copied(pinned, array)
+        there = driver.empty(array.shape, dtype)
+        driver.refill(there, pinned, self._stream)
+        return there
+
+    def fetch(self, array: DeviceArray, take: Callable[[Any], None]) -> None:
+        """Begin to copy an array back; `take` is given it once it is there."""
+        array = driver.contiguous(array)
+        pinned = self._pinned(array.shape, array.dtype)
+        driver.begin_download(array, pinned, self._stream)
+        self._coming.append((pinned, take))
+
+    def finish(self) -> None:
+        """Wait for all that was begun, and give away what came."""
+        self.wait()
+        coming, self._coming = self._coming, []
+        for pinned, take in coming:
+            take(pinned)
+        self._taken = 0
+
+    def wait(self) -> None:
+        """Wait for all that was begun: till then its memory must stay."""
+        driver.wait_for(self._stream)
+
+    def _pinned(self, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        """Give memory that nothing of this lane's piece uses; that of the piece before again."""
+        size = math.prod(shape) * dtype.itemsize
+        if self._taken == len(self._memory):
+            self._memory.append(np.empty(0, np.uint8))
+        if self._memory[self._taken].nbytes < size:
+            # The next piece may be a little longer.
+            self._memory[self._taken] = driver.pinned(size + size // 8 + 512)
+        found = self._memory[self._taken][:size].view(dtype).reshape(shape)
+        self._taken += 1
+        return found
 
 
-def _in_pieces(
-    program: Program,
-    fields: Sequence[Array],
-    targets: Sequence[Array],
-    pieces: _Pieces,
-    count: int,
-) -> None:
-    """Compute one piece after the other, `count` of which are under way."""
-    if pieces.count == 1:
-        made = program.run(Block(tuple(map(driver.uploaded, fields))))
-        for target, result in zip(targets, made, strict=True):
-            target[...] = driver.downloaded(result)
+def copied(target: Array, source: Array) -> None:
+    """Copy between arrays of the CPU, the larger ones by all threads."""
+    count = min(thread_count(None), target.nbytes // SPREAD)
+    if count < 2:
+        _copy(target, source)
         return
-    firsts = [_first(program, value, pieces.axis) for value in program.wanted]
-    lanes = [Lane() for _ in range(count)]
-    try:
-        # What is the same for all pieces is there before the first.
-        shared = {
-            k: lanes[0].send(field) for k, field in enumerate(fields) if not pieces.cuts(field)
-        }
-        lanes[0].wait()
-        for lane, span in zip(cycle(lanes), pieces.spans, strict=False):
-            lane.finish()
-            with lane.current:
-                block = _block(program, fields, shared, pieces, span, lane)
-                results = program.run(block, pieces.region(span))
-                for target, result, first in zip(targets, results, firsts, strict=True):
-                    start = max(0, span[0] - first)
-                    part = pieces.only(start, start + result.shape[pieces.axis])
-                    lane.fetch(result, partial(copied, target[part]))
-            # No longer than it is under way is anything of a piece kept.
-            del block, results, result
-        for lane in lanes:
-            lane.finish()
-    finally:
-        # The GPU must not write to memory that is somebody else's by now.
-        for lane in lanes:
-            lane.wait()
+    axis = int(np.argmax(target.shape))
+    parts = (np.array_split(one, count, axis) for one in (target, source))
+    run_parallel((partial(_copy, *pair) for pair in zip(*parts, strict=True)), count)
 
 
-def _block(
-    program: Program,
-    fields: Sequence[Array],
-    shared: Mapping[int, Any],
-    pieces: _Pieces,
-    span: Span,
-    lane: Lane,
-) -> Block:
-    """What a piece depends on, on its way to the GPU."""
-    axis, n = pieces.axis, pieces.shape[pieces.axis]
-    first, last = fields_span(program.nodes, program.wanted, len(fields), span, n, axis)
-    inside = first >= 0 and last <= n
-    arrays = []
-    for k, field in enumerate(fields):
-        if k in shared:
-            arrays.append(shared[k])
-            continue
-        # Beyond the ends of a ring it begins again.
-        beyond = None if inside else np.arange(first, last) % n
-        part = field[pieces.only(first, last)] if beyond is None else field.take(beyond, axis)
-        arrays.append(lane.send(part))
-    start = [0] * len(pieces.shape)
-    start[axis] = first
-    return Block(tuple(arrays), tuple(start), Domain(pieces.shape))
-
-
-def _first(program: Program, value: int, axis: int) -> int:
-    """The first point of a result along an axis, which is not 0 under "valid"."""
-    for node in program.nodes:
-        if value in node.outputs and axis in node.along:
-            k = node.along.index(axis)
-            if node.border.rules[k][0] == "valid":
-                return max(0, -node.reaches[node.outputs.index(value)].lo[k])
-    return 0
+def _copy(target: Array, source: Array) -> None:
+    """Copy; floats that the target's type does not hold are infinite there, without a word."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        target[...] = source

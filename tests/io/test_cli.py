@@ -160,7 +160,7 @@ def test_the_bar_is_for_terminals_only(here, monkeypatch):
         while select.select([master], [], [], 1)[0]:
             shown += os.read(master, 1000).decode()
     os.close(master)
-    assert re.search(r"\[#{30}\] 3/3 frames, +0 s left", shown)
+    assert re.search(r"\[#{30}\] saving 3/3", shown)
     # What is shown last covers the bar, and the cursor stands where it began.
     assert re.search(r"\r +\r$", shown)
 

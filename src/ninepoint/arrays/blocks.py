@@ -1,26 +1,52 @@
-"""Blocks: one block of a cut array, with its neighbours, put together from chunks.
+"""Blocks: what of a cut array each needs, put together from chunks, or from faces of them.
 
     chunks of an axis      |  0  |  1  | 2 |    3    |
     output block 1               [-----]
     with neighbours -2..1      [---------]          needs chunks 0, 1, 2
 
+    chunk      +----------+      low and high face of each axis that is cut, corners included,
+               |##########|      copied: who holds them does not hold the chunk
+               |##      ##|
+               |##########|
+               +----------+
+
 Axes are independent of each other, so an axis has one `Part` per output block (a thousand for a
 million blocks of a square), and a block is the product of its parts. Positions are global:
 chunks may be of any size, also smaller than the reach, and a part may need chunks from the
 far end, where an axis is a ring.
+
+No point is computed but as it is in the whole array.  Far from the ends of that all blocks of one
+shape are alike, so they are bound once and remembered: positions are those in an array whose ends
+are as near, or far away.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.regions import Span
+import numpy as np
+
+from ..backends.memory import empty
+from ..backends.threads import serial
+from ..remembered import Remembered
+from .accepted import is_cupy
+from .borders import Array
+from .grid import Chunks, Work, aligned, looks, needed, outputs_of
+from .layout import Region, Shape
+from .regions import Span
+from .work import Block, Domain
+
+# For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
+Depths: TypeAlias = Sequence[tuple[int, int]]
+
+# Where arrays begin, and how long they are, whose ends are far away.
+_FAR = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +58,6 @@ class Part:
 
     length: int
     pieces: Mapping[int, Sequence[tuple[slice, slice]]]
-
-
-def spans_of(sizes: Sequence[int]) -> list[Span]:
-    """From where to where each chunk of an axis is."""
-    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
 def parts(chunks: Sequence[int], spans: Sequence[Span]) -> list[Part]:
@@ -88,3 +109,227 @@ def put_together(
             target, source = zip(*along, strict=True)
             result[target] = chunk[source]
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """Copies of faces of a chunk: of each the axis, where it begins, and its elements.
+
+    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
+    chunk is, where a face has all that is asked for.
+    """
+
+    faces: tuple[tuple[int, int, Array], ...]
+
+    def __sizeof__(self) -> int:
+        # What a scheduler takes for the size of it.
+        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Array:
+        for axis, first, face in self.faces:
+            a, b = index[axis].start, index[axis].stop
+            if first <= a and b <= first + face.shape[axis]:
+                within = slice(a - first, b - first)
+                found: Array = face[(*index[:axis], within, *index[axis + 1 :])]
+                return found
+        raise AssertionError(index)
+
+
+def faces_of(chunk: Any, depths: Depths) -> Faces:
+    """Copy the faces of a chunk; all of it, where they are as large as that.
+
+    Parameters
+    ----------
+    chunk : array
+    depths : sequence of pairs
+        For each axis how many elements at its begin the chunk before needs, and how many at its
+        end the chunk after; as many as there are at most.
+    """
+    chunk = in_memory(chunk)
+    faces = []
+    for axis, ((low, high), n) in enumerate(zip(depths, chunk.shape, strict=True)):
+        for first, last in ((0, min(low, n)), (n - min(high, n), n)):
+            if first < last:
+                index = (slice(None),) * axis + (slice(first, last),)
+                faces.append((axis, first, chunk[index]))
+    if sum(face.size for _, _, face in faces) > chunk.size:
+        faces = [(0, 0, chunk)]
+    return Faces(tuple([(axis, first, face.copy()) for axis, first, face in faces]))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every task of one program has in common: the program, and the shapes of its fields.
+
+    `shape` is that of all of them together.
+    """
+
+    work: Work
+    shape: Shape
+    fields: tuple[Shape, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BoundBlock:
+    """A block in the array in which it is computed, what it takes of fields, and its results.
+
+    It `needs` these points of all fields; each may be one element along some axes (`lacking`).
+    """
+
+    domain: Domain
+    region: Region
+    needs: tuple[Span, ...]
+    lacking: tuple[tuple[bool, ...], ...]
+    results: tuple[tuple[Shape, np.dtype[Any]], ...]
+
+    def reads(self, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
+        """How what it takes is put together, of fields in such chunks, in which it begins so."""
+        spans = [
+            (a + at - first, b + at - first)
+            for (a, b), at, first in zip(self.needs, begin, self.region.start, strict=True)
+        ]
+        found = []
+        for lacking, chunks in zip(self.lacking, cuts, strict=True):
+            own = [(0, 1) if lacks else span for lacks, span in zip(lacking, spans, strict=True)]
+            pairs = zip(chunks, own[len(own) - len(chunks) :], strict=True)
+            found.append([part_of(sizes, span) for sizes, span in pairs])
+        return found
+
+    def run(self, work: Work, fields: Iterable[Array]) -> list[Array]:
+        """The results, of what it takes of the fields."""
+        ndim = len(self.needs)
+        arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
+        return work.run(Block(arrays, tuple([a for a, _ in self.needs]), self.domain), self.region)
+
+
+# The blocks that were asked for last.
+_known: Remembered[Any, BoundBlock] = Remembered(512)
+
+
+def bound(job: Job, region: Region) -> BoundBlock:
+    """Bind a block of an array."""
+    work, shape = job.work, job.shape
+    place = _place(work, shape, region)
+    key = (work.token, work.schedule, tuple(work.wanted), shape, job.fields, place)
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = _made(job, *place)
+    return found
+
+
+def computed(
+    job: Job,
+    region: Region,
+    begin: Shape,
+    cuts: Sequence[Chunks],
+    chunks: Iterable[Any],
+    like: Any = None,
+) -> Any:
+    """Compute a block, as far as the wanted values have its points.
+
+    Parameters
+    ----------
+    job : Job
+    region : Region
+        The points of the block.
+    begin : tuple of int
+        Where in the chunks the block begins.
+    cuts : sequence
+        How each field is cut: all of it, or what there is near the block.
+    chunks : iterable
+        Of one field after the other those chunks that the block takes something of, in C order of
+        their places: whatever can be sliced.
+    like : array, optional
+        One that lies where the results are to lie.
+    """
+    block, given = bound(job, region), iter(chunks)
+    if not region.points:
+        return bare([nothing(like, *result) for result in block.results])
+    fields = []
+    for own, dtype in zip(block.reads(begin, cuts), job.work.field_dtypes, strict=True):
+        some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
+        field = put_together(own, some, partial(nothing, like, dtype=dtype))
+        fields.append(in_memory(field, dtype))
+    with serial():
+        return bare(block.run(job.work, fields))
+
+
+def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
+    """Compute a block of its chunks and of faces of others, or of what can be sliced.
+
+    `sizes` are how long the chunks near it are along each axis of the whole.
+    """
+    cuts = [sizes[len(sizes) - len(shape) :] for shape in job.fields]
+    chunks = [one if hasattr(one, "__getitem__") else np.asarray(one) for one in given]
+    return computed(job, region, begin, cuts, chunks, next(filter(is_cupy, chunks), None))
+
+
+def whole_of(job: Job, *blocks: Any) -> Any:
+    """Compute blocks whose core axes are whole: as if they were arrays of their own."""
+    with serial():
+        return bare(job.work.run(Block(tuple(map(in_memory, blocks))), None))
+
+
+def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
+    """An array in which the block is as in its own, and where it is there."""
+    lengths, start, stop = [], [], []
+    axes = zip(shape, region.start, region.stop, looks(work, len(shape)), strict=True)
+    for n, a, b, (low, high, ring) in axes:
+        near = 2 * (high - low + 1)
+        length = first = b - a
+        before = a < near and not (ring and length < n)
+        after = n - b < near and not (ring and length < n)
+        if low == high == 0:
+            # Nothing looks along it, so each block is as the whole.
+            first = 0
+        elif (ring and length + near >= n) or (before and after):
+            length, first = n, a
+        else:
+            length = 2 * _FAR
+            first = a if before else length - (n - a) if after else _FAR
+        lengths.append(length)
+        start.append(first)
+        stop.append(first + b - a)
+    return tuple(lengths), Region(tuple(start), tuple(stop))
+
+
+def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
+    axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
+    needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
+    wholes = [aligned(own, len(lengths), 1) for own in job.fields]
+    lacking = tuple(
+        tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
+    )
+    results = tuple(
+        (output.finer(region.clip(output.extent)).shape, output.dtype)
+        for output in outputs_of(job.work, lengths)
+    )
+    return BoundBlock(Domain(lengths, job.shape), region, needs, lacking, results)
+
+
+# Arrays that lie where chunks lie.
+
+
+def bare(results: list[Array]) -> Any:
+    """The only result, or all."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+    """Give an array without elements, of the kind that chunks like this one make."""
+    return nothing(like._meta, (0,) * ndim, dtype)
+
+
+def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """Give an array of this shape where another one lies."""
+    if not is_cupy(like):
+        return empty(shape, dtype)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    return driver.empty(shape, dtype)
+
+
+def in_memory(block: Any, dtype: Any = None) -> Any:
+    """Give a chunk as an array that can be computed with where it is."""
+    return block if is_cupy(block) else np.asarray(block, dtype)

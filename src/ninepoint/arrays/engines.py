@@ -12,20 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 from . import accepted
 from .accepted import is_chunked, is_cubed, is_cupy, is_dask, is_expression, named
-
-if TYPE_CHECKING:
-    from .chunked import Work
-
-
-class Engine(Protocol):
-    """A module that computes the lazy arrays of a library."""
-
-    def lazily(self, work: Work, fields: Sequence[Any]) -> list[Any]:
-        """Give the wanted values as lazy arrays, in the chunks of the fields."""
 
 
 def check(fields: Sequence[Any]) -> None:
@@ -54,7 +44,7 @@ def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
             )
 
 
-def engine_of(fields: Sequence[Any]) -> Engine:
+def engine_of(fields: Sequence[Any]) -> Any:
     """What computes these arrays, at least one of which is cut in chunks.
 
     Raises

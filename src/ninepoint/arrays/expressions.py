@@ -3,7 +3,7 @@
     smooth(x)     ->     Results(computation, 0, x), a node of the expression
 
 The node names the program and its sources.  Its tasks are those that arrays of Dask get
-(`chunked.rules`); they are written out when the expression is computed, for the chunks that its
+(`chunked.layer`); they are written out when the expression is computed, for the chunks that its
 sources have then.  Nodes of several results of one call write the same tasks of its blocks.
 """
 
@@ -20,11 +20,11 @@ from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
 from .accepted import is_expression, library_of
+from .blocks import meta_of
 from .chunked.computation import Computation
-from .chunked.grid import Chunks, Output, grid_of, lazy
-from .chunked.job import Work, meta_of
 from .chunked.layer import Lazy
 from .engines import refuse_unknown
+from .grid import Chunks, Output, Work, grid_of, lazy
 
 
 class Results(ArrayExpr):

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from .borders import Array
-from .every import thinned_copy
 from .executable import Executable
 from .fused import bind_pass
 from .layout import Region
 from .regions import Node
-from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
-from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
+from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call, lengths_of
+from .work import Block, Group, Spans, Work, cut, extents, index_of, reached, within
 
 # Which of them is bound, on values that are there, and arrays to write to.
 Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -135,7 +135,7 @@ class Launches:
         step: Step | None = None
         members = [node.outputs[0] for node in group.nodes]
         if group.at_once is not None:
-            step = _bind_at_once(self._work, group, group.at_once, values, outs)
+            step = _bind_at_once(self._work, group, values, outs)
         if step is None and group.chain is not None:
             step = bind_pass(self._work, group, members, values, outs)
         if step is None and group.steps:
@@ -177,47 +177,48 @@ class Launches:
 
 
 def _bind_at_once(
-    work: Work,
-    group: Group,
-    do: AtOnce,
-    values: Mapping[int, Array],
-    outs: Mapping[int, Array],
+    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
 ) -> Step | None:
-    """What does a group in one pass on a GPU; None if its nodes have to be done one by one."""
-    thinning = [node for node in group.nodes if node.thins]
-    thin = {value for node in thinning for value in node.outputs}
-    into = {value: out for value, out in outs.items() if value not in thin}
-    at: dict[int, Spans] = {}
+    """What does a group in one pass on a GPU; None if its nodes have to be done one by one.
+
+    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
+    nodes look, is cut off.
+    """
+    # Imported here: CuPy is optional, and the caller has it.
+    from . import cuda
+
+    one, program, along = group.at_once, group.program, group.nodes[0].along
+    assert program is not None
     has: Spans = ()
     gives: Spans = ()
-    whole = None
-    if work.shape is not None and work.lengths is not None:
-        margin = do.margin
-        has, _, gives = extents(work, group.nodes[0], group.fields, margin)
+    if work.shape is not None:
+        has, _, gives = extents(work, group.nodes[0], group.fields, one.margin)
         enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not reached(group, margin, gives, has, work.shape):
+        if not enough or not reached(group, one.margin, gives, has, work.shape):
             return None
-        at = {value: work.at[value] for value in group.fields}
-        whole, into = tuple(work.lengths[axis] for axis in group.nodes[0].along), {}
-
-    def taken(values: Mapping[int, Array]) -> Mapping[int, Array]:
-        return {value: cut(values[value], own, has) for value, own in at.items()} or values
-
-    run = do.bind(taken(values), into, whole)
-    if run is None:
+        outs = {}
+    pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
+    for value in group.fields:
+        index = index_of(values[value], work.at[value], has) if has else None
+        pairs.append((value, () if index is None else (index,)))
+    fields = [values[value][index[0]] if index else values[value] for value, index in pairs]
+    shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
+    if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
         return None
-    if at:
-        work.at |= dict.fromkeys(group.outputs, gives)
+    if len(shape) < -min(along):
+        return None
+    core = tuple((work.lengths or shape)[axis] for axis in along)
+    own, lengths = program.within(core), lengths_of(program, core)
+    run = cuda.Executable(one.work, fields, into or None, along)
+    numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
+    call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
+    if not has:
+        return call
+    work.at |= dict.fromkeys(group.outputs, gives)
 
     def step(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        made = run(taken(values), given.numbers, {value: outs[value] for value in into})
-        made = {value: cut(one, has, gives) for value, one in made.items()}
-        for node in thinning:
-            for value in set(node.outputs) & made.keys():
-                # A copy, for the rest of the memory is needed by nobody.
-                made[value] = thinned_copy(made[value], node.every, node.along)
-        return made
+        return {value: cut(made, has, gives) for value, made in call(values, given, outs).items()}
 
     return step

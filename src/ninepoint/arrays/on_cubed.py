@@ -20,11 +20,9 @@ from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
 from .accepted import is_cubed, listed
-from .blocks import Part
+from .blocks import Job, Part, bare, bound, computed
 from .borders import Array
-from .chunked.bound import bound, computed
-from .chunked.grid import Chunks, Output, grid_of, lazy, outputs_of
-from .chunked.job import Job, Work, bare
+from .grid import Chunks, Output, Work, grid_of, lazy, outputs_of
 from .layout import Region
 from .regions import Span
 

@@ -42,12 +42,6 @@ PARTS = 4
 PART_POINTS = 32_768
 
 
-# What is shared is to take at most this part of the time of one thread; if it did not, so many
-# calls are done by one.  (512x512 uint8 Sobel on two cores of a virtual machine: one thread 42 us,
-# two 78 us.)
-GAIN, ALONE = 0.9, 50
-
-
 class Values:
     """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
 
@@ -360,30 +354,19 @@ def is_shared(program: Bound, points: int) -> bool:
 
 def threads_for(program: Bound, points: int, most: int | None) -> int:
     """How many threads do so many points, of the number that a call allows."""
-    if not is_shared(program, points):
-        return 1
-    count = thread_count(most)
-    if program.pace and program.pace[1]:
-        program.pace[1] -= 1
-        return 1
-    return count
+    return thread_count(most) if is_shared(program, points) else 1
 
 
 def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
-    """Remember how long a point takes, of so many that took so long [s].
+    """Remember how long one thread takes for a point, of so many that took so long [s].
 
-    What takes longer than before may do so for another reason, and counts four times as much at
-    most.  What is shared is taken to become faster, so that one thread is tried again in a while;
-    and where it was not faster than one thread, that one does the next calls.
+    What takes longer than before may do so for another reason: it counts four times as much at
+    most, and not at all where threads shared it, which may have waited for each other.
     """
-    known = program.pace
-    if not known:
-        known[:] = [took * threads / points, 0]
-    elif threads == 1:
-        known[0] = min(took / points, 4 * known[0])
-    else:
-        known[1] = 0 if took < GAIN * known[0] * points else ALONE
-        known[0] = 0.97 * min(known[0], took * threads / points)
+    known, pace = program.pace, took * threads / points
+    if known:
+        pace = min(pace, 4 * known[0] if threads == 1 else known[0])
+    known[:] = [pace]
 
 
 def divided(plan: Layout, stack: int, count: int) -> list[Part]:

@@ -17,6 +17,7 @@ Axes are independent of each other, so all is said for one axis at a time, count
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -27,6 +28,11 @@ from .numpy import Behind
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
+
+
+def spans_of(sizes: Sequence[int]) -> list[Span]:
+    """From where to where each chunk of an axis is."""
+    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
 class Node(Protocol):

@@ -9,7 +9,7 @@ Groups read and write it, one after the other (see `arrays.launching`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -23,23 +23,6 @@ from .numpy import Behind
 from .regions import Node, Span, closed, look, needed, reach
 
 Spans: TypeAlias = tuple[Span, ...]
-
-
-class AtOnce(Protocol):
-    """Nodes in one pass on a GPU, which takes all sides of the fields for ends of the array."""
-
-    @property
-    def margin(self) -> Box:
-        """Where the nodes look, all together."""
-
-    def bind(
-        self, values: Mapping[int, Array], outs: Mapping[int, Array], whole: Shape | None
-    ) -> Callable[..., dict[int, Array]] | None:
-        """What does them on such values, by number; None if they have to be done one by one.
-
-        It is called with values, the numbers of the nodes and arrays to write to, like `outs`.
-        `whole` are the lengths that programs are told.
-        """
 
 
 class Group(Protocol):
@@ -70,8 +53,8 @@ class Group(Protocol):
         """The nodes in one pass, of which `program` has the numbers."""
 
     @property
-    def at_once(self) -> AtOnce | None:
-        """What does the nodes on arrays of a GPU in one pass, if it can."""
+    def at_once(self) -> Any:
+        """What does the nodes on arrays of a GPU in one pass, if it can: `work`, `margin`."""
 
 
 @dataclass(frozen=True, slots=True)

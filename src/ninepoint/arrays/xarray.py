@@ -220,11 +220,11 @@ class Named:
         _check_alike(words, [*self._named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
 
-    def coordinate(self, dim: Hashable) -> np.ndarray[Any, Any] | None:
+    def coordinate(self, dim: Hashable) -> np.ndarray | None:
         """Give the values of the coordinate along a dimension; None if no field has it."""
         for field in self._named:
             if dim in field.coords and field.coords[dim].dims == (dim,):
-                values: np.ndarray[Any, Any] = field.coords[dim].values
+                values: np.ndarray = field.coords[dim].values
                 return values
         return None
 
@@ -337,7 +337,7 @@ def _finer(coords: Any, dim: Hashable, factor: int) -> Any:
     return coords.drop_vars(along).assign_coords(made)
 
 
-def _between(values: np.ndarray[Any, Any], factor: int) -> Any:
+def _between(values: np.ndarray, factor: int) -> Any:
     """So many places in each cell of evenly spaced values; None where they are not."""
     if values.dtype.kind in "mM":
         return _moments(values, factor)
@@ -348,7 +348,7 @@ def _between(values: np.ndarray[Any, Any], factor: int) -> Any:
     return numbers[0] + step * places if even else None
 
 
-def _moments(values: np.ndarray[Any, Any], factor: int) -> Any:
+def _moments(values: np.ndarray, factor: int) -> Any:
     """The same of times, in the coarsest unit that holds them; None where there is none."""
     ticks = values.astype(np.int64)
     first, step = int(ticks[0]), int(ticks[1]) - int(ticks[0])

@@ -69,9 +69,8 @@ class Compiled:
     compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
     `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
     turns differ from point to point.  `pace` is how long a point took when that was last measured
-    [s], and how many of the next calls one thread does by itself; or empty.  Its outputs are those
-    of so many `phases`: the results at the first of the points around an element, then at the
-    next one.
+    [s], or empty.  Its outputs are those of so many `phases`: the results at the first of the
+    points around an element, then at the next one.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The command `ninepoint`: stencils on files, without writing a program.
 
     parser    the words of the command line       kernels   the kernel that is meant
-    apply     images or arrays in, and out        inform    explain, info and cache
+    commands  what each command does
 
 What a command needs is imported when it runs, so that `--help` is there at once.
 """
@@ -21,9 +21,6 @@ from ..undisturbed import imported
 from .parser import make_parser
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
-
-# Where the function of each command is.
-_COMMANDS = {"apply": ".apply", "explain": ".inform", "info": ".inform", "cache": ".inform"}
 
 # What wrong data, a wrong kernel or a full disk raise, each with words for the user.  Anything
 # else is a mistake of ours, and its traceback is wanted.
@@ -61,8 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show
-            run = getattr(imported(_COMMANDS[options.command], __name__), options.command)
-            run(options)
+            getattr(imported(".commands", __name__), options.command)(options)
         _flush()
     except UsageError as error:
         parser.error(str(error))

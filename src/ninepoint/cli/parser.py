@@ -118,32 +118,17 @@ def _add_apply(apply: ArgumentParser) -> None:
         help="a file, a folder or a pattern such as 'smooth/{:04d}.tif', or a store as out.zarr",
     )
     _add_params(apply)
-    meaning = apply.add_argument_group("what is computed")
-    meaning.add_argument(
-        "--boundary",
-        type=boundary,
-        metavar="NAME[,NAME]",
-        help="what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
-        "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their own",
-    )
-    meaning.add_argument("--cval", type=number, metavar="V", help="value of fill and constant")
-    meaning.add_argument(
-        "--dtype",
-        metavar="D",
-        help="type of the result, such as uint8; floats are rounded to integers",
-    )
-    meaning.add_argument(
+    groups = {}
+    for title, rows in _rows().items():
+        groups[title] = apply.add_argument_group(title)
+        for name, metavar, kind, words in rows:
+            groups[title].add_argument(name, metavar=metavar, type=kind, help=words)
+    groups["what is computed"].add_argument(
         "--overflow",
         choices=("saturate", "wrap"),
         help="what happens to a number that --dtype cannot hold",
     )
-    meaning.add_argument(
-        "--result",
-        type=int,
-        metavar="N",
-        help="which result to write, from 0, if the kernel has several",
-    )
-    files = apply.add_argument_group("files")
+    files = groups["files"]
     files.add_argument(
         "--resume",
         action="store_true",
@@ -154,33 +139,42 @@ def _add_apply(apply: ArgumentParser) -> None:
         action=argparse.BooleanOptionalAction,
         help="whether what exists is replaced (default: images yes, stores no)",
     )
-    files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
-    files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
-    stores = apply.add_argument_group("stores and files of arrays")
-    stores.add_argument("--variable", metavar="NAME", help="which array of INPUT, if of several")
-    stores.add_argument(
-        "--chunks", type=lengths, metavar="N[,N]", help="what is compressed as one piece"
-    )
-    stores.add_argument(
-        "--shards", type=lengths, metavar="N[,N]", help="files of many chunks, each for one task"
-    )
-    stores.add_argument(
-        "--part",
-        type=part,
-        metavar="I/N",
-        help="write only part I, from 1, of N; each may be a job of its own, in any order",
-    )
-    running = apply.add_argument_group("running")
-    running.add_argument(
-        "--threads",
-        type=positive,
-        metavar="N",
-        help="threads to use (default: NINEPOINT_THREADS, or every core)",
-    )
+    running = groups["running"]
     running.add_argument(
         "--device", choices=("cuda",), help="compute on a GPU of NVIDIA, which needs CuPy"
     )
     running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+
+
+def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
+    """The options that have a value, in groups: name, what stands for it, how it is read, help."""
+    return {
+        "what is computed": (
+            ("--boundary", "NAME[,NAME]", boundary,
+             "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
+             "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
+             "own"),
+            ("--cval", "V", number, "value of fill and constant"),
+            ("--dtype", "D", str,
+             "type of the result, such as uint8; floats are rounded to integers"),
+            ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
+        ),
+        "files": (
+            ("--compression", "0..9", int, "of PNG and TIFF"),
+            ("--quality", "1..100", int, "of JPEG"),
+        ),
+        "stores and files of arrays": (
+            ("--variable", "NAME", str, "which array of INPUT, if of several"),
+            ("--chunks", "N[,N]", lengths, "what is compressed as one piece"),
+            ("--shards", "N[,N]", lengths, "files of many chunks, each for one task"),
+            ("--part", "I/N", part,
+             "write only part I, from 1, of N; each may be a job of its own, in any order"),
+        ),
+        "running": (
+            ("--threads", "N", positive,
+             "threads to use (default: NINEPOINT_THREADS, or every core)"),
+        ),
+    }  # fmt: skip
 
 
 def _add_explain(explain: ArgumentParser) -> None:

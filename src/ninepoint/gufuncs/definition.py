@@ -171,9 +171,13 @@ def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
 
 def _meaning(function: Function) -> tuple[Any, ...]:
     """What a function does, wherever it stands: its text, and what its names mean."""
-    text = function.text, function.is_lambda, function.start, function.end
     values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
-    return function.name, text, tuple((name, _meant(value)) for name, value in values)
+    return (
+        function.name,
+        function.text,
+        function.columns,
+        tuple((name, _meant(value)) for name, value in values),
+    )
 
 
 def _meant(value: Any) -> Any:

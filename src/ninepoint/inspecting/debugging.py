@@ -19,7 +19,6 @@ from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
 from ..language.box import Box
-from ..language.readable import frozen
 from ..program import reaching
 from .measuring import kind_of, plain_array
 
@@ -54,17 +53,18 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         points = np.moveaxis(points, along, ends)
     ghosts.check(replace(last, call=replace(last.call, boundary=boundary)), points.shape)
     computed = reference.evaluate(
-        frozen(call.definition.function),
+        call.definition.function,
         dict(zip(names, fields, strict=True)),
-        scalars=dict(call.scalars),
-        standard=call.definition.options.standard_indexing,
-        boundary=_met(boundary.sides(last.ndim), last.reaches),
-        cval=call.cval,
-        ndim=last.ndim,
-        shape=points.shape,
-        footprints=[(box.lo, box.hi) for box in last.reaches],
-        every=last.every,
-        upsample=last.factors,
+        reference.Setting(
+            boundary=_met(boundary.sides(last.ndim), last.reaches),
+            footprints=[(box.lo, box.hi) for box in last.reaches],
+            shape=points.shape,
+            cval=call.cval,
+            scalars=call.scalars,
+            neighborhood=call.definition.options.neighborhood or (),
+            every=last.every,
+            upsample=last.factors,
+        ),
     )
     results = _stored(call, computed, last.out_dtypes)
     if axes is not None:
@@ -93,11 +93,9 @@ def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> list[tuple
     """The rules of a boundary, without the conditions of sides that no result looks over."""
     found = []
     for axis, (before, after) in enumerate(sides):
-        low = min(box.lo[axis] for box in reaches)
-        high = max(box.hi[axis] for box in reaches)
-        if isinstance(before, Condition) and low >= 0:
+        if isinstance(before, Condition) and all(box.lo[axis] >= 0 for box in reaches):
             before = "nearest"
-        if isinstance(after, Condition) and high <= 0:
+        if isinstance(after, Condition) and all(box.hi[axis] <= 0 for box in reaches):
             after = "nearest"
         found.append((before, after))
     return found
@@ -110,9 +108,10 @@ def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -
     compiled = call.compiled(types)
     # What is given for fields as numbers are scalars, as are those that have a default.
     computed = reference.points(
-        frozen(call.definition.function),
+        call.definition.function,
         dict(zip(names, fields, strict=True)),
-        scalars=dict(call.scalars),
+        call.scalars,
+        len(compiled.out_dtypes),
     )
     results = _stored(call, computed, compiled.out_dtypes)
     assert all(one.shape == shape for one in results)

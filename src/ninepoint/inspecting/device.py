@@ -38,7 +38,7 @@ def sources(one: Asked) -> Iterator[Source]:
     """
     for nodes, joined in _passes(one):
         if joined is not None:
-            yield joined.source
+            yield joined.work.source
             continue
         for node in nodes:
             if found := node.compiled.cpu_only:
@@ -79,9 +79,9 @@ def _stages_page(one: Asked) -> Lines:
         if joined is not None:
             inner = Lines()
             names = [graph.names[k] for k in joined.fields]
-            inner.add("launches", *_launch_lines(joined.source, names))
+            inner.add("launches", *_launch_lines(joined.work.source, names))
             inside = sum(graph.dtypes[value].itemsize for value in joined.fields)
-            outside = sum(dtype.itemsize for dtype in joined.out_dtypes)
+            outside = sum(dtype.itemsize for dtype in joined.work.out_dtypes)
             inner.add("memory", f"{inside + outside} bytes a point for all of them")
             inner.add("registers", _UNKNOWN)
             page += ["  in one pass", *(f"  {line}" for line in inner)]
@@ -101,7 +101,7 @@ def _steps_text(one: Asked) -> str:
     if not reason:
         most = one.schedule.steps or limits.current.recorded_steps
         if found := longest_steps(*one.graph, most, one.schedule):
-            return f"{found.steps} steps in one pass over memory, where they take long"
+            return f"{found.work.steps} steps in one pass over memory, where they take long"
         reason = "no text holds two of them"
     return f"one step after the other: {reason}"
 

@@ -14,9 +14,7 @@ On a GPU a sample ends when the GPU is done.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
@@ -24,13 +22,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import cuda
 from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
 from ..arrays.parts import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..definition import Definition
 from ..options import Place
+from ..program import beside
 from ..running import as_fields
 from .asked import Asked, asked
 from .displays import bar, rate_text, table, time_text
@@ -247,7 +245,7 @@ def measured(
         return call(*args, **(named | out))
 
     threads, device, kernels, wait = 0, "", [], _at_once
-    with cuda.beside(fields) if any(map(is_cupy, fields)) else nullcontext():
+    with beside(fields):
         if _on_gpu(fields, options):
             device = driver.name(driver.current())
             wait = partial(driver.wait_for, driver.current_stream())
@@ -267,7 +265,7 @@ def measured(
         made += [text.made for text in cubins.known() if id(text) not in known]
         copy = _copying(fields, max(1, threads))
         calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)
-    lower, middle, upper = _quartiles(calls)
+    lower, middle, upper = np.quantile(calls, (0.25, 0.5, 0.75)).tolist()
     inside = sum(array.nbytes for array in fields)
     results = listed(out)
     words = "compiled" if any(made) else "loaded from the cache"
@@ -281,7 +279,7 @@ def measured(
         upper=upper,
         samples=len(calls),
         copy_bytes=2 * inside,
-        copy_seconds=statistics.median(copies),
+        copy_seconds=float(np.median(copies)),
         threads=threads,
         preparation=words if made else "already compiled",
         preparation_seconds=max(0.0, first - middle) if made else 0.0,
@@ -349,14 +347,6 @@ def _seconds(work: Callable[[], object], count: int, wait: Callable[[], object])
         work()
     wait()
     return (perf_counter() - begin) / count
-
-
-def _quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
-    """The quartiles of samples; the middle one is the median."""
-    if len(samples) == 1:
-        return (samples[0],) * 3
-    lower, middle, upper = statistics.quantiles(samples, n=4, method="inclusive")
-    return lower, middle, upper
 
 
 def part(fields: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -85,7 +85,7 @@ def _made(call: StageCall) -> str:
     """A call of a stencil as one would write it."""
     values = {**call.scalars, **call.options}
     words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
-    return f"{', '.join(call.made)} = {call.callee.__name__}({', '.join(words)})"
+    return f"{', '.join(call.made)} = {call.callee.name}({', '.join(words)})"
 
 
 def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str:

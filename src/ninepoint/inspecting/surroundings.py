@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ..backends import cache as kernel_cache
-from ..backends.threads import thread_count
+from ..backends.threads import cores, thread_count
 from .displays import Explanation, counted
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
@@ -63,8 +63,7 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "processor", _processor()
     yield "vectors", _vectors()
     yield "memory", _memory()
-    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
-    yield "cores", f"{os.cpu_count()}, of which this process may use {usable}"
+    yield "cores", f"{os.cpu_count()}, of which this process may use {cores()}"
     yield "threads", str(thread_count())
     files, size = folder_size(kernel_cache.folder())
     yield "cache", f"{kernel_cache.folder()} ({files} files, {counted(size, 'B')})"
@@ -148,9 +147,9 @@ def _memory() -> str:
 def folder_size(folder: Path) -> tuple[int, int]:
     """How many files there are in `folder`, and their size [bytes]."""
     sizes = []
-    for path, _, names in os.walk(folder):
-        for name in names:
-            # Another process may be at work in the same cache.
-            with suppress(FileNotFoundError):
-                sizes.append(os.lstat(os.path.join(path, name)).st_size)
+    for path in folder.rglob("*"):
+        # Another process may be at work in the same cache.
+        with suppress(FileNotFoundError):
+            if not path.is_dir():
+                sizes.append(path.lstat().st_size)
     return len(sizes), sum(sizes)

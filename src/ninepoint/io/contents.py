@@ -3,16 +3,26 @@
 DataArray, Dataset    ->    variables that are lazy or large, encoded as xarray encodes them, and
                             a Dataset of the rest: coordinates, attributes, single numbers
 NumPy, Dask array     ->    one variable without a name
+
+How an array lies in a store:
+
+chunks    what is compressed, and read, as one piece
+shards    files, each of many chunks; without them every chunk is a file
+
+Two tasks that write into one shard or chunk each read it, change their part and write it back:
+one of the two is lost, without an error.  So units are made of whole shards or chunks.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,9 +30,21 @@ from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..undisturbed import imported
 from .paths import AmongInputsError, need
+from .progress import Progress, shown
 from .resume import Journal, Meaning, Seen, facts_of
-from .run import Item, Writer
-from .units import NONE, UNKNOWN, Layout, Region, Shape, Units, units
+from .run import Region, Shape, Units, Writer, not_written, write
+
+Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
+
+# What one piece of a store is where nobody says it [bytes]: small enough to look at a tile of it,
+# and large enough to be compressed well and not to cost more than it holds.
+CHUNK_BYTES = 2**20
+
+# A unit is no longer than this where nobody asks for more [bytes]: each thread holds a few.
+UNIT_BYTES = 2**26
+
+# Lengths are divided by these.
+_PRIMES = (2, 3, 5, 7)
 
 # What an encoding may say that concerns the values; the rest is about the store they came from.
 _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtype", "units",
@@ -31,6 +53,19 @@ _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtyp
 
 # How Dask ends the names of arrays.
 _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one array lies in a store; None where there are no shards."""
+
+    chunks: Shape
+    shards: Shape | None
+
+
+# Nobody says how it lies, or divides it.
+UNKNOWN = Layout((), None)
+NONE = Units((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,20 +158,25 @@ class Contents:
                         "save under another name"
                     )
 
-    def items(
+    def write(
         self,
-        numbers: Container[int],
-        write: Callable[[Variable], Callable[[np.ndarray, Region], None]],
+        numbers: Collection[int],
+        put: Callable[[str, np.ndarray, Region], None],
         path: str,
-        journal: Journal | None,
-    ) -> list[Item]:
-        """What is written: the units of these numbers, which count through all variables."""
-        items = []
+        progress: Progress,
+        journal: Journal | None = None,
+    ) -> None:
+        """Write the units of these numbers, which count through all variables.
+
+        `put` takes the name of a variable, its elements, and where they belong.
+        """
+        jobs = []
         for one in self.variables:
             own = {n: 1 for n in range(one.units.count) if one.first + n in numbers}
-            put = Put(write(one), path, journal, one.units, one.first)
-            items.append(Item(one.array, Writer(one.units, put, one.array.dtype), own))
-        return items
+            task = Put(partial(put, one.name), path, journal, one.units, one.first)
+            jobs.append((one.array, Writer(one.units, task, one.array.dtype), own))
+        with shown(progress, len(numbers)) as advance:
+            write(jobs, advance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,22 +191,14 @@ class Put:
 
     def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
         """Write one unit."""
-        try:
+        rest = "what is written stays, and resume=True goes on after it"
+        if self.journal is None:
+            rest = "what was written is of no use, and is written again"
+        where = ", ".join(f"{one.start}:{one.stop}" for one in region)
+        with not_written(f"[{where}]", rest, self.path):
             self.write(block, region)
             if self.journal is not None:
                 self.journal.mark(self.first + self.units.number(place))
-        except OSError as error:
-            rest = (
-                "what was written is of no use, and is written again"
-                if self.journal is None
-                else "what is written stays, and resume=True goes on after it"
-            )
-            where = ", ".join(f"{one.start}:{one.stop}" for one in region)
-            raise OSError(
-                error.errno,
-                f"{error.strerror or error}: [{where}] is not written; {rest}",
-                self.path,
-            ) from error
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -224,7 +256,9 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
             "numbers, such as (times - times[0]) / numpy.timedelta64(1, 's')"
         )
     variables, placed = [], dataset.copy()
-    for name, one in dataset.variables.items():
+    for one in placed.variables.values():
+        one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
+    for name, one in list(placed.variables.items()):
         is_lazy = one.chunks is not None and is_chunked(one.data)
         if not is_lazy and (
             name in dataset.coords or not one.ndim or one.dtype.kind not in "biufc"
@@ -237,19 +271,14 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
                 f"the variable {name!r} is lazy and {one.dtype}, which is no number; "
                 "load it first, with .load()"
             )
-        known = _known(one)
-        one = one.copy(deep=False)
-        one.data = lazily(one.data, name)
-        one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
+        one = one.copy(deep=False, data=lazily(one.data, name))
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
+        known = _known(dataset.variables[name])
         variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), known))
-        placeholder = one.copy(deep=False)
-        placeholder.data = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
-        placed[name] = placeholder
-    for one in placed.variables.values():
-        one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
+        empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
+        placed[name] = one.copy(deep=False, data=empty)
     return Contents(tuple(variables), placed)
 
 
@@ -269,7 +298,105 @@ def _known(variable: Any) -> Layout:
     """The chunks and shards that a variable had where it was read."""
     chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
     for lengths in (chunks, shards or chunks):
-        whole = lengths is not None and all(isinstance(n, int) for n in lengths)
-        if not whole or len(lengths) != variable.ndim:
+        if (
+            lengths is None
+            or len(lengths) != variable.ndim
+            or not all(isinstance(n, int) for n in lengths)
+        ):
             return UNKNOWN
     return Layout(tuple(chunks), None if shards is None else tuple(shards))
+
+
+def layout(
+    array: Any,
+    dims: Sequence[Hashable],
+    chunks: Cut = None,
+    shards: Cut = None,
+    known: Layout = UNKNOWN,
+) -> Layout:
+    """Choose the chunks and shards of an array of Dask.
+
+    `known` are those that it had in the store it was read from, which are kept.
+    """
+    pieces = None if chunks is None else _lengths("chunks", chunks, array.shape, dims)
+    files = None if shards is None else _lengths("shards", shards, array.shape, dims)
+    if pieces is None:
+        if files is None and known is not UNKNOWN:
+            return known
+        if files is None:
+            largest = tuple(max(sizes, default=1) or 1 for sizes in array.chunks)
+            files = divided(largest, array.itemsize, UNIT_BYTES)
+        pieces = divided(files, array.itemsize, CHUNK_BYTES)
+        return Layout(pieces, None if pieces == files and shards is None else files)
+    if files is None:
+        return Layout(pieces, None)
+    for axis, (file, piece, n) in enumerate(zip(files, pieces, array.shape, strict=True)):
+        if file % piece and file < n:
+            near = max(1, round(file / piece)) * piece
+            raise ValueError(
+                f"shards of {file} are not made of whole chunks of {piece} along axis {axis}; "
+                f"{near} would be"
+            )
+    return Layout(pieces, tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True)))
+
+
+def units(array: Any, lies: Layout) -> Units:
+    """Choose what a task writes: a shard, or as many chunks as a chunk of Dask holds.
+
+    A task for each piece of a store whose pieces are small would cost more than it does.
+    """
+    size = list(lies.chunks)
+    for axis, (sizes, one) in enumerate(zip(array.chunks, lies.chunks, strict=True)):
+        fit = UNIT_BYTES // max(1, math.prod(size) * array.itemsize)
+        size[axis] = max(1, min(max(sizes, default=1) // one, fit)) * one
+    return Units(array.shape, tuple(size) if lies.shards is None else lies.shards)
+
+
+def divided(size: Shape, itemsize: int, most: int) -> Shape:
+    """Divide lengths by small numbers, the longest first, until so many bytes hold them all."""
+    lengths = list(size)
+    while math.prod(lengths) * itemsize > most:
+        for axis in sorted(range(len(lengths)), key=lambda axis: -lengths[axis]):
+            prime = next((p for p in _PRIMES if lengths[axis] % p == 0), None)
+            if prime is not None and lengths[axis] > prime:
+                lengths[axis] //= prime
+                break
+        else:
+            break
+    return tuple(lengths)
+
+
+def check_dims(dims: Collection[Hashable], **cuts: Cut) -> None:
+    """Raise where a mapping names a dimension that there is not."""
+    for name, cut in cuts.items():
+        unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
+        if unknown:
+            raise ValueError(
+                f"{name} names the dimension {unknown[0]!r}, and there are "
+                f"{', '.join(map(repr, dims)) or 'none that have names'}"
+            )
+
+
+def _lengths(name: str, cut: Cut, shape: Shape, dims: Sequence[Hashable]) -> Shape:
+    """Read `chunks` or `shards`; -1 and None, and dimensions left out, are whole axes."""
+    if isinstance(cut, Mapping):
+        given: list[Any] = [cut.get(dim) for dim in dims]
+    elif isinstance(cut, Sequence) and not isinstance(cut, str):
+        given = list(cut)
+        if len(given) != len(shape):
+            raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
+    else:
+        given = [cut] * len(shape)
+    lengths = []
+    for one, n in zip(given, shape, strict=True):
+        if one is None or one == -1:
+            one = n
+        if isinstance(one, bool) or not hasattr(one, "__index__"):
+            raise TypeError(
+                f"{name} is a length, one for each axis, or those of dimensions by name, "
+                f"not {cut!r}"
+            )
+        if one < 1 and n:
+            raise ValueError(f"{name} holds {one}; a length is at least 1, and -1 the whole axis")
+        lengths.append(max(1, min(int(one), n)))
+    return tuple(lengths)

@@ -11,21 +11,21 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..arrays.accepted import is_dask, is_xarray
+from ..backends.threads import cores
 from ..language.colour import coloured_shape
 from ..tracebacks import door
 from .formats import (
@@ -40,7 +40,7 @@ from .formats import (
     encode,
     tiff_layout,
 )
-from .images import files_of, parts_in
+from .images import files_of
 from .paths import (
     AmongInputsError,
     AnyPath,
@@ -54,8 +54,20 @@ from .paths import (
     write_whole,
 )
 from .progress import Progress, shown
-from .run import How, Item, Work, Writer, follow, write
-from .units import Region, Shape, Units, share
+from .resume import Seen
+from .run import (
+    How,
+    Job,
+    Region,
+    Shape,
+    Units,
+    Work,
+    Writer,
+    follow,
+    not_written,
+    share,
+    write,
+)
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -100,7 +112,7 @@ def parse_pattern(pattern: AnyPath) -> Target:
     if not numbered:
         name = name.replace("{{", "{").replace("}}", "}")
     target = Target(folder or ".", name, numbered, _format_of(name))
-    _check_name(target.path(0)[len(os.path.join(target.folder, "")) :], text)
+    _check_name(os.path.basename(target.path(0)))
     return target
 
 
@@ -125,10 +137,8 @@ def _is_numbered(name: str, text: str) -> bool:
     return bool(pieces)
 
 
-def _check_name(name: str, text: str) -> None:
-    """Refuse a name that leaves the folder, that no file can have, or that promises too much."""
-    if os.path.basename(name) != name:
-        raise ValueError(f"the pattern {text!r} leaves its folder: it gives the name {name!r}")
+def _check_name(name: str) -> None:
+    """Refuse a name that no file can have, or that promises too much."""
     if len(os.fsencode(name)) > LONGEST_NAME:
         raise ValueError(f"the name {name[:40]!r}... is too long for a file")
     if name.lower().endswith((".ome.tif", ".ome.tiff")):
@@ -148,54 +158,32 @@ def _format_of(name: str) -> Format:
     raise ValueError(f"imsave cannot tell the format of {name!r}: the name should end in {known}")
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFiles:
-    """A file for each frame; with `resume` a frame whose file is there is left out.
+def _write_file(
+    target: Target, options: Options, resume: bool, own: range, frame: np.ndarray, number: int
+) -> None:
+    """Encode one frame and put it under its name.
 
-    So are those that are not among its `own`: a chunk may hold some of each.
+    With `resume` a frame whose file is there is left out.  So are those that are not among its
+    `own`: a chunk may hold some of each.
     """
-
-    target: Target
-    options: Options
-    resume: bool
-    own: range
-
-    def __call__(self, frame: NDArray[Any], number: int) -> None:
-        """Encode one frame and put it under its name."""
-        path = self.target.path(number)
-        if number in self.own and not (self.resume and os.path.lexists(path)):
-            write_whole(path, encode(frame, self.target.format, self.options))
+    path = target.path(number)
+    if number in own and not (resume and os.path.lexists(path)):
+        write_whole(path, encode(frame, target.format, options))
 
 
-@dataclass(frozen=True, slots=True)
-class StackFile:
-    """Where the pixels of each frame belong in a file: `start + frame * step` [bytes]."""
-
-    path: str
-    start: int
-    step: int
-
-    def __call__(self, frame: NDArray[Any], number: int) -> None:
-        """Put one frame at its place; to do it twice does no harm."""
-        frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
-        if frame.dtype == bool:
-            frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
-        data = memoryview(frame.reshape(-1).view(np.uint8).data)
-        assert len(data) <= self.step, (len(data), self.step)
-        write_at(self.path, data, self.start + number * self.step)
+def _write_page(path: str, start: int, step: int, frame: np.ndarray, number: int) -> None:
+    """Put one frame at its place, byte `start + number * step`; to do it twice does no harm."""
+    if frame.dtype == bool:
+        frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
+    assert frame.nbytes <= step, (frame.nbytes, step)
+    write_at(path, frame, start + number * step)
 
 
-@contextmanager
-def stack_file(path: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Iterator[StackFile]:
-    """Lay out a TIFF for frames of one shape, and give it its name when all went well.
+def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
+    """Lay out a TIFF for frames of one shape: where the first one begins, and how long one is.
 
     `shape` is `(frames, rows, columns[, channels])`.
     """
-    with replacement(path) as temporary:
-        yield StackFile(temporary, *_lay_out(temporary, shape, dtype))
-
-
-def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, int]:
     from tifffile import TiffFile, imwrite
 
     frames, rows, columns = shape[:3]
@@ -234,24 +222,18 @@ class Frames:
     """Writes frames one by one and says which one failed."""
 
     target: Target
-    write: Callable[[NDArray[Any], int], None]
+    write: Callable[[np.ndarray, int], None]
 
-    def __call__(self, block: NDArray[Any], place: Shape, region: Region) -> None:
+    def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
         """Write the frames of a block."""
         for number, frame in enumerate(block, region[0].start):
             self.put(frame, number)
 
-    def put(self, frame: NDArray[Any], number: int) -> None:
+    def put(self, frame: np.ndarray, number: int) -> None:
         """Write one frame."""
-        try:
+        rest = "the files that are there are whole, and resume=True goes on after them"
+        with not_written(f"frame {number}", rest, self.target.path(number)):
             self.write(frame, number)
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"{error.strerror or error}: frame {number} is not written; the files that are "
-                "there are whole, and resume=True goes on after them",
-                self.target.path(number),
-            ) from error
 
 
 @door
@@ -348,14 +330,12 @@ def save_frames(
     check_holds(target.format, stack.dtype, stack.shape[1:])
 
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
-    if len(set(names)) < len(names):
-        raise ValueError(f"the pattern {os.fspath(pattern)!r} gives two frames the same name")
     own = share(len(names), how.part)
-    existing = [number in own and os.path.lexists(name) for number, name in enumerate(names)]
-    if any(existing) and not (how.overwrite or how.resume):
-        raise FileExistsError(f"{names[existing.index(True)]!r} exists, and overwrite is false")
+    there = {number for number in own if os.path.lexists(names[number])}
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
-    missing = [number for number in own if not (how.resume and existing[number])]
+    missing = [number for number in own if not (how.resume and number in there)]
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
@@ -364,13 +344,14 @@ def save_frames(
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
-        one: Any = FrameFiles(target, options, how.resume, own)
+        one: Any = partial(_write_file, target, options, how.resume, own)
         if not target.numbered and frames > 1:
-            one = held.enter_context(stack_file(names[0], stack.shape, stack.dtype))
+            temporary = held.enter_context(replacement(names[0]))
+            one = partial(_write_page, temporary, *_lay_out(temporary, stack.shape, stack.dtype))
         writer = Frames(target, one)
         advance = held.enter_context(shown(how.progress, len(numbers)))
         if is_dask(stack):
-            write([_item(stack, writer, numbers)], advance)
+            write([_job(stack, writer, numbers)], advance)
         else:
             follow(lambda work: _write(stack, numbers, writer, work), advance)
     sync_folder(target.folder)
@@ -413,7 +394,7 @@ def _as_stack(array: Any, target: Target) -> Any:
     return as_grey(array, target.format)
 
 
-def _item(array: Any, writer: Frames, numbers: Sequence[int]) -> Item:
+def _job(array: Any, writer: Frames, numbers: Sequence[int]) -> Job:
     """Divide a stack into whole frames: as a chunk has, or as fit where chunks cut them."""
     depth = max(array.chunks[0])
     if any(len(lengths) > 1 for lengths in array.chunks[1:]):
@@ -421,18 +402,17 @@ def _item(array: Any, writer: Frames, numbers: Sequence[int]) -> Item:
         depth = min(depth, max(1, MERGED_BYTES // frame))
     units = Units(array.shape, (depth, *array.shape[1:]))
     task = Writer(units, writer, array.dtype, "imsave")
-    return Item(array, task, Counter(number // depth for number in numbers))
+    return array, task, Counter(number // depth for number in numbers)
 
 
-def _write(stack: NDArray[Any], numbers: Sequence[int], writer: Frames, work: Work[int]) -> None:
+def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work[int]) -> None:
     """Write frames of a NumPy array on all cores."""
-    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
     def one(number: int) -> None:
         writer.put(stack[number], number)
 
     # What closes the results, as an error or an interrupt does, cancels what has not begun.
-    with ThreadPoolExecutor(cores) as pool:
+    with ThreadPoolExecutor(cores()) as pool:
         written: Any = pool.map(one, numbers)
         with closing(written):
             for _ in written:
@@ -444,24 +424,16 @@ def _check_not_read(array: Any, targets: Sequence[str], missing: Sequence[str]) 
 
     Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
-    layers = getattr(array.dask, "layers", {"": array.dask})
-    # A layer that describes its tasks by a rule would be written out in full, and a part is never
-    # in it, because imread gives its tasks one by one.
-    written = [
-        layer
-        for layer in layers.values()
-        if not (hasattr(layer, "io_deps") or hasattr(layer, "rule"))
-    ]
-    paths, patterns = files_of(parts_in(written))
+    paths, patterns = files_of(Seen(array.dask, None).parts)
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
+    places = {target: os.path.join(folder, os.path.basename(target)) for target in targets}
     for target in missing:
-        if os.path.join(folder, os.path.basename(target)) in paths:
+        if places[target] in paths:
             raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
-    for target in targets:
-        path = os.path.join(folder, os.path.basename(target))
+    for target, path in places.items():
         pattern = next((one for one in patterns if found_by(one, path)), None)
         if pattern is not None:
             raise AmongInputsError(

@@ -8,35 +8,36 @@ from __future__ import annotations
 
 import glob
 import hashlib
+import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..tracebacks import door
 from ..undisturbed import imported
-from . import pictures, tiff
+from . import formats, tiff
+from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .paths import (
     DAMAGE,
     AnyPath,
     ImageReadError,
     Stamp,
-    absolute,
+    is_zarr,
     local_path,
     natural_key,
     need,
     reason_of,
     stamp,
 )
-from .pictures import TIFF_SIGNATURES, Header
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -47,14 +48,7 @@ CHUNK_BYTES = 2**24
 # A stack is cut into at least so many chunks, so that every core has work until the end.
 LEAST_CHUNKS = 64
 
-TIFF_SUFFIXES = (".tif", ".tiff")
-PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg")
-
 _URLS = "imread reads local files, not the URL {!r}; download it first"
-
-# What stands for the pattern of files that were given one by one.
-LIST = "a list of files"
-
 
 # Files that are no images of ours, and what opens them instead.
 _VIDEO = "it is a video: imageio.v3.imread(path) reads its frames, or save them as PNG"
@@ -78,51 +72,32 @@ _CURES = {
     **dict.fromkeys((".czi", ".nd2", ".lif", ".oib", ".oif", ".vsi"), _MICROSCOPE),
 }
 
-# The files by which a folder is known for a Zarr array or group, of version 2 or 3.
-_ZARR_FILES = (".zarray", ".zgroup", "zarr.json")
-
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A file as it was when the stack was opened, or some pages of it.
+class Frame:
+    """A frame in a file as that was when the stack was opened.
 
-    `places` are the bytes at which the pages of a TIFF start, and empty for a picture, which
-    is one frame.  Of a file of several frames `page` is the number of the first.
+    `place` is the byte at which its page of a TIFF starts, and None for a picture.  Of a file of
+    several frames `page` is its number.
     """
 
     stamp: Stamp
-    places: tuple[int, ...] = ()
+    place: int | None = None
     page: int | None = None
-
-    @property
-    def path(self) -> str:
-        """Where it lies."""
-        return self.stamp.path
-
-    @property
-    def frames(self) -> int:
-        """How many frames it gives."""
-        return len(self.places) or 1
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
-    `found` tells where the files of the stack came from: the absolute pattern that finds them,
-    `LIST` for a list of files, and nothing for one file.
+    `found` are absolute patterns that find the files of the stack, if there are several.
     """
 
     first: int
     header: Header
-    sources: tuple[Source, ...]
+    frames: tuple[Frame, ...]
     max_pixels: int | None
-    found: str = ""
-
-    @property
-    def frames(self) -> int:
-        """How many frames."""
-        return sum(source.frames for source in self.sources)
+    found: tuple[str, ...] = ()
 
 
 @door
@@ -191,21 +166,24 @@ def imread(
     need("Reading and writing images", "dask.array", "PIL", "tifffile")
     if max_pixels is not None and max_pixels < 1:
         raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
-    sources, found = _find_sources(source)
-    header, dropped = _read_header(sources[0], max_pixels)
+    frames, found = _find_frames(source)
+    header, dropped = _read_header(frames, max_pixels)
     if dropped is not None:
         warn(dropped, MetadataWarning)
-    step = _frames_per_chunk(chunks, sum(one.frames for one in sources), header)
-    parts = list(_cut(sources, step, Part(0, header, (), max_pixels, found)))
+    step = _frames_per_chunk(chunks, len(frames), header)
+    parts = [
+        Part(first, header, tuple(frames[first : first + step]), max_pixels, found)
+        for first in range(0, len(frames), step)
+    ]
 
     # By its files, their sizes and times, and the way it is cut.
     digest = hashlib.blake2b(f"{step} {max_pixels}".encode(), digest_size=16)
-    for one in sources:
+    for one in frames:
         digest.update(f"\0{one}".encode("utf-8", "surrogateescape"))
     name = stack_name(header.shape, digest.hexdigest())
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
-    lengths = (tuple(part.frames for part in parts), *((length,) for length in header.shape))
+    lengths = (tuple(len(part.frames) for part in parts), *((length,) for length in header.shape))
     # Dask is partly typed: Any, or mypy finds the gaps.
     dask_array: Any = imported("dask.array")
     highlevelgraph: Any = imported("dask.highlevelgraph")
@@ -223,38 +201,19 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
     return chunks
 
 
-def _cut(sources: list[Source], step: int, like: Part) -> Iterator[Part]:
-    """Cut the frames of `sources` into parts of `step` frames; the last may be shorter."""
-    first = held = 0
-    pieces: list[Source] = []
-    for source in sources:
-        page = 0
-        while page < source.frames:
-            take = min(step - held, source.frames - page)
-            places = source.places[page : page + take]
-            pieces.append(Source(source.stamp, places, page if source.frames > 1 else None))
-            held += take
-            page += take
-            if held == step:
-                yield replace(like, first=first, sources=tuple(pieces))
-                first, held, pieces = first + held, 0, []
-    if pieces:
-        yield replace(like, first=first, sources=tuple(pieces))
+def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[str, ...]]:
+    """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
 
-
-def _find_sources(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Source], str]:
-    """Find the files of `source`: a pattern, a folder or a file; or of a list, in its order.
-
-    And where they came from, as `Part.found` has it.
+    And the patterns that find their files, as `Part.found` has them.
     """
-    found = ""
+    found: set[str] = set()
     if isinstance(source, (str, os.PathLike)):
         text = local_path(source, _URLS)
         paths = _matching(text)
         if os.path.isdir(text):
-            found = absolute(os.path.join(glob.escape(text), "*"))
+            found = {os.path.join(glob.escape(os.path.realpath(text)), "*")}
         elif paths != [text]:
-            found = absolute(text)
+            found = {os.path.realpath(text)}
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -263,31 +222,33 @@ def _find_sources(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Source], st
         paths = [local_path(path, _URLS) for path in source]
         if not paths:
             raise ValueError("imread got an empty list of files")
-        found = LIST if len(paths) > 1 else ""
-    sources: list[Source] = []
-    frames = 0
+        if len(paths) > 1:
+            kinds = {(os.path.dirname(path), os.path.splitext(path)[1]) for path in paths}
+            found = {
+                os.path.join(glob.escape(os.path.realpath(folder)), f"*{suffix}")
+                for folder, suffix in kinds
+            }
+    frames: list[Frame] = []
     for path in paths:
-        sources.append(_look_at(path, frames))
-        frames += sources[-1].frames
-    return sources, found
+        frames += _look_at(path, len(frames))
+    return frames, tuple(found)
 
 
 def _matching(text: str) -> list[str]:
     if os.path.isdir(text):
         if cure := _cure_for(text):
             raise ImageReadError(text, 0, cure)
-        suffixes = PICTURE_SUFFIXES + TIFF_SUFFIXES
         with os.scandir(text) as entries:
             found = [
                 entry.path
                 for entry in entries
-                if entry.name.lower().endswith(suffixes)
+                if entry.name.lower().endswith(IMAGES)
                 and not entry.name.startswith(".")
                 and not entry.is_dir()
             ]
         if not found:
             raise FileNotFoundError(
-                f"the folder {text!r} holds no image ({', '.join(suffixes)}); for other names or "
+                f"the folder {text!r} holds no image ({', '.join(IMAGES)}); for other names or "
                 "for folders inside it give a pattern such as 'folder/**/*.png'"
             )
     elif os.path.lexists(text) or not glob.has_magic(text):
@@ -299,24 +260,32 @@ def _matching(text: str) -> list[str]:
     return sorted(found, key=natural_key)
 
 
-def _look_at(path: str, frame: int) -> Source:
+def _look_at(path: str, number: int) -> list[Frame]:
     """Note size and time of a file, and where the pages of a TIFF are."""
     now = stamp(path)
     if cure := _cure_for(path):
-        raise ImageReadError(path, frame, cure)
-    _check_regular(path, frame)
+        raise ImageReadError(path, number, cure)
+    _check_regular(path, number)
     # The name costs nothing; the first bytes tell of an unusual one.
-    if path.lower().endswith(PICTURE_SUFFIXES):
-        return Source(now)
-    with open(path, "rb") as file:
-        if not path.lower().endswith(TIFF_SUFFIXES):
-            if file.read(4) not in TIFF_SIGNATURES:
-                return Source(now)
-            file.seek(0)
-        try:
-            return Source(now, tiff.page_places(file, now.size))
-        except DAMAGE as error:
-            raise ImageReadError(path, frame, reason_of(error)) from error
+    is_tiff = path.lower().endswith(TIFF.suffixes)
+    if path.lower().endswith(IMAGES) and not is_tiff:
+        return [Frame(now)]
+    with open(path, "rb") as file, _named(path, number):
+        if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
+            return [Frame(now)]
+        file.seek(0)
+        places = tiff.page_places(file, now.size)
+    many = len(places) > 1
+    return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
+
+
+@contextmanager
+def _named(path: str, number: int) -> Iterator[None]:
+    """Raise what is wrong with a file as an error that names the frame."""
+    try:
+        yield
+    except DAMAGE as error:
+        raise ImageReadError(path, number, reason_of(error)) from error
 
 
 def _check_regular(path: str, frame: int) -> None:
@@ -328,19 +297,18 @@ def _check_regular(path: str, frame: int) -> None:
         raise ImageReadError(path, frame, "it is a pipe or a device, not a file")
 
 
-def _read_header(source: Source, max_pixels: int | None) -> tuple[Header, str | None]:
-    """Read the shape and the dtype of the first frame, and what its labels lose."""
-    with _opened(source, 0) as file:
-        try:
-            if source.places:
-                with tiff.lines_once(source.path):
-                    return tiff.header(file, source.path, source.places, max_pixels)
-            return pictures.header(file, source.stamp.size, max_pixels), None
-        except DAMAGE as error:
-            raise ImageReadError(source.path, 0, reason_of(error)) from error
+def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:
+    """Read the shape and the dtype of the first frame, and what the labels of its file lose."""
+    now = frames[0].stamp
+    places = [one.place for one in frames if one.stamp is now and one.place is not None]
+    with _opened(now, 0) as file, _named(now.path, 0):
+        if places:
+            with tiff.lines_once(now.path):
+                return tiff.header(file, now.path, places, max_pixels)
+        return formats.header(file, now.size, max_pixels), None
 
 
-def read_part(part: Part) -> NDArray[np.generic]:
+def read_part(part: Part) -> np.ndarray:
     """Read the frames of `part`, as an array `(frames, rows, columns[, channels])`.
 
     Every file is opened once and every frame is decoded once.
@@ -351,90 +319,62 @@ def read_part(part: Part) -> NDArray[np.generic]:
         If a file has changed since the stack was opened, is damaged, or differs in shape or
         dtype from the first frame of the stack.
     """
-    stack = np.empty((part.frames, *part.header.shape), part.header.dtype)
+    stack = np.empty((len(part.frames), *part.header.shape), part.header.dtype)
     done, damage = 0, None
-    for source in part.sources:
-        first = done
-        with _opened(source, part.first + done) as file:
+    for now, frames in itertools.groupby(part.frames, lambda one: one.stamp):
+        with _opened(now, part.first + done) as file:
             try:
-                with tiff.lines_once(source.path):
-                    for frame in _decoded(source, file, part):
+                with tiff.lines_once(now.path):
+                    for frame in _decoded(list(frames), file, part):
                         stack[done] = frame
                         done += 1
             except DAMAGE as error:
-                page = None if source.page is None else source.page + done - first
-                damage = ImageReadError(source.path, part.first + done, reason_of(error), page)
+                page, number = part.frames[done].page, part.first + done
+                damage = ImageReadError(now.path, number, reason_of(error), page)
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
         if damage is not None:
             raise damage
     return stack
 
 
-def _decoded(source: Source, file: BufferedReader, part: Part) -> Iterator[NDArray[np.generic]]:
-    if source.places:
-        return tiff.frames(file, source.places, part.header, part.max_pixels)
-    return iter([pictures.decode(file.read(), part.header, part.max_pixels)])
+def _decoded(frames: list[Frame], file: BufferedReader, part: Part) -> Iterator[np.ndarray]:
+    places = [one.place for one in frames if one.place is not None]
+    if places:
+        return tiff.frames(file, places, part.header, part.max_pixels)
+    data = file.read()
+    return (formats.decode(data, part.header, part.max_pixels) for _ in frames)
 
 
 @contextmanager
-def _opened(source: Source, frame: int) -> Iterator[BufferedReader]:
-    """Open the file of `source`, and raise `ImageReadError` if it is no longer the same."""
-    _check_regular(source.path, frame)
-    with open(source.path, "rb") as file:
-        if not source.stamp.is_true:
+def _opened(then: Stamp, number: int) -> Iterator[BufferedReader]:
+    """Open a file, and raise `ImageReadError` if it is no longer the same."""
+    _check_regular(then.path, number)
+    with open(then.path, "rb") as file:
+        if not then.is_true:
             raise ImageReadError(
-                source.path, frame, "the file has changed since imread; call imread again"
+                then.path, number, "the file has changed since imread; call imread again"
             )
         yield file
 
 
-def parts_in(value: Any) -> Iterator[Part]:
-    """Walk a graph, or a task: a tuple, or an object with args and kwargs, of which some nest."""
-    inner: Iterable[Any] = ()
-    match value:
-        case Part():
-            yield value
-        case str() | bytes() | int() | float() | np.ndarray() | np.generic():
-            return
-        case tuple() | list():
-            inner = value
-        case Mapping():
-            inner = value.values()
-        case _:
-            args, named = getattr(value, "args", ()), getattr(value, "kwargs", None)
-            inner = (*args, *(named or {}).values()) if isinstance(args, Iterable) else ()
-    for one in inner:
-        yield from parts_in(one)
-
-
-def files_of(parts: Iterable[Part]) -> tuple[set[str], set[str]]:
+def files_of(parts: Sequence[Part]) -> tuple[set[str], set[str]]:
     """The files that parts of stacks read, and the absolute patterns that find them.
 
     Patterns find them now, and may find others the next time.
     """
-    paths: set[str] = set()
-    patterns: set[str] = set()
-    folders: dict[str, str] = {}
-    for part in parts:
-        if part.found and part.found != LIST:
-            patterns.add(part.found)
-        for source in part.sources:
-            folder, name = os.path.split(source.path)
-            if folder not in folders:
-                folders[folder] = os.path.realpath(folder)
-            paths.add(os.path.join(folders[folder], name))
-            if part.found == LIST:
-                like = f"*{os.path.splitext(name)[1]}"
-                patterns.add(os.path.join(glob.escape(folders[folder]), like))
-            if os.path.islink(source.path):
-                paths.add(os.path.realpath(source.path))
-    return paths, patterns
+    real = cache(os.path.realpath)
+    paths = set()
+    for path in {frame.stamp.path for part in parts for frame in part.frames}:
+        folder, name = os.path.split(path)
+        paths.add(os.path.join(real(folder), name))
+        if os.path.islink(path):
+            paths.add(real(path))
+    return paths, {pattern for part in parts for pattern in part.found}
 
 
 def _cure_for(path: str) -> str | None:
     """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
     suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
     if os.path.isdir(path):
-        is_store = any(os.path.lexists(os.path.join(path, name)) for name in _ZARR_FILES)
-        return _ZARR if is_store or suffix == ".zarr" else None
+        return _ZARR if is_zarr(path) or suffix == ".zarr" else None
     return _CURES.get(suffix)

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..undisturbed import imported
 from .paths import DAMAGE, ImageReadError, Stamp, need, opening, readable, said
+from .run import Units
 
 
 def open_npy(path: str) -> Found:
@@ -87,11 +88,9 @@ def _raster(path: str) -> Any:
     return rioxarray.open_rasterio(path, cache=False, lock=False).variable
 
 
-def open_netcdf(path: str, variable: str | None) -> Found:
+def open_netcdf(path: str, variable: str | None, engine: str) -> Found:
     """Look for a variable of a NetCDF or HDF5 file."""
     stamp = readable(path)
-    with open(path, "rb") as file:
-        engine = "scipy" if file.read(3) == b"CDF" else "h5netcdf"
     group, _, name = (variable or "").strip("/").rpartition("/")
     return open_variable(lambda _: stamp, path, engine, group, name or None)
 
@@ -175,7 +174,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 Shape: TypeAlias = tuple[int, ...]
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray
 
 # So many pieces are tried one by one for the one that is damaged.
 _MOST_TRIED = 10_000
@@ -207,7 +206,7 @@ class Opened:
     stamp: Stamp
     name: str
     shape: Shape
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     pieces: Shape
 
     @property
@@ -219,11 +218,12 @@ class Opened:
         entries = index if isinstance(index, tuple) else (index,)
         entries += (slice(None),) * (self.ndim - len(entries))
         boxes = [_box(entry, n) for entry, n in zip(entries, self.shape, strict=True)]
-        if any(a == b for a, b, _ in boxes):
-            found: Array = np.empty([b - a for a, b, _ in boxes], self.dtype)
+        places = [place for place, _ in boxes]
+        if all(place.start < place.stop for place in places):
+            found = self._checked(places)
         else:
-            found = self._checked([slice(a, b) for a, b, _ in boxes])
-        taken: Array = found[tuple(left for *_, left in boxes)]
+            found = np.empty([place.stop - place.start for place in places], self.dtype)
+        taken: Array = found[tuple(left for _, left in boxes)]
         return taken
 
     def _checked(self, box: Sequence[slice]) -> Array:
@@ -257,8 +257,7 @@ class Opened:
         where = ""
         if math.prod(self.pieces) > 1 and math.prod(map(len, ranges)) <= _MOST_TRIED:
             for place in itertools.product(*ranges):
-                ends = zip(place, self.pieces, self.shape, strict=True)
-                piece = [slice(k * n, min(k * n + n, length)) for k, n, length in ends]
+                piece = Units(self.shape, self.pieces).region(place)
                 try:
                     self._read(piece)
                 except DAMAGE as cause:
@@ -293,17 +292,14 @@ def _opened(opener: Callable[..., Any], place: tuple[str | int, ...], stamp: Sta
     return opener(*place)
 
 
-def _box(entry: Any, n: int) -> tuple[int, int, Any]:
-    """From where to where an entry of an index reads, and what it then takes of that."""
+def _box(entry: Any, n: int) -> tuple[slice, Any]:
+    """What an entry of an index reads, in order, and what it then takes of that."""
     if not isinstance(entry, slice):
         at = range(n)[entry]
-        return at, at + 1, 0
-    positions = range(*entry.indices(n))
-    if not positions:
-        return 0, 0, slice(None)
-    first, last = sorted((positions[0], positions[-1]))
-    left = slice(None) if positions.step == 1 else slice(None, None, positions.step)
-    return first, last + 1, left
+        return slice(at, at + 1), 0
+    places = range(n)[entry]
+    first, last = sorted((places[0], places[-1])) if places else (0, -1)
+    return slice(first, last + 1), slice(None, None, places.step)
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,30 +338,27 @@ def natural(
     """
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
-    sizes = [max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True)]
+    sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
     most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
     if shards is not None:
-        whole = [max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True)]
+        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
         if math.prod(whole) * itemsize <= SHARD_BYTES:
             sizes = whole
         if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
-            return tuple(sizes)
-    while (axis := _growing(sizes, shape, pieces, most / itemsize)) is not None:
-        sizes[axis] = min(2 * sizes[axis], shape[axis])
-    return tuple(sizes)
-
-
-def _growing(
-    sizes: Sequence[int], shape: Sequence[int], pieces: Sequence[int], most: float
-) -> int | None:
-    """The axis along which a block grows next; None where none may be longer."""
+            return sizes
     wide = [k for k, piece in enumerate(pieces) if piece > 1]
-    if not wide:
-        # Stored without pieces: images, most likely, which lie along the last two axes.
-        wide = list(range(len(shape)))[-2:]
-    left = [k for k in wide if sizes[k] < shape[k]]
-    others = [k for k in reversed(range(len(shape))) if k not in wide and sizes[k] < shape[k]]
-    for axis in sorted(left, key=lambda k: sizes[k]) if left else others[:1]:
-        if math.prod(sizes) // sizes[axis] * min(2 * sizes[axis], shape[axis]) <= most:
-            return axis
-    return None
+    # Stored without pieces: images, most likely, which lie along the last two axes.
+    wide = wide or list(range(len(shape)))[-2:]
+    others = [k for k in reversed(range(len(shape))) if k not in wide]
+
+    def grown(axis: int) -> Shape:
+        return (*sizes[:axis], min(2 * sizes[axis], shape[axis]), *sizes[axis + 1 :])
+
+    while True:
+        left = sorted((k for k in wide if sizes[k] < shape[k]), key=lambda k: sizes[k])
+        left = left or [k for k in others if sizes[k] < shape[k]][:1]
+        larger = (grown(axis) for axis in left)
+        found = next((one for one in larger if math.prod(one) * itemsize <= most), None)
+        if found is None:
+            return sizes
+        sizes = found

@@ -10,12 +10,12 @@ import numpy as np
 
 from ..tracebacks import door
 from ..undisturbed import imported
-from .images import TIFF_SUFFIXES, imread
-from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy, open_raster
-from .paths import AnyPath, ImageReadError, need, opening
-from .pictures import TIFF_SIGNATURES
-from .tiff import is_on_earth, open_image
-from .zarr import is_zarr, open_zarr
+from .formats import TIFF, TIFF_SIGNATURES
+from .images import imread
+from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy
+from .paths import AnyPath, ImageReadError, is_zarr, local_path, need, opening
+from .tiff import open_tiff
+from .zarr import open_zarr
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -101,21 +101,18 @@ def open(
     if not isinstance(path, str | os.PathLike):
         _refuse(path, variable, level)
         return imread(path, chunks="auto" if chunks is None else chunks)
-    text = os.fspath(path)
-    if not isinstance(text, str):
-        raise TypeError(f"a path is text, not {path!r}")
+    text = local_path(path)
     if variable is not None and not isinstance(variable, str):
         raise TypeError(f"variable is the name of an array, not {variable!r}")
     if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
         raise TypeError(f"level is a number, not {level!r}")
     need("Opening a file lazily", "dask.array")
-    text = text if "://" in text else os.path.expanduser(text)
     with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
         found = _find(text, variable, level)
     if found is None:
         stack = imread(path, chunks="auto" if chunks is None else chunks)
         # An image that is not read by tiles: of few bits, or with a palette.
-        alone = len(stack) == 1 and text.lower().endswith(TIFF_SUFFIXES)
+        alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack
     made: da.Array | xr.DataArray = _lazy(found, chunks)
     return made
@@ -128,17 +125,18 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
         return open_zarr(path, variable, level)
     if not os.path.lexists(path) and suffix in _KNOWN:
         raise FileNotFoundError(f"there is no file {path!r} (in {os.getcwd()!r})")
-    if not os.path.isfile(path):
-        _refuse(path, variable, level)
-        return None
-    with _builtin_open(path, "rb") as file:
-        start = file.read(8)
-    if start.startswith((b"\x89HDF\r\n\x1a\n", b"CDF")):
-        _refuse(path, None, level)
-        is_netcdf = suffix in _NETCDF or start[:3] == b"CDF"
-        found = None if is_netcdf else open_hdf5(path, variable)
-        return open_netcdf(path, variable) if found is None else found
-    _refuse(path, variable, level)
+    start = b""
+    if os.path.isfile(path):
+        with _builtin_open(path, "rb") as file:
+            start = file.read(8)
+    is_netcdf = start.startswith(b"CDF")
+    is_hdf5 = start.startswith(b"\x89HDF\r\n\x1a\n")
+    _refuse(path, None if is_netcdf or is_hdf5 else variable, level)
+    if is_netcdf:
+        return open_netcdf(path, variable, "scipy")
+    if is_hdf5:
+        found = None if suffix in _NETCDF else open_hdf5(path, variable)
+        return found or open_netcdf(path, variable, "h5netcdf")
     if start.startswith(b"\x93NUMPY"):
         return open_npy(path)
     if start.startswith(b"PK") and suffix == ".npz":
@@ -148,8 +146,8 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
         )
     if start.startswith(TIFF_SIGNATURES):
         with opening(path, lambda reason: ImageReadError(path, 0, reason)):
-            return open_raster(path) if is_on_earth(path) else open_image(path)
-    if suffix in _KNOWN:
+            return open_tiff(path)
+    if suffix in _KNOWN and os.path.isfile(path):
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
     return None
 
@@ -182,7 +180,7 @@ def _lazy(found: Found, chunks: Any) -> Any:
 
 
 def _chosen(
-    chunks: Any, shape: Shape, dtype: np.dtype[Any], own: Shape, dims: Sequence[Hashable]
+    chunks: Any, shape: Shape, dtype: np.dtype, own: Shape, dims: Sequence[Hashable]
 ) -> tuple[tuple[int, ...], ...]:
     """Give the chunks that a user wrote, as Dask has them; `own` are those of nobody's choice.
 

@@ -11,7 +11,6 @@ images finds it if the process is killed.
 from __future__ import annotations
 
 import errno
-import glob
 import lzma
 import os
 import re
@@ -26,6 +25,8 @@ from fnmatch import fnmatchcase
 from os import PathLike
 from secrets import token_hex
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..undisturbed import imported
 
@@ -161,11 +162,13 @@ def replacement(path: str) -> Iterator[str]:
 def write_whole(path: str, data: bytes) -> None:
     """Write a file, which is there when all of it is."""
     with replacement(path) as temporary:
-        write_at(temporary, memoryview(data), 0)
+        write_at(temporary, np.frombuffer(data, np.uint8), 0)
 
 
-def write_at(path: str, data: memoryview, at: int) -> None:
-    """Write `data` from byte `at` of a file on; one that is gone stays gone."""
+def write_at(path: str, array: np.ndarray, at: int) -> None:
+    """Write numbers as this machine has them, from byte `at` on; a file that is gone stays so."""
+    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    data = memoryview(array.reshape(-1).view(np.uint8).data)
     with open(path, "rb+", buffering=0) as file:
         file.seek(at)
         # The system may take it piece by piece.
@@ -218,6 +221,9 @@ def _hidden(path: str) -> str:
 
 AnyPath: TypeAlias = "str | PathLike[str]"
 
+# The files that describe an array or a group of Zarr, of version 3 and 2.
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+
 _NUMBER = re.compile(r"([0-9]+)")
 
 # What is imported of a package beside itself, and the name by which pip knows it.
@@ -243,16 +249,22 @@ def need(what: str, *modules: str) -> Any:
     return found
 
 
-def local_path(path: AnyPath, urls: str) -> str:
+def local_path(path: AnyPath, urls: str = "") -> str:
     """Give a path as text; `urls` is what is said of one that is no place on this machine."""
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a path is text, not {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character: {text!r}")
-    if "://" in text:
+    is_url = "://" in text
+    if is_url and urls:
         raise ValueError(urls.format(text))
-    return os.path.expanduser(text)
+    return text if is_url else os.path.expanduser(text)
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder is an array or a group of Zarr."""
+    return any(os.path.lexists(os.path.join(path, name)) for name in ZARR_FILES)
 
 
 def make_folder(folder: str, who: str) -> None:
@@ -307,14 +319,6 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
-
-
-def absolute(pattern: str) -> str:
-    """Give a pattern that means the same from every folder, without links where it is literal."""
-    parts = os.path.abspath(pattern).split(os.sep)
-    literal = next((k for k, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
-    head = os.path.realpath(os.sep.join(parts[:literal]) or os.sep)
-    return os.path.join(head, *parts[literal:])
 
 
 def found_by(pattern: str, path: str) -> bool:

@@ -1,16 +1,24 @@
-"""A progress bar for a person who waits, and nothing for a program."""
+"""Wait for tasks: a progress bar for a person, and a Dask cluster that is watched.
+
+A cluster is waited for as long as there is one that can do them.  Dask itself waits without end
+for futures of a scheduler that is gone, or that has lost all of its workers.  So what has finished
+is asked for, not waited for, and where nothing finishes for a while the client and the scheduler
+are looked at.
+"""
 
 from __future__ import annotations
 
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, suppress
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..notebook import Passing, present
+from ..undisturbed import imported
 
 # Between two pictures of the bar [seconds].
 PAUSE = 0.2
@@ -26,38 +34,45 @@ def shown(
 ) -> Iterator[Advance]:
     """Give a function that is told how many more of `total` frames are done.
 
-    With None a bar is shown in a notebook, and where standard error is a terminal, but only of
-    what takes longer than `after` [seconds]; True shows it anywhere and at once, False never; a
-    function is called with the numbers of frames done and in all.  `title` stands before them.
+    With None a bar is shown to a person who waits, but only of what takes longer than `after`
+    [seconds]; True shows it anywhere and at once, False never; a function is called with the
+    numbers of frames done and in all.  `title` stands before them.
     """
-    done = 0
-    is_wanted = progress or (progress is None and (present() or sys.stderr.isatty()))
-    bar = _Bar(title, 0.0 if progress else after)
-    report = progress if callable(progress) else bar.show
+    done, bar = 0, Bar(title, 0.0 if progress else after)
+    report: Callable[[int, int], None] | None = None
+    if callable(progress):
+        report = progress
+    elif progress or (progress is None and seen()):
+        report = bar.show
+        report(0, total)
 
     def advance(frames: int) -> None:
         nonlocal done
         done += frames
-        if is_wanted:
+        if report is not None:
             report(done, total)
 
-    if is_wanted and not callable(progress):
-        advance(0)
     try:
         yield advance
     finally:
         bar.clear()
 
 
-class _Bar:
+def seen() -> bool:
+    """Whether a person would see a bar: below the cell of a notebook, or in a terminal."""
+    return present() or sys.stderr.isatty()
+
+
+class Bar:
     """A line that changes a few times a second, once so many seconds are over."""
 
-    def __init__(self, title: str, after: float) -> None:
+    def __init__(self, title: str = "saving", after: float = 0.0) -> None:
         self._title, self._after = title, after
         self._line = Passing() if present() else _Terminal()
         self._begin, self._shown = time.monotonic(), float("-inf")
 
     def show(self, done: int, total: int) -> None:
+        """Show the numbers of frames done and in all, and how long the others will take."""
         now = time.monotonic()
         if now - self._begin < self._after or (now - self._shown < PAUSE and done < total):
             return
@@ -67,6 +82,7 @@ class _Bar:
         self._line.show(f"{self._title} {done}/{total}{rest}", done / max(total, 1))
 
     def clear(self) -> None:
+        """Take the bar away."""
         self._line.clear()
 
 
@@ -84,9 +100,180 @@ class _Terminal:
     def clear(self) -> None:
         if self._shown:
             self._put("")
-            self._put("\r")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
 
     def _put(self, line: str) -> None:
         sys.stderr.write("\r" + line.ljust(len(self._shown)))
         sys.stderr.flush()
         self._shown = line
+
+
+# How long a cluster may be without a scheduler, or without a worker, before it is given up; set
+# otherwise by `dask.config.set({"ninepoint.cluster-timeout": "10min"})`.
+PATIENCE = "60s"
+
+# Between two looks at what has finished [seconds]: short against a task, long against a look.
+SHORTEST, LONGEST = 0.001, 0.05
+
+# So long nothing has to finish before the scheduler is asked how it is [seconds].
+SILENCE = 2.0
+
+_REST = (
+    "the files that are there are whole, and resume=True goes on after them. "
+    "Start another client, or save without one: dask.config.set(scheduler='threads')"
+)
+
+
+def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
+    """Run the tasks `keys` and give the key of each that is done.
+
+    Raises
+    ------
+    ConnectionError
+        If the client is closed, its scheduler is gone or has no workers, now or later.
+    ImportError
+        If a worker has no ninepoint: it would end as soon as it gets a task.
+    Exception
+        Whatever a task raises.
+    """
+    distributed: Any = imported("distributed")
+    watch = _Watch(client)
+    watch.check_open()
+    watch.check_workers()
+    try:
+        futures = schedule(graph, keys, sync=False)
+        coming = distributed.as_completed(futures, loop=client.loop)
+    except (RuntimeError, distributed.client.ClosedClientError) as error:
+        watch.check_open()
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    watch.rest()
+    left, pause = len(futures), SHORTEST
+    try:
+        while left:
+            batch = coming.next_batch(block=False)
+            if batch:
+                watch.rest()
+                pause = SHORTEST
+            else:
+                watch.look()
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST)
+            for future in batch:
+                _check_done(future)
+                yield future.key
+            left -= len(batch)
+    finally:
+        if client.status == "running":
+            watch.ask(lambda: client._cancel(futures), 10)
+
+
+def _check_done(future: Any) -> None:
+    """Raise what a task raised.
+
+    A value is not asked for: its worker may be gone by now, and what the task wrote is there.
+    """
+    try:
+        if future.status in ("error", "cancelled"):
+            future.result()
+    except CancelledError as error:
+        raise ConnectionError(
+            "the Dask scheduler is gone, or its tasks were cancelled "
+            f"({getattr(error, 'reason', error)}); {_REST}"
+        ) from error
+
+
+def patience() -> float:
+    """How long a cluster may be without workers [s]."""
+    config: Any = imported("dask.config")
+    utils: Any = imported("dask.utils")
+    return float(utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE)))
+
+
+class _Watch:
+    """Looks at a cluster in which nothing finishes, and gives it up after a while."""
+
+    def __init__(self, client: Any) -> None:
+        self._client, self._patience = client, patience()
+        self.rest()
+
+    def rest(self) -> None:
+        """Something has finished: all is well."""
+        self._well = self._asked = time.monotonic()
+
+    def check_open(self) -> None:
+        """Raise `ConnectionError` if the client is closed."""
+        status = self._client.status
+        if status in ("closed", "closing"):
+            raise ConnectionError(f"the Dask client is {status}; {_REST}")
+
+    def ask(self, question: Callable[[], Any], wait: float) -> Any:
+        """Let the client ask something; None where it gets no answer in so many seconds.
+
+        As where another thread closes it in this moment.
+        """
+        closed = imported("distributed").client.ClosedClientError
+        with suppress(TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed):
+            return self._client.sync(question, callback_timeout=wait)
+        return None
+
+    def check_workers(self) -> None:
+        """Raise `ImportError` if a worker would end as soon as it gets a task."""
+        client = self._client
+
+        def found() -> bool:
+            """Whether there is a ninepoint; a function in a function is sent by its value."""
+            from importlib.util import find_spec
+
+            return find_spec("ninepoint") is not None
+
+        # Where nobody answers `look` will tell.
+        wait = min(10.0, self._patience / 2)
+        told = self.ask(lambda: client._run(found, on_error="ignore"), wait) or {}
+        lacking = [address for address, there in told.items() if not there]
+        if lacking:
+            raise ImportError(
+                f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
+                "one: install it where they run, or add its folder to their PYTHONPATH"
+            )
+
+    def look(self) -> None:
+        """Raise `ConnectionError` if nothing can be expected any more."""
+        self.check_open()
+        now = time.monotonic()
+        if self._client.status != "running":
+            self._give_up(now, "the Dask client cannot reach its scheduler")
+            return
+        if now - self._asked < min(SILENCE, self._patience / 4):
+            return
+        scheduler = self._client.scheduler
+        told = self.ask(lambda: scheduler.identity(), max(self._patience / 2, 1))
+        self._asked = time.monotonic()
+        if told is None:
+            self._give_up(self._asked, "the Dask scheduler does not answer")
+        elif told["workers"]:
+            self._well = self._asked
+        elif not self._is_growing():
+            self._give_up(self._asked, "the Dask cluster has no workers")
+
+    def _is_growing(self) -> bool:
+        """Whether workers are on their way, or come when there is something to do.
+
+        The plan of a cluster that has lost its workers still has them, whether or not others come.
+        """
+        cluster = self._client.cluster
+        if getattr(cluster, "_adaptive", None) is not None:
+            return True
+        return len(getattr(cluster, "plan", ())) > 0 and not self._has_lost()
+
+    def _has_lost(self) -> bool:
+        """Whether the scheduler has lost a worker."""
+        scheduler = self._client.scheduler
+        events = self.ask(lambda: scheduler.events(topic="all"), 10) or ()
+        return any(
+            isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
+        )
+
+    def _give_up(self, now: float, what: str) -> None:
+        if now - self._well >= self._patience:
+            raise ConnectionError(f"{what}, for {now - self._well:.0f} s now; {_REST}")

@@ -103,8 +103,16 @@ def _own_name(process: int) -> str:
     return f"done-{host}-{process}-{secrets.token_hex(4)}"
 
 
-def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
-    """Raise unless what was begun at `path` means the same, and say what differs first."""
+def check_same(path: str, old: Meaning | None, new: Meaning) -> None:
+    """Raise unless what was begun at `path`, if anything was, means the same.
+
+    It says what differs first.
+    """
+    if old is None:
+        raise FileExistsError(
+            f"{path!r} exists, and is nothing that save has begun with these variables; "
+            "remove it, or save under another name"
+        )
     # What is compared has been through JSON, where tuples are lists.
     now, then = dict(json.loads(json.dumps(new, default=str))), dict(old)
     for label in now | then:
@@ -144,13 +152,16 @@ _UNPICKLED = (
 
 
 class Seen:
-    """The calls, the functions and the paths that a Dask graph holds."""
+    """The calls, the functions, the paths and the images that a Dask graph holds.
 
-    def __init__(self, graph: Any) -> None:
+    Of a layer that is written out so `many` tasks are looked at.
+    """
+
+    def __init__(self, graph: Any, many: int | None = _TASKS) -> None:
         self.calls: dict[str, Call] = {}
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
-        self._parts: list[Part] = []
+        self.parts: list[Part] = []
         pickler: Any = imported("cloudpickle").Pickler
         found = self
 
@@ -158,13 +169,13 @@ class Seen:
             def persistent_id(self, one: Any) -> Any:
                 return found._looked_at(one)
 
-        for piece in _pieces(graph):
+        for piece in _pieces(graph, many):
             buffers: list[Any] = []
             try:
                 Looking(io.BytesIO(), protocol=5, buffer_callback=buffers.append).dump(piece)
             except _UNPICKLED:
                 continue
-        self.paths |= files_of(self._parts)[0]
+        self.paths |= files_of(self.parts)[0]
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
@@ -181,7 +192,7 @@ class Seen:
         if isinstance(one, np.ndarray):
             return None if one.dtype.hasobject else "array"
         if isinstance(one, Part):
-            self._parts.append(one)
+            self.parts.append(one)
             return "part"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
@@ -217,12 +228,12 @@ class Seen:
                 self.paths.add(os.path.realpath(text))
 
 
-def _pieces(graph: Any) -> Iterator[Any]:
+def _pieces(graph: Any, many: int | None) -> Iterator[Any]:
     """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
     layers = getattr(graph, "layers", None)
     for layer in [graph] if layers is None else layers.values():
         if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
-            yield from islice(layer.values(), _TASKS)
+            yield from islice(layer.values(), many)
         else:
             yield layer
 

@@ -1,4 +1,10 @@
-"""Run the tasks that write, on the scheduler in use, and tell of each that is done.
+"""Units, which a task computes and writes whole, and the tasks, on the scheduler in use.
+
+shape (5, 7), size (2, 4):      0 | 1        each number is a unit; those at the far ends
+                               ---+---       are as short as the array is
+                                2 | 3
+                               ---+---
+                                4 | 5
 
     array, cut to units  ->  Writer  ->  what it writes to; a 1 for the scheduler
 
@@ -13,26 +19,77 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
+import math
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
-from . import cluster
-from .progress import Advance, Progress
-from .units import Region, Shape, Units
+from .progress import Advance, Progress, finished
 
 _T = TypeVar("_T")
+
+Shape: TypeAlias = tuple[int, ...]
+Region: TypeAlias = tuple[slice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """A grid over an array, whose cells have one size and are numbered as they lie in memory."""
+
+    shape: Shape
+    size: Shape
+
+    @property
+    def counts(self) -> Shape:
+        """How many units lie along each axis."""
+        return tuple(-(-n // one) for n, one in zip(self.shape, self.size, strict=True))
+
+    @property
+    def count(self) -> int:
+        """How many units there are."""
+        return math.prod(self.counts)
+
+    @property
+    def chunks(self) -> tuple[Shape, ...]:
+        """The grid as Dask writes it: the lengths along each axis."""
+        return tuple(
+            tuple(min(one, n - start) for start in range(0, n, one))
+            for n, one in zip(self.shape, self.size, strict=True)
+        )
+
+    def number(self, place: Shape) -> int:
+        """The number of the unit at a place of the grid."""
+        return int(np.ravel_multi_index(place, self.counts)) if place else 0
+
+    def place(self, number: int) -> Shape:
+        """Where in the grid the unit of that number lies."""
+        return tuple(map(int, np.unravel_index(number, self.counts))) if self.counts else ()
+
+    def region(self, place: Shape) -> Region:
+        """The elements of the unit at a place."""
+        return tuple(
+            slice(at * one, min(n, (at + 1) * one))
+            for at, one, n in zip(place, self.size, self.shape, strict=True)
+        )
+
+
+def share(count: int, part: tuple[int, int] | None) -> range:
+    """The units of one part: neighbours, so that parts read little beside their own."""
+    if part is None:
+        return range(count)
+    number, parts = part
+    return range(count * number // parts, count * (number + 1) // parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +108,10 @@ class Writer:
 
     units: Units
     put: Callable[[np.ndarray, Shape, Region], None]
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     who: str = "save"
 
-    def __call__(self, block: Any, block_id: Shape | None = None) -> np.ndarray:
+    def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
         region = self.units.region(block_id)
@@ -69,37 +126,33 @@ class Writer:
                 f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
             )
         self.put(block.get() if is_cupy(block) else np.asarray(block), block_id, region)
-        return np.ones((1,) * block.ndim, np.int8)
+        return 1
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A lazy array, what writes it, and the units to write by number, with what each counts."""
+@contextmanager
+def not_written(what: str, rest: str, path: str) -> Iterator[None]:
+    """Say of an error of the system what is not written, and what of the `rest`."""
+    try:
+        yield
+    except OSError as error:
+        words = f"{error.strerror or error}: {what} is not written; {rest}"
+        raise OSError(error.errno, words, path) from error
 
-    array: Any
-    writer: Writer
-    numbers: Mapping[int, int]
+
+# A lazy array, what writes it, and the units to write by number, with what each counts.
+Job: TypeAlias = tuple[Any, Writer, Mapping[int, int]]
 
 
-def write(items: Iterable[Item], advance: Advance) -> None:
+def write(jobs: Iterable[Job], advance: Advance) -> None:
     """Compute and write the units that are to be written."""
     wanted: dict[tuple[Any, ...], int] = {}
     arrays = []
-    for item in items:
-        if not item.numbers:
-            continue
-        units = item.writer.units
-        name = f"{item.writer.who}-{secrets.token_hex(16)}"
-        arrays.append(
-            _cut(item.array, units.chunks).map_blocks(
-                item.writer,
-                name=name,
-                dtype=np.int8,
-                chunks=tuple((1,) * count for count in units.counts),
-                meta=np.empty((0,) * item.array.ndim, np.int8),
-            )
-        )
-        wanted |= {(name, *units.place(one)): n for one, n in item.numbers.items()}
+    for array, writer, numbers in jobs:
+        if numbers:
+            name = f"{writer.who}-{secrets.token_hex(16)}"
+            cut, meta = _cut(array, writer.units.chunks), np.empty((0,) * array.ndim, np.int8)
+            arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
+            wanted |= {(name, *writer.units.place(one)): n for one, n in numbers.items()}
     if wanted:
         _compute(arrays, wanted, advance)
 
@@ -138,16 +191,14 @@ def _compute(
     graph = arrays[0].__dask_optimize__(merge(*(array.dask for array in arrays)), keys)
     schedule = base.get_scheduler(cls=type(arrays[0]))
     client = getattr(schedule, "__self__", None)
-    if client is None or not hasattr(client, "scheduler_info"):
-        if schedule is threaded.get and config.get("pool", None) is None:
-            follow(lambda work: _on_threads(graph, wanted, work), advance, stop_elsewhere)
-            return
+    if hasattr(client, "scheduler_info"):
+        for key in finished(client, schedule, graph, keys):
+            advance(wanted.get(key, 0))
+    elif schedule is threaded.get and config.get("pool", None) is None:
+        follow(lambda work: _on_threads(graph, wanted, work), advance, stop_elsewhere)
+    else:
         with callbacks.Callback(posttask=lambda key, *_: advance(wanted.get(key, 0))):
             schedule(graph, keys)
-        return
-
-    for key in cluster.finished(client, schedule, graph, keys):
-        advance(wanted.get(key, 0))
 
 
 def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], work: Work[int]) -> None:
@@ -176,63 +227,54 @@ def follow(
     hear: Callable[[_T], None],
     halt: Callable[[], None] = lambda: None,
 ) -> None:
-    """Do some work apart, and hear what it tells; whatever happens here, it ends before this."""
-    with closing(Work(do, halt).messages()) as told:
-        for message in told:
-            hear(message)
+    """Do some work apart, and hear what it tells; whatever happens here, it ends before this.
+
+    `halt` ends what cannot ask whether to go on.
+    """
+    work: Work[_T] = Work()
+    thread = threading.Thread(target=work.run, args=(do,), name="ninepoint-files", daemon=True)
+    try:
+        start(thread)
+        while (told := work.messages.get()) is not None:
+            hear(told)
+    finally:
+        work.stopped = True
+        # One that does not run yet, where its start was interrupted, will find that it is stopped.
+        if thread.ident is not None and not work.ended:
+            halt()
+            while work.messages.get() is not None:
+                pass
+    if work.error is not None:
+        raise work.error
 
 
 class Work(Generic[_T]):
-    """Something to do, which tells how far it is; `halt` ends what cannot ask whether to go on."""
+    """Something to do, which tells how far it is; None is told at the end."""
 
-    def __init__(self, do: Callable[[Work[_T]], None], halt: Callable[[], None]) -> None:
-        self._do = do
-        self._halt = halt
-        self._messages: SimpleQueue[tuple[_T, ...]] = SimpleQueue()
-        self._gate = threading.Lock()
-        self._begun = self._ended = self._stopped = False
-        self._error: BaseException | None = None
+    def __init__(self) -> None:
+        self.stopped = self.ended = False
+        self.messages: SimpleQueue[_T | None] = SimpleQueue()
+        self.error: BaseException | None = None
 
     def tell(self, message: _T) -> None:
         """Give a message to who waits for them; raise `Stopped` if nobody does any more."""
-        self._messages.put((message,))
+        self.messages.put(message)
         self.check()
 
     def check(self) -> None:
         """Raise `Stopped` if nobody wants the rest."""
-        if self._stopped:
+        if self.stopped:
             raise Stopped
 
-    def messages(self) -> Generator[_T]:
-        """Do it, and yield what it tells; who leaves early waits until it has ended."""
+    def run(self, do: Callable[[Work[_T]], None]) -> None:
+        """Do it, unless it is stopped before it begins."""
         try:
-            start(threading.Thread(target=self._run, name="ninepoint-files", daemon=True))
-            while told := self._messages.get():
-                yield told[0]
-        finally:
-            self._end()
-        if self._error is not None:
-            raise self._error
-
-    def _run(self) -> None:
-        with self._gate:
-            if self._stopped:
-                return
-            self._begun = True
-        try:
-            self._do(self)
+            self.check()
+            do(self)
         except Stopped:
             pass
         except BaseException as error:
-            self._error = error
+            self.error = error
         finally:
-            self._ended = True
-            self._messages.put(())
-
-    def _end(self) -> None:
-        with self._gate:
-            self._stopped = True
-        if self._begun and not self._ended:
-            self._halt()
-            while self._messages.get():
-                pass
+            self.ended = True
+            self.messages.put(None)

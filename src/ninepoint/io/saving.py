@@ -11,14 +11,13 @@ from ..arrays.accepted import is_xarray
 from ..arrays.engines import as_dask
 from ..tracebacks import door
 from . import ome
-from .contents import Contents, Variable, contents, lazily
+from .contents import Contents, Cut, Variable, contents, lazily
 from .formats import IMAGES, Options
 from .frames import parse_pattern, save_frames
 from .paths import local_path
 from .progress import Progress
 from .resume import Journal, check_same
 from .run import How
-from .units import Cut, check_part
 from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
 from .zarr import save_zarr
 
@@ -198,3 +197,21 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     if old is None or not (how.resume or how.part):
         journal.begin(means)
     save_frames(array, pattern, how, Options())
+
+
+def check_part(part: object) -> tuple[int, int] | None:
+    """Raise unless `part` is None or (i, n) with 0 <= i < n."""
+    if part is None:
+        return None
+    if not isinstance(part, tuple | list) or len(part) != 2:
+        raise TypeError(f"part is a pair (i, n), the part of number i of n, not {part!r}")
+    if not all(hasattr(one, "__index__") and not isinstance(one, bool) for one in part):
+        raise TypeError(f"part is a pair of whole numbers (i, n), not {part!r}")
+    number, parts = map(int, part)
+    if not 0 <= number < parts:
+        raise ValueError(
+            f"part={part!r}: there are parts (0, {parts}) to ({parts - 1}, {parts})"
+            if parts > 0
+            else f"part={part!r}: there is at least one part, (0, 1)"
+        )
+    return number, parts

@@ -7,27 +7,25 @@ reads a page from its place without following the chain again.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
 import os
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
-from .opened import Array, Found, Opened
+from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
+from .opened import Array, Found, Opened, open_raster
 from .paths import DAMAGE, ImageReadError, need, readable, reason_of
-from .pictures import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPage
@@ -141,14 +139,13 @@ def lines_once(path: str) -> Iterator[None]:
                 logger.callHandlers(record)
 
 
-@contextmanager
-def _pages(file: BinaryIO | str) -> Iterator[TiffFile]:
-    with imported("tifffile").TiffFile(file, _multifile=False) as tiff:
-        yield tiff
+def _pages(file: BinaryIO | str) -> TiffFile:
+    found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
+    return found
 
 
 def header(
-    file: BinaryIO, path: str, places: tuple[int, ...], max_pixels: int | None
+    file: BinaryIO, path: str, places: Sequence[int], max_pixels: int | None
 ) -> tuple[Header, str | None]:
     """Read what the first page claims to hold, without decoding it; and what will be dropped."""
     with _pages(file) as tiff:
@@ -164,27 +161,26 @@ def header(
         claimed = _header(page)
         check_claim(claimed, max_pixels)
         labels = _labels(tiff, page)
-        return claimed, None if labels is None else labels.dropped(path, len(places))
+        return claimed, None if labels is None else _dropped(labels, path, len(places))
 
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:
     """Read the description of the page at byte `place`."""
-    from tifffile import TiffPage
-
     tiff.filehandle.seek(place)
-    return TiffPage(tiff, index=0)
+    page: TiffPage = imported("tifffile").TiffPage(tiff, index=0)
+    return page
 
 
 def frames(
-    file: BinaryIO, places: tuple[int, ...], expected: Header, max_pixels: int | None
-) -> Iterator[NDArray[np.generic]]:
+    file: BinaryIO, places: Sequence[int], expected: Header, max_pixels: int | None
+) -> Iterator[np.ndarray]:
     """Decode pages one by one, after a check that each holds an image like `expected`."""
     with _pages(file) as tiff:
         for place in places:
             yield _decoded(page_at(tiff, place), expected, max_pixels)
 
 
-def _decoded(page: TiffPage, expected: Header, max_pixels: int | None) -> NDArray[np.generic]:
+def _decoded(page: TiffPage, expected: Header, max_pixels: int | None) -> np.ndarray:
     check_claim(_header(page), max_pixels, expected)
     _check_segments(page)
     # One worker: the chunks already fill the cores.
@@ -242,54 +238,49 @@ def _check_segments(page: TiffPage) -> None:
         raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")
 
 
-# What a TIFF says about its pages besides their numbers, to say that it is dropped.
+# What a TIFF says about its pages besides their numbers, to say that it is dropped: its kind, the
+# axes of the pages, slowest first, with their lengths, the size of a pixel, and how many images.
+_Labels: TypeAlias = "tuple[str, list[tuple[str, int]], str, int]"
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
-    """Axes of the pages, slowest first, with their lengths; and the size of a pixel, in words."""
-
-    kind: str
-    axes: tuple[tuple[str, int], ...]
-    size: str
-    images: int
-
-    def dropped(self, path: str, frames: int) -> str | None:
-        """Say what is lost when the pages become `frames` frames; None if that is nothing."""
-        if self.images == 1 and len(self.axes) < 2 and not self.size:
-            return None
-        what = [f"{self.images} images"] if self.images > 1 else []
-        if self.axes:
-            # tifffile calls those Q of which nothing is known.
-            named = ", ".join(f"{name}={n}" for name, n in self.axes if name != "Q")
-            what.append(f"the axes {named or ' x '.join(str(n) for _, n in self.axes)}")
-        if self.size:
-            what.append(f"pixels of {self.size}")
-        words = (
-            f"{os.path.basename(path)} is {self.kind} with {' and '.join(what)}, which imread "
-            f"drops: it gives the pages as {frames} frame{'s' * (frames > 1)} in the file's order."
-        )
-        lengths = [length for _, length in self.axes]
-        if len(lengths) > 1 and math.prod(lengths) == frames:
-            shape = ", ".join(map(str, lengths))
-            words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
-        return words
+def _dropped(labels: _Labels, path: str, frames: int) -> str | None:
+    """Say what is lost when the pages become `frames` frames; None if that is nothing."""
+    kind, axes, size, images = labels
+    if images == 1 and len(axes) < 2 and not size:
+        return None
+    what = [f"{images} images"] if images > 1 else []
+    if axes:
+        # tifffile calls those Q of which nothing is known.
+        named = ", ".join(f"{name}={n}" for name, n in axes if name != "Q")
+        what.append(f"the axes {named or ' x '.join(str(n) for _, n in axes)}")
+    if size:
+        what.append(f"pixels of {size}")
+    words = (
+        f"{os.path.basename(path)} is {kind} with {' and '.join(what)}, which imread "
+        f"drops: it gives the pages as {frames} frame{'s' * (frames > 1)} in the file's order."
+    )
+    lengths = [length for _, length in axes]
+    if len(lengths) > 1 and math.prod(lengths) == frames:
+        shape = ", ".join(map(str, lengths))
+        words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
+    return words
 
 
 def _labels(tiff: TiffFile, page: TiffPage) -> _Labels | None:
+    """Its kind, the axes of its pages, the size of a pixel in words, and how many images."""
     kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
     if kind is None:
         return None
     series = tiff.series
     axes = zip(series[0].axes, series[0].shape, strict=True)
-    pages = tuple((name, n) for name, n in axes if name not in "YXS" and n > 1)
+    pages = [(name, n) for name, n in axes if name not in "YXS" and n > 1]
     sizes = []
     if kind == "ome":
         said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
         sizes = [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
     elif kind == "imagej":
         sizes = _sizes_of_imagej(tiff.imagej_metadata or {}, page)
-    return _Labels(_KINDS[kind], pages, ", ".join(sizes), len(series) if kind == "ome" else 1)
+    return _KINDS[kind], pages, ", ".join(sizes), len(series) if kind == "ome" else 1
 
 
 def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
@@ -308,44 +299,34 @@ def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
 # One image, tile by tile: also one that is larger than memory.
 
 
-def is_on_earth(path: str) -> bool:
-    """Whether the first image of a TIFF says where on the Earth it is."""
-    with _first_page(path) as (_, _, page):
-        return GEO_KEYS in page.tags
-
-
-@contextmanager
-def _first_page(path: str) -> Iterator[tuple[TiffFile, tuple[int, ...], Any]]:
-    """Where the full images of a TIFF begin, and the description of the first."""
+def open_tiff(path: str) -> Found | None:
+    """Look at a GeoTIFF, or at the only image of a TIFF; None where it is not read by tiles."""
     need("Reading TIFF", "tifffile")
+    now = readable(path)
     with open(path, "rb") as file, lines_once(path):
-        places = page_places(file, os.path.getsize(path))
+        places = page_places(file, now.size)
         file.seek(0)
         with _pages(file) as tiff:
-            yield tiff, places, page_at(tiff, places[0])
-
-
-def open_image(path: str) -> Found | None:
-    """Look at the only image of a TIFF; None where it is not to be read by tiles."""
-    stamp = readable(path)
-    with _first_page(path) as (tiff, places, page):
-        separate, depth, rows, columns, channels = page.shaped
-        plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
-        odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
-        if len(places) > 1 or not plain or odd:
-            return None
-        if not min(page.chunks):
-            raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
-        said = _labels(tiff, page)
-    if said is not None and said.size:
+            page: Any = page_at(tiff, places[0])
+            if GEO_KEYS in page.tags:
+                return open_raster(path)
+            separate, depth, rows, columns, channels = page.shaped
+            plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
+            odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
+            if len(places) > 1 or not plain or odd:
+                return None
+            if not min(page.chunks):
+                raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
+            said = _labels(tiff, page)
+    if said is not None and said[2]:
+        kind, _, size, _ = said
         name = os.path.basename(path)
-        warn(f"{name} is {said.kind} with pixels of {said.size}, which open drops.",
-             MetadataWarning)  # fmt: skip
+        warn(f"{name} is {kind} with pixels of {size}, which open drops.", MetadataWarning)
     inner = () if channels == 1 else (channels,)
-    shape, pieces = (rows, columns, *inner), (*page.chunks[:2], *inner)
-    dtype = np.dtype(page.dtype).newbyteorder("=")
-    place = (stamp.path, places[0])
-    array = Opened(_tiles, place, stamp, stamp.path, shape, dtype, pieces)
+    shape, dtype = (rows, columns, *inner), np.dtype(page.dtype).newbyteorder("=")
+    array = Opened(
+        _tiles, (now.path, places[0]), now, now.path, shape, dtype, (*page.chunks[:2], *inner)
+    )
     return Found(array, layer=stack_name(shape, "{}"))
 
 
@@ -370,19 +351,20 @@ class _Tiles:
 
     def __getitem__(self, index: tuple[slice, ...]) -> Array:
         """Decode the tiles, or the strips, that hold these elements."""
-        page, (rows, columns) = self.page, index[:2]
-        high, wide = page.chunks[:2]
+        high, wide = self.page.chunks[:2]
+        rows, columns = index[:2]
         down = range(rows.start // high, -(-rows.stop // high))
         along = range(columns.start // wide, -(-columns.stop // wide))
-        shape = (len(down) * high, len(along) * wide, page.shaped[-1])
-        whole: Array = np.empty(shape, np.dtype(page.dtype))
+        across = -(-self.page.imagewidth // wide)
         with open(self.path, "rb") as file, lines_once(self.path):
-            for i, j in itertools.product(down, along):
-                tile = self._decoded(file, i * -(-page.imagewidth // wide) + j)
-                at = (i - down.start) * high, (j - along.start) * wide
-                whole[at[0] : at[0] + len(tile), at[1] : at[1] + tile.shape[1]] = tile
-        top, left = down.start * high, along.start * wide
-        box = whole[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left]
+            whole = np.concatenate([
+                np.concatenate([self._decoded(file, i * across + j) for j in along], axis=1)
+                for i in down
+            ], dtype=self.page.dtype)  # fmt: skip
+        box = whole[
+            rows.start - down.start * high : rows.stop - down.start * high,
+            columns.start - along.start * wide : columns.stop - along.start * wide,
+        ]
         return box[..., index[2]] if len(index) == 3 else box[..., 0]
 
     def _decoded(self, file: Any, number: int) -> Array:

@@ -10,14 +10,12 @@ has left is written again from the start.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -28,16 +26,18 @@ from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
 from .contents import (
     Contents,
+    Cut,
+    Layout,
     Variable,
+    check_dims,
     contents,
+    layout,
     lazily,
     stored_by_xarray,
 )
-from .paths import make_folder, need, replacement, stamp, write_at
-from .progress import shown
+from .paths import make_folder, need, replacement, stamp
 from .resume import Journal, check_same
-from .run import How, write
-from .units import UNIT_BYTES, Cut, Layout, Region, Shape, check_dims, layout
+from .run import How, Region
 
 # Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
 TILE = 512
@@ -65,7 +65,7 @@ def save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
     _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
 
 
-def _check_netcdf(name: str, dtype: np.dtype[Any]) -> None:
+def _check_netcdf(name: str, dtype: np.dtype) -> None:
     """Raise where NetCDF has no type for these numbers."""
     if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
         of = f" of {name!r}" if name else ""
@@ -148,11 +148,7 @@ def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
 
 
 def save_npy(result: Any, path: str, how: How) -> None:
-    """Write an array of NumPy: runs of elements, each at its place.
-
-    Written at their bytes and not through a memory map: on a disk that is full a map ends the
-    process, and of two machines that write neighbouring runs through maps one loses some.
-    """
+    """Write an array of NumPy, through a map of the file."""
     if is_xarray(result):
         if result.coords or result.attrs:
             warn(
@@ -163,56 +159,38 @@ def save_npy(result: Any, path: str, how: How) -> None:
         result = result.data
     elif is_dataset(result):
         raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
-    found = contents(result)
-    (variable,) = found.variables
-    array = variable.array
+    found = contents(result).laid(lambda one: layout(one.array, one.dims))
+    array = found.variables[0].array
     # What NumPy would read as bytes without a meaning.
     if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
         raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
-    file = BytesIO()
-    header = {
-        "descr": array.dtype.newbyteorder("=").str, "fortran_order": False, "shape": array.shape
-    }  # fmt: skip
-    np.lib.format.write_array_header_1_0(file, header)
-    size = _run_size(array)
-    lay_out = partial(_lay_out_npy, file.getvalue(), array.nbytes)
-    put = partial(_write_npy, len(file.getvalue()), array.shape)
-    _fill(path, found.laid(lambda _: Layout(size, None)), lay_out, put, how)
+    _fill(path, found, partial(_lay_out_npy, array), _write_npy, how)
 
 
-def _run_size(array: Any) -> Shape:
-    """Choose boxes whose elements lie one after another, no longer than a unit may be."""
-    for axis, sizes in enumerate(array.chunks):
-        rest = array.shape[axis + 1 :]
-        inner = math.prod(rest) * array.itemsize
-        if inner <= UNIT_BYTES:
-            many = min(max(sizes, default=1), UNIT_BYTES // max(1, inner))
-            return (*(1,) * axis, max(1, many), *(max(1, n) for n in rest))
-    return ()
+def _lay_out_npy(array: Any, path: str) -> None:
+    """Write the header, and take the room of the elements, where the system can do that.
 
-
-def _lay_out_npy(header: bytes, nbytes: int, path: str) -> None:
-    """Write the header, and take the room of the elements, where the system can do that."""
-    with open(path, "wb") as file:
-        file.write(header)
-        file.truncate(len(header) + nbytes)
-        if hasattr(os, "posix_fallocate"):
+    On a disk that is full a map would end the process.
+    """
+    dtype = array.dtype.newbyteorder("=")
+    np.lib.format.open_memmap(path, "w+", dtype, array.shape)
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "rb+") as file:
             try:
-                os.posix_fallocate(file.fileno(), 0, len(header) + nbytes)
+                os.posix_fallocate(file.fileno(), 0, os.path.getsize(path))
             except OSError as error:
                 if error.errno in _FULL:
-                    words = f"{error.strerror}: the array takes {nbytes} bytes"
+                    words = f"{error.strerror}: the array takes {array.nbytes} bytes"
                     raise OSError(error.errno, words) from error
 
 
-def _write_npy(
-    start: int, shape: Shape, path: str, _: str, block: np.ndarray, region: Region
-) -> None:
-    """Write elements that lie one after another, in a file whose first is at byte `start`."""
-    block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
-    first = int(np.ravel_multi_index([one.start for one in region], shape)) if shape else 0
-    data = memoryview(block.reshape(-1).view(np.uint8).data)
-    write_at(path, data, start + first * block.itemsize)
+def _write_npy(path: str, _: str, block: np.ndarray, region: Region) -> None:
+    """Write some elements; two machines that write into one page of memory would lose some."""
+    with _alone(path) as on_cluster:
+        target = np.load(path, mmap_mode="r+")
+        target[region] = block
+        if on_cluster:
+            target.flush()
 
 
 def _fill(
@@ -238,12 +216,8 @@ def _fill(
     if os.path.lexists(path):
         if how.resume:
             old = journal.meaning()
-            if not old or old.pop() != _finished(path):
-                raise FileExistsError(
-                    f"{path!r} exists, and is nothing that save has begun with these variables; "
-                    "remove it, or save under another name"
-                )
-            check_same(path, old, means)
+            is_same = old and old.pop() == _finished(path)
+            check_same(path, old if is_same else None, means)
             return
         if not how.overwrite:
             raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
@@ -254,11 +228,7 @@ def _fill(
     with replacement(path) as temporary:
         lay_out(temporary)
 
-        def writing(one: Variable) -> Any:
-            return partial(put, temporary, one.name)
-
-        with shown(how.progress, found.count) as advance:
-            write(found.items(range(found.count), writing, path, None), advance)
+        found.write(range(found.count), partial(put, temporary), path, how.progress)
     journal.begin([*means, _finished(path)])
 
 
@@ -269,8 +239,11 @@ def _finished(path: str) -> tuple[str, Any]:
 
 
 @contextmanager
-def _alone(path: str) -> Iterator[None]:
-    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster."""
+def _alone(path: str) -> Iterator[bool]:
+    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster.
+
+    Gives whether there is a cluster.
+    """
     with _lock:
         distributed: Any = sys.modules.get("distributed")
         try:
@@ -279,11 +252,11 @@ def _alone(path: str) -> Iterator[None]:
             worker = None
         if worker is not None:
             with distributed.Lock(f"ninepoint-{path}"):
-                yield
+                yield True
             return
         if os.name == "nt":
             # No folder can be locked there; HDF5 says if two processes write at once.
-            yield
+            yield False
             return
         # Against processes of this machine, as those of Dask's scheduler "processes".
         fcntl: Any = imported("fcntl")
@@ -292,6 +265,6 @@ def _alone(path: str) -> Iterator[None]:
             # Some file systems of networks have no such locks.
             with suppress(OSError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
+            yield False
         finally:
             os.close(descriptor)

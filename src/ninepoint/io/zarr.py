@@ -27,7 +27,6 @@ import json
 import os
 import warnings
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
@@ -36,10 +35,12 @@ import numpy as np
 
 from ..undisturbed import imported
 from . import ome
-from .contents import Contents, Variable, stored_by_xarray
+from .contents import Contents, Cut, Layout, Variable, check_dims, layout, stored_by_xarray
 from .opened import Found, Opened, labelled, listed, open_variable, opened, pick
 from .paths import (
+    ZARR_FILES,
     Stamp,
+    is_zarr,
     make_folder,
     need,
     readable,
@@ -48,26 +49,18 @@ from .paths import (
     temporary_folder,
     write_whole,
 )
-from .progress import shown
 from .resume import Journal, Meaning, check_same
-from .run import How, write
-from .units import Cut, Layout, Region, check_dims, layout, share
-
-# The files that describe an array or a group of Zarr, of version 3 and 2.
-FILES = ("zarr.json", ".zarray", ".zgroup")
-
-
-def is_zarr(path: str) -> bool:
-    """Whether a folder is an array or a group of Zarr."""
-    return any(os.path.lexists(os.path.join(path, name)) for name in FILES)
+from .run import How, Region, share
 
 
 def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     """Look for an array."""
     zarr = need("Reading Zarr", "zarr")
     if "://" not in path and not is_zarr(path):
-        raise ValueError(f"{path!r} is no Zarr store: it has none of the files {listed(FILES)}.")
-    for name in FILES:
+        raise ValueError(
+            f"{path!r} is no Zarr store: it has none of the files {listed(ZARR_FILES)}."
+        )
+    for name in ZARR_FILES:
         # Raises by its own name what keeps one from reading.
         if "://" not in path and os.path.lexists(os.path.join(path, name)):
             readable(os.path.join(path, name))
@@ -137,7 +130,7 @@ def _dims(array: Any) -> tuple[str, ...]:
 def _stamp(store: str, node: Any) -> Stamp:
     """Take the stamp of the file that describes an array or a group, or what it says."""
     if "://" not in store:
-        for name in FILES:
+        for name in ZARR_FILES:
             file = os.path.join(store, node.path.strip("/"), name)
             if os.path.isfile(file):
                 return readable(file)
@@ -146,7 +139,7 @@ def _stamp(store: str, node: Any) -> Stamp:
 
 
 def _refuse_unfinished(path: str, node: Any) -> None:
-    if node.attrs.get("incomplete"):
+    if node.attrs.get(INCOMPLETE):
         raise ValueError(
             f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
             "resume=True."
@@ -167,6 +160,7 @@ FOLDER = ".ninepoint"
 
 # What a reader finds among the attributes of a store that is being written.
 INCOMPLETE = "incomplete"
+DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
@@ -180,55 +174,46 @@ def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How)
         return layout(one.array, one.dims, chunks, shards, one.lies)
 
     contents = contents.laid(choose)
-    store = _Store(path, contents)
+    journal = _journal(path, contents)
     own = share(contents.count, how.part)
-    if not _begun(store, own, how):
+    if not _begun(path, contents, journal, own, how):
         return
-    # The store is told from another one that has had its name.
-    once = token_hex(8)
-
-    def writing(one: Variable) -> Any:
-        return partial(_write, os.path.join(path, one.name), once)
-
-    journal = store.journal
     numbers = set(own) - (journal.done() if how.resume else set())
-    with shown(how.progress, len(numbers)) as advance:
-        write(contents.items(numbers, writing, path, journal), advance)
+    # The store is told from another one that has had its name.
+    put = partial(_write, path, token_hex(8))
+    contents.write(numbers, put, path, how.progress, journal)
     if len(journal.done()) >= contents.count:
-        store.finish()
+        _finish(path)
+        journal.forget()
 
 
-def _begun(store: _Store, own: range, how: How) -> bool:
+def _begun(path: str, contents: Contents, journal: Journal, own: range, how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
-    path, means = store.path, store.contents.meaning
+    means = contents.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
-        store.contents.check_not_read(path)
+        contents.check_not_read(path)
         _remove(path)
         fresh = True
     if fresh:
         make_folder(os.path.dirname(path), "save")
-        if store.create(means):
+        if _created(path, contents, means):
             return True
-    old = store.journal.meaning() if os.path.isfile(os.path.join(path, "zarr.json")) else None
+    old = journal.meaning() if os.path.isfile(os.path.join(path, DESCRIBED)) else None
     if not (how.resume or how.part):
-        more = "resume=True goes on with it, " if old and store.is_unfinished() else ""
+        more = "resume=True goes on with it, " if old and _is_unfinished(path) else ""
         raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
-    if old is None:
-        raise FileExistsError(
-            f"{path!r} exists, and is nothing that save has begun with these variables; "
-            "remove it, or save under another name"
-        )
     check_same(path, old, means)
+    unfinished = _is_unfinished(path)
     # There may be more parts than units, and this one empty.
-    if not store.is_unfinished() and own and not how.resume:
+    if not unfinished and own and not how.resume:
         raise FileExistsError(f"{path!r} exists and is complete; resume=True takes it as it is")
-    return store.is_unfinished()
+    return unfinished
 
 
-def _write(folder: str, once: str, block: np.ndarray, region: Region) -> None:
+def _write(path: str, once: str, name: str, block: np.ndarray, region: Region) -> None:
     """Write whole shards or chunks."""
-    _opened(folder, once)[region] = block
+    _opened(os.path.join(path, name), once)[region] = block
 
 
 @lru_cache(maxsize=16)
@@ -247,7 +232,7 @@ def _need_zarr() -> Any:
     return zarr
 
 
-def _check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+def _check_dtype(name: str, dtype: np.dtype) -> None:
     """Raise where Zarr has no type for these numbers."""
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         of = f" of {name!r}" if name else ""
@@ -257,46 +242,41 @@ def _check_dtype(name: str, dtype: np.dtype[Any]) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Store:
-    """A store at `path` for these contents, which lie in it so."""
+def _journal(path: str, contents: Contents) -> Journal:
+    """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
+    names = [variable.name for variable in contents.variables]
+    if not names and contents.dataset is not None:
+        names = list(map(str, contents.dataset.variables))
+    return Journal(os.path.join(path, *names[:1], FOLDER))
 
-    path: str
-    contents: Contents
 
-    @property
-    def journal(self) -> Journal:
-        """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
-        names = [variable.name for variable in self.contents.variables]
-        if not names and self.contents.dataset is not None:
-            names = list(map(str, self.contents.dataset.variables))
-        return Journal(os.path.join(self.path, *names[:1], FOLDER))
+def _described(path: str) -> Any:
+    with open(os.path.join(path, DESCRIBED), encoding="utf-8") as file:
+        return json.load(file)
 
-    def is_unfinished(self) -> bool:
-        """Whether it says that it is not complete."""
-        with suppress(OSError, ValueError):
-            return INCOMPLETE in self._described().get("attributes", {})
-        return False
 
-    def _described(self) -> Any:
-        with open(os.path.join(self.path, "zarr.json"), encoding="utf-8") as file:
-            return json.load(file)
+def _is_unfinished(path: str) -> bool:
+    """Whether a store says that it is not complete."""
+    with suppress(OSError, ValueError):
+        return INCOMPLETE in _described(path).get("attributes", {})
+    return False
 
-    def create(self, meaning: Meaning) -> bool:
-        """Lay the store out, without its values; false if there is one by now."""
-        lay_out = _lay_out_arrays if self.contents.dataset is None else _lay_out_group
-        with temporary_folder(self.path) as name:
-            lay_out(name, self.contents)
-            _Store(name, self.contents).journal.begin(meaning)
-            return renamed(name, self.path)
 
-    def finish(self) -> None:
-        """Take away what says that it is not complete; to do it twice does no harm."""
-        described = self._described()
-        if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
-            text = json.dumps(described, indent=2)
-            write_whole(os.path.join(self.path, "zarr.json"), text.encode())
-        self.journal.forget()
+def _finish(path: str) -> None:
+    """Take away what says that it is not complete; to do it twice does no harm."""
+    described = _described(path)
+    if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
+        text = json.dumps(described, indent=2)
+        write_whole(os.path.join(path, DESCRIBED), text.encode())
+
+
+def _created(path: str, contents: Contents, means: Meaning) -> bool:
+    """Lay the store out, without its values; false if there is one by now."""
+    lay_out = _lay_out_arrays if contents.dataset is None else _lay_out_group
+    with temporary_folder(path) as name:
+        lay_out(name, contents)
+        _journal(name, contents).begin(means)
+        return renamed(name, path)
 
 
 def _remove(path: str) -> None:

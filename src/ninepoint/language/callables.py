@@ -19,6 +19,7 @@ from . import errors, ir, unsigned
 from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .ir import Offset
+from .operators import UFUNCS
 from .values import (
     Operations,
     Value,
@@ -28,27 +29,6 @@ from .values import (
 )
 
 Builder: TypeAlias = Callable[..., Any]
-
-_OPERATORS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "power": "**",
-    "left_shift": "<<",
-    "right_shift": ">>",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "equal": "==",
-    "not_equal": "!=",
-}
 
 
 def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Value]:
@@ -98,13 +78,13 @@ def _real(ops: Operations, value: Any, name: str) -> Value:
 
 
 def _operator(op: str) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        return _made_strong(ops.binary(op, left, right))
-
-    return build
+    return lambda ops, left, right: ops.binary(op, left, right)
 
 
-def _made_strong(value: Any) -> Any:
+def strong(value: Any) -> Any:
+    """What a function of NumPy gives: its own numbers, not Python's."""
+    if isinstance(value, tuple):
+        return tuple(map(strong, value))
     return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
@@ -186,9 +166,9 @@ def _rounded(function: str, to_integer: bool) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         lifted = _real(ops, value, function)
         if lifted.dtype.is_integer:
-            return lifted if to_integer else _made_strong(lifted)
+            return lifted
         result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
-        return ops.to_integer(result) if to_integer else _made_strong(result)
+        return ops.to_integer(result) if to_integer else result
 
     return build
 
@@ -207,7 +187,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     if not isinstance(decimals, int):
         raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
-        return _made_strong(lifted) if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
+        return lifted if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
     dtype = lifted.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
@@ -258,7 +238,7 @@ def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
     shapes = [v.shape for v in (then, other) if isinstance(v, Value) and v.shape is not None]
     if isinstance(test, np.ndarray) and shapes:
         test = ops.as_window(test.astype(bool), shapes[0])
-    return _made_strong(ops.select(test, then, other))
+    return ops.select(test, then, other)
 
 
 def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any:
@@ -266,7 +246,7 @@ def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any
         value = _extreme("maximum")(ops, value, low)
     if high is not None:
         value = _extreme("minimum")(ops, value, high)
-    return _made_strong(value)
+    return value
 
 
 def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
@@ -284,7 +264,7 @@ def _nan_to_num(
     neginf: Any = None,
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
-    value = _made_strong(_real(ops, x, "np.nan_to_num"))
+    value = _real(ops, x, "np.nan_to_num")
     dtype = value.dtype
     if dtype.is_integer:
         return value
@@ -292,7 +272,7 @@ def _nan_to_num(
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     found = ops.select(ops.binary("==", value, math.inf), above, value)
     found = ops.select(ops.binary("==", value, -math.inf), below, found)
-    return _made_strong(ops.select(_test("isnan")(ops, value), nan, found))
+    return ops.select(_test("isnan")(ops, value), nan, found)
 
 
 def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
@@ -301,7 +281,7 @@ def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
     above = ops.select(
         ops.binary(">", value, 0), 1.0, ops.select(ops.binary("==", value, 0), middle, value)
     )
-    return _made_strong(ops.select(ops.binary("<", value, 0), 0.0, above))
+    return ops.select(ops.binary("<", value, 0), 0.0, above)
 
 
 def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
@@ -313,7 +293,7 @@ def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
     found = ops.binary("+", _extreme("maximum")(ops, a, b), more)
     # Of infinities that are alike there is no difference.
     alike = ops.binary("+", a, math.log(2.0))
-    return _made_strong(ops.select(ops.binary("==", a, b), alike, found))
+    return ops.select(ops.binary("==", a, b), alike, found)
 
 
 def _sinc(ops: Operations, value: Any) -> Any:
@@ -321,7 +301,7 @@ def _sinc(ops: Operations, value: Any) -> Any:
     (x,) = _floats(ops, "sinc", value)
     angle = ops.lift(ops.binary("*", x, math.pi))
     ratio = ops.binary("/", ops.call("sin", x.dtype, angle), angle)
-    return _made_strong(ops.select(ops.binary("==", x, 0), 1.0, ratio))
+    return ops.select(ops.binary("==", x, 0), 1.0, ratio)
 
 
 def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
@@ -353,7 +333,7 @@ def _scaled(factor: float, weak: bool) -> Builder:
         if weak:
             return ops.binary("*", _cast(float)(ops, value), factor)
         (x,) = _floats(ops, "degrees", value)
-        return _made_strong(ops.binary("*", x, factor))
+        return ops.binary("*", x, factor)
 
     return build
 
@@ -363,14 +343,6 @@ def _logical(op: str) -> Builder:
         return ops.binary(op, ops.truth(left), ops.truth(right))
 
     return build
-
-
-def _square(ops: Operations, value: Any) -> Any:
-    return _made_strong(ops.binary("*", value, value))
-
-
-def _reciprocal(ops: Operations, value: Any) -> Any:
-    return _made_strong(ops.binary("/", 1.0, value))
 
 
 def _log(ops: Operations, value: Any, base: Any = None) -> Any:
@@ -435,13 +407,6 @@ def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     return functools.reduce(partial(ops.binary, "+"), items, start)
 
 
-def _invert(ops: Operations, value: Any) -> Any:
-    lifted = ops.lift(value)
-    if lifted.dtype is DType.BOOL:
-        return ops.unary("not", lifted)
-    return _made_strong(ops.unary("~", lifted))
-
-
 def _divmod(ops: Operations, left: Any, right: Any) -> Any:
     return ops.binary("//", left, right), ops.binary("%", left, right)
 
@@ -458,11 +423,11 @@ def _table() -> dict[Any, Builder]:
         math.log: _log,
         math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
         math.copysign: _float_pair("copysign", "copysign", True),
-        np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.lift(v))),
+        np.abs: _absolute,
         np.divmod: _divmod,
-        np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
-        np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
-        np.invert: _invert,
+        np.negative: lambda ops, v: ops.unary("-", v),
+        np.positive: lambda ops, v: ops.unary("+", v),
+        np.invert: lambda ops, v: ops.unary("~", v),
         np.logical_not: lambda ops, v: ops.unary("not", v),
         np.logical_and: _logical("&"),
         np.logical_or: _logical("|"),
@@ -478,14 +443,13 @@ def _table() -> dict[Any, Builder]:
         np.sinc: _sinc,
         np.angle: _angle,
         np.isclose: _is_close,
-        np.square: _square,
-        np.reciprocal: _reciprocal,
+        np.square: lambda ops, v: ops.binary("*", v, v),
+        np.reciprocal: lambda ops, v: ops.binary("/", 1.0, v),
         np.round: _numpy_round,
         np.around: _numpy_round,
         np.copysign: _float_pair("copysign", "copysign", False),
+        **{ufunc: _operator(op) for ufunc, op in UFUNCS.items()},
     }
-    for name, op in _OPERATORS.items():
-        table[getattr(np, name)] = _operator(op)
     for name in ("real", "imag", "conj"):
         table[getattr(np, name)] = _part(name)
     for name in ("floor", "ceil", "trunc"):

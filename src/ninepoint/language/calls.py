@@ -16,7 +16,7 @@ import numpy as np
 
 from ..shapes import is_shape
 from . import errors
-from .callables import FUNCTIONS, is_pure, known_call
+from .callables import FUNCTIONS, is_pure, known_call, strong
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
 from .kinds import Coefficients, Field
@@ -48,6 +48,10 @@ class Calls(Frame):
             if method is not NotImplemented:
                 return method
         function = self.eval(node.func)
+        return self.invoke(node, function, *self.arguments(node))
+
+    def arguments(self, node: ast.Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, by position and by name."""
         args: list[Any] = []
         for argument in node.args:
             if isinstance(argument, ast.Starred):
@@ -59,7 +63,7 @@ class Calls(Frame):
             if keyword.arg is None:
                 raise NotUnderstood("'**' in a call", self.at(node))
             keywords[keyword.arg] = self.eval(keyword.value)
-        return self.invoke(node, function, tuple(args), keywords)
+        return tuple(args), keywords
 
     def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:
         """A method of a window; NotImplemented where the call is no method."""
@@ -71,8 +75,7 @@ class Calls(Frame):
             raise NotUnderstood(f"the method '{attribute.attr}' of an array", self.at(node))
         if not isinstance(base, Value | np.ndarray):
             return NotImplemented
-        args = [self.eval(argument) for argument in node.args]
-        keywords = {k.arg: self.eval(k.value) for k in node.keywords if k.arg}
+        args, keywords = self.arguments(node)
         span = self.at(node)
         if isinstance(base, np.ndarray):
             if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
@@ -137,7 +140,10 @@ class Calls(Frame):
         if any(isinstance(v, Field) for v in everything):
             field = next(v for v in everything if isinstance(v, Field))
             raise errors.bad_operand(span, f"'{name}'", words(field))
-        return self.built(KNOWN[function], name, args, keywords)
+        result = self.built(KNOWN[function], name, args, keywords)
+        numpys = isinstance(function, np.ufunc) or _from_numpy(function)
+        # A part of a number of Python's is one.
+        return strong(result) if numpys and function not in (np.real, np.imag) else result
 
     def arranged(
         self, span: Span, function: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -285,12 +291,8 @@ def _tried(
 
 def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
     """Builtins that arrange values without looking at them."""
-    if function in (range, len):
-        return function(*args, **keywords)
-    return tuple(
-        tuple(item) if isinstance(item, tuple) else constant(item)
-        for item in function(*args, **keywords)
-    )
+    made = function(*args, **keywords)
+    return made if function in (range, len) else tuple(map(constant, made))
 
 
 def _from_numpy(function: Any) -> bool:

@@ -84,10 +84,15 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
         raise errors.source_changed(here, name)
     if isinstance(node, ast.AsyncFunctionDef):
         text = found.lines[node.lineno - 1].rstrip("\n")
-        start = len(text.encode()[: node.col_offset].decode(errors="ignore"))
+        start = characters(text, node.col_offset)
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
         raise errors.generator(span, "async")
     return found.lines, node
+
+
+def characters(text: str, column: int) -> int:
+    """A column in characters, from `ast`'s column in UTF-8 bytes."""
+    return len(text.encode()[:column].decode(errors="ignore"))
 
 
 def place_of(code: types.CodeType, text: str) -> Span:

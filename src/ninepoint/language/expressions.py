@@ -18,37 +18,9 @@ from .callables import FUNCTIONS
 from .calls import Calls
 from .frame import holds_value, kind, node_root, refuse_node, settled
 from .kinds import Coefficients, Field
+from .operators import SYMBOLS
 from .subscripts import Subscripts
 from .values import Closure, NotUnderstood, Value, constant, is_number, words
-
-BINARY: dict[type[ast.operator], str] = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.Mod: "%",
-    ast.Pow: "**",
-    ast.LShift: "<<",
-    ast.RShift: ">>",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.BitXor: "^",
-}
-COMPARE: dict[type[ast.cmpop], str] = {
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-}
-UNARY: dict[type[ast.unaryop], str] = {
-    ast.USub: "-",
-    ast.UAdd: "+",
-    ast.Invert: "~",
-    ast.Not: "not",
-}
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
@@ -76,11 +48,11 @@ class Expressions(Subscripts, Calls):
                 return tuple(items)
             case ast.UnaryOp(op=op, operand=operand):
                 value = self.eval(operand)
-                return self.unary(node, UNARY[type(op)], value)
+                return self.unary(node, SYMBOLS[type(op)], value)
             case ast.BinOp(left=left, op=op, right=right):
                 a, b = self.eval(left), self.eval(right)
                 self.at(node)
-                return self.binary(BINARY.get(type(op), "@"), a, b)
+                return self.binary(SYMBOLS.get(type(op), "@"), a, b)
             case ast.BoolOp(op=op, values=values):
                 return self.bool_op(op, values)
             case ast.Compare():
@@ -211,9 +183,9 @@ class Expressions(Subscripts, Calls):
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
                 if holds_value(left) or holds_value(right):
                     raise NotUnderstood("a comparison of tuples", self.ops.span)
-                one = self.ops._known(COMPARE[type(op)], left, right)
+                one = self.ops._known(SYMBOLS[type(op)], left, right)
             else:
-                one = self.binary(COMPARE[type(op)], left, right)
+                one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
             result = one if result is True else self.ops.logical("&", result, one)

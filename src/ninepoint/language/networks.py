@@ -7,39 +7,19 @@ Where a number is NaN the order is any.  What is wanted of it asks for NaN by it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from .ir import Atom, Binary, Expr
 
 Emit = Callable[[Expr], Atom]
 
 
-def sort_steps(count: int) -> Iterator[tuple[int, int]]:
-    """The comparators of Batcher's odd-even merge sort, for any number of elements.
-
-    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.2,
-    algorithm M.
-    """
-    if count < 2:
-        return
-    top = 1 << ((count - 1).bit_length() - 1)
-    p = top
-    while p > 0:
-        q, r, d = top, 0, p
-        while d > 0:
-            for i in range(count - d):
-                if i & p == r:
-                    yield i, i + d
-            d, q, r = q - p, q >> 1, p
-        p >>= 1
-
-
 def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
-    """The elements in order."""
-    lanes = list(items)
-    for a, b in sort_steps(len(lanes)):
-        lanes[a], lanes[b] = exchange(lanes[a], lanes[b], emit)
-    return lanes
+    """The elements in order: two halves in order, merged."""
+    if len(items) < 2:
+        return list(items)
+    half = len(items) // 2
+    return merge(sort(items[:half], emit), sort(items[half:], emit), emit)
 
 
 def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:

@@ -80,30 +80,20 @@ def frozen(function: Function) -> Any:
 
 def _elsewhere(work: Callable[[], _Result]) -> _Result:
     """What `work` gives on a thread with a deep stack."""
-    results: list[_Result] = []
-    mistakes: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:
-            mistakes.append(error)
+    from concurrent.futures import ThreadPoolExecutor
 
     # Both settings are those of the process: they are changed for as short as can be.
     with _lock:
         calls, stack = sys.getrecursionlimit(), threading.stack_size(_STACK)
         sys.setrecursionlimit(max(calls, _CALLS))
         try:
-            thread = threading.Thread(target=run, name="ninepoint-deep")
-            thread.start()
-            threading.stack_size(stack)
-            thread.join()
+            with ThreadPoolExecutor(1, "ninepoint-deep") as deep:
+                found = deep.submit(work)
+                threading.stack_size(stack)
         finally:
             threading.stack_size(stack)
             sys.setrecursionlimit(calls)
-    if mistakes:
-        raise mistakes[0]
-    return results[0]
+    return found.result()
 
 
 @contextmanager

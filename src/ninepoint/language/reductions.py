@@ -40,11 +40,16 @@ NETWORK = 100
 _ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
 
 
-def window_of(ops: Operations, value: Any, name: str, *, ordered: bool = False) -> Value:
+def window_of(
+    ops: Operations, value: Any, name: str, axis: Any = None, *, ordered: bool = False
+) -> Value:
     """The window that is reduced; anything else is a mistake, or the general path's.
 
-    If it is to be `ordered`, its elements are no complex numbers.
+    So is what reduces along one axis only.  If it is to be `ordered`, its elements are no complex
+    numbers.
     """
+    if axis is not None:
+        raise NotUnderstood("the argument 'axis'", ops.span)
     if isinstance(value, Coefficients):
         raise NotUnderstood(f"'{name}' of the whole array '{value.name}'", ops.span)
     if isinstance(value, np.ndarray) or is_number(value):
@@ -89,14 +94,14 @@ def reduce(
 # Which elements count.
 
 
-def whole(ops: Operations, axis: Any) -> None:
-    """Leave what reduces along one axis only to the general path."""
-    if axis is not None:
-        raise NotUnderstood("the argument 'axis'", ops.span)
+def _named(name: str) -> tuple[Any, bool]:
+    """The kind of a reduction, and whether it leaves NaN out."""
+    kind = name.removeprefix("np.nan")
+    return kind, kind != name
 
 
 def _counting(
-    ops: Operations, window: Value, where: Any, *, skip_nan: bool = False
+    ops: Operations, window: Value, where: Any, skip_nan: bool = False
 ) -> tuple[Value, Value | None]:
     """The window, or what a constant mask picks of it, and the condition that is left.
 
@@ -171,41 +176,43 @@ def _nan(value: Value) -> Value:
 # The reductions, each with those that leave NaN out.
 
 
-def _total(kind: ReduceKind, first: int, op: str, *, skip_nan: bool = False) -> Builder:
+def _total(name: str, first: int, op: str) -> Builder:
+    kind, skip_nan = _named(name)
+
     def build(
         ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
     ) -> Any:
-        whole(ops, axis)
-        window = window_of(ops, value, f"np.nan{kind}" if skip_nan else kind)
-        window, test = _counting(ops, window, where, skip_nan=skip_nan)
+        window = window_of(ops, value, name, axis)
+        window, test = _counting(ops, window, where, skip_nan)
         found = reduce(ops, kind, _filled(ops, window, test, first))
         return found if initial is None else ops.binary(op, found, initial)
 
     return build
 
 
-def _mean(*, skip_nan: bool = False) -> Builder:
+def _mean(name: str) -> Builder:
+    _, skip_nan = _named(name)
+
     def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-        whole(ops, axis)
-        window = window_of(ops, value, "np.nanmean" if skip_nan else "mean")
-        window, test = _counting(ops, window, where, skip_nan=skip_nan)
+        window = window_of(ops, value, name, axis)
+        window, test = _counting(ops, window, where, skip_nan)
         return reduce(ops, "mean", window) if test is None else _mean_of(ops, window, test)
 
     return build
 
 
-def _extreme(kind: ReduceKind, last: float, *, skip_nan: bool = False) -> Builder:
+def _extreme(name: str, last: float) -> Builder:
+    kind, skip_nan = _named(name)
+
     def build(
         ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
     ) -> Any:
-        whole(ops, axis)
-        window = window_of(ops, value, f"np.nan{kind}" if skip_nan else kind)
+        window = window_of(ops, value, name, axis)
         skips = skip_nan and window.dtype.is_float
-        window, test = _counting(ops, window, where, skip_nan=skips)
+        window, test = _counting(ops, window, where, skips)
         if where is not None and where is not True:
-            name = f"nan{kind}" if skips else kind
             if initial is None:
-                raise errors.where_initial(ops.span, name)
+                raise errors.where_initial(ops.span, f"nan{kind}" if skips else kind)
             if ops.lift(initial).shape is not None:
                 raise errors.bad_operand(ops.span, "'initial'", words(initial))
         if skips:
@@ -223,8 +230,7 @@ def _extreme(kind: ReduceKind, last: float, *, skip_nan: bool = False) -> Builde
 
 def _truths(kind: ReduceKind) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-        whole(ops, axis)
-        window, test = _counting(ops, window_of(ops, value, kind), where)
+        window, test = _counting(ops, window_of(ops, value, kind, axis), where)
         if test is not None:
             window = _filled(ops, ops.truth(window), test, kind == "all")
         return reduce(ops, kind, window)
@@ -232,22 +238,23 @@ def _truths(kind: ReduceKind) -> Builder:
     return build
 
 
-def _spread(*, root: bool, skip_nan: bool = False) -> Builder:
+def _spread(name: str, *, root: bool = False) -> Builder:
     """Build `np.var` or its like, or with `root` the square root of it."""
+    kind, skip_nan = _named(name)
 
     def build(
         ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
         ddof: Any = 0, *, where: Any = None,
     ) -> Any:  # fmt: skip
-        whole(ops, axis)
+        window = window_of(ops, value, name, axis)
         if dtype is not None or out is not None:
             raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
         if not is_number(ddof) or isinstance(ddof, complex):
-            name = "nanvar" if skip_nan else "var"
-            raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
-        window = window_of(ops, value, "np.nanvar" if skip_nan else "var")
-        window_of(ops, window, "var", ordered=True)
-        found = _variance(ops, *_counting(ops, window, where, skip_nan=skip_nan), ddof, skip_nan)
+            raise errors.wrong_arguments(
+                ops.span, name.removeprefix("np."), "'ddof' is not a constant number"
+            )
+        window_of(ops, window, kind, ordered=True)
+        found = _variance(ops, *_counting(ops, window, where, skip_nan), ddof, skip_nan)
         return ops.call("sqrt", found.dtype, found) if root else found
 
     return build
@@ -272,8 +279,7 @@ def _variance(
 
 def _reduction(kind: ReduceKind) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        return reduce(ops, kind, value)
+        return reduce(ops, kind, window_of(ops, value, kind, axis))
 
     return build
 
@@ -287,10 +293,12 @@ def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(name: str, scale: float, *, skip_nan: bool = False) -> Builder:
+def _quantile(name: str, scale: float = 1.0) -> Builder:
+    skip_nan = name.startswith("nan")
+
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        window = window_of(ops, value, f"np.{name}" if skip_nan else "quantile", ordered=True)
+        words = f"np.{name}" if skip_nan else "quantile"
+        window = window_of(ops, value, words, axis, ordered=True)
         plain = window.dtype.is_integer or not skip_nan
         kind: ReduceKind = "quantile" if plain else "nanquantile"
         return reduce(ops, kind, window, _fraction(ops, q, scale, name))
@@ -298,9 +306,9 @@ def _quantile(name: str, scale: float, *, skip_nan: bool = False) -> Builder:
     return build
 
 
-def _median(name: str, *, skip_nan: bool = False) -> Builder:
+def _median(name: str) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        return _quantile(name, 1.0, skip_nan=skip_nan)(ops, value, 0.5, axis)
+        return _quantile(name)(ops, value, 0.5, axis)
 
     return build
 
@@ -333,8 +341,7 @@ def _count_nonzero(ops: Operations, value: Any) -> Any:
 
 
 def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None) -> Any:
-    whole(ops, axis)
-    window = window_of(ops, value, "np.average")
+    window = window_of(ops, value, "np.average", axis)
     if weights is None:
         return reduce(ops, "mean", window)
     assert window.shape is not None
@@ -391,13 +398,13 @@ def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[V
 METHODS: dict[str, Builder] = {
     "sum": _total("sum", 0, "+"),
     "prod": _total("prod", 1, "*"),
-    "mean": _mean(),
+    "mean": _mean("mean"),
     "min": _extreme("min", math.inf),
     "max": _extreme("max", -math.inf),
     "any": _truths("any"),
     "all": _truths("all"),
-    "std": _spread(root=True),
-    "var": _spread(root=False),
+    "std": _spread("var", root=True),
+    "var": _spread("var"),
     "argmin": _reduction("argmin"),
     "argmax": _reduction("argmax"),
     "median": _median("median"),
@@ -413,17 +420,17 @@ KNOWN: dict[Any, Builder] = {
     np.amin: METHODS["min"],
     np.amax: METHODS["max"],
     np.percentile: _quantile("percentile", 100.0),
-    np.quantile: _quantile("quantile", 1.0),
-    np.nansum: _total("sum", 0, "+", skip_nan=True),
-    np.nanprod: _total("prod", 1, "*", skip_nan=True),
-    np.nanmean: _mean(skip_nan=True),
-    np.nanmin: _extreme("min", math.inf, skip_nan=True),
-    np.nanmax: _extreme("max", -math.inf, skip_nan=True),
-    np.nanvar: _spread(root=False, skip_nan=True),
-    np.nanstd: _spread(root=True, skip_nan=True),
-    np.nanmedian: _median("nanmedian", skip_nan=True),
-    np.nanpercentile: _quantile("nanpercentile", 100.0, skip_nan=True),
-    np.nanquantile: _quantile("nanquantile", 1.0, skip_nan=True),
+    np.quantile: _quantile("quantile"),
+    np.nansum: _total("np.nansum", 0, "+"),
+    np.nanprod: _total("np.nanprod", 1, "*"),
+    np.nanmean: _mean("np.nanmean"),
+    np.nanmin: _extreme("np.nanmin", math.inf),
+    np.nanmax: _extreme("np.nanmax", -math.inf),
+    np.nanvar: _spread("np.nanvar"),
+    np.nanstd: _spread("np.nanvar", root=True),
+    np.nanmedian: _median("nanmedian"),
+    np.nanpercentile: _quantile("nanpercentile", 100.0),
+    np.nanquantile: _quantile("nanquantile"),
     np.count_nonzero: _count_nonzero,
     np.average: _average,
     ranked: _ranked,

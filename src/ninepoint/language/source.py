@@ -17,9 +17,8 @@ import dis
 import functools
 import re
 import types
-from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from ..shapes import is_shape
 from . import errors, statistics
-from .definitions import Definition, codes_in, expression, locate, package, parsed
+from .definitions import Definition, characters, codes_in, expression, locate, package, parsed
 from .dtypes import widened
 from .errors import Span, alike
 from .positions import Spacing, index, spacing
@@ -59,44 +58,14 @@ class SelfReference:
     name: str
 
 
-class ArrayFunction(ABC):
+class ArrayFunction:
     """A function of whole arrays that a kernel may call on its fields: what it gives is a stage.
 
-    It never changes, and can be pickled.
+    It never changes, and can be pickled.  Its `definition` is what it means, to those that
+    compile it.
     """
 
-    __name__: str
-
-    # What it means, to those that compile it.
     definition: Any
-
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-
-    @property
-    @abstractmethod
-    def fields(self) -> tuple[str, ...]:
-        """The names of the parameters that are read relative to the point."""
-
-    @property
-    @abstractmethod
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one."""
-
-    @property
-    @abstractmethod
-    def pointwise(self) -> bool:
-        """Whether it looks at no neighbour: a kernel may call it on numbers too."""
-
-    @abstractmethod
-    def _numbered(self, names: Collection[str]) -> ArrayFunction:
-        """The same function with some fields as scalars, if it looks at no neighbour."""
-
-    @abstractmethod
-    def debug(self, *args: Any, **named: Any) -> Any:
-        """Compute the result by its definition, in Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +73,7 @@ class Function:
     """A function of the user as its text and the values it refers to.
 
     `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
-    between the columns `start` and `end` of its first and last line.  `constants` maps names,
+    between two `columns`, of its first and of its last line.  `constants` maps names,
     dotted where they are attributes of modules, to values.  `tree` takes the place of what the
     text says, where a part of it was taken out.
     """
@@ -113,9 +82,7 @@ class Function:
     file: str
     first_line: int
     text: str
-    is_lambda: bool
-    start: int
-    end: int
+    columns: tuple[int, int] | None
     constants: Mapping[str, Any] = field(compare=False, repr=False)
     defaults: Mapping[str, Any] = field(compare=False, repr=False)
     tree: Definition | None = field(default=None, repr=False)
@@ -123,7 +90,7 @@ class Function:
     @property
     def definition(self) -> Definition:
         """The syntax tree, with the line numbers of the file."""
-        return self.tree or _parse(self)
+        return self.tree or _parsed(self.text, self.first_line, self.columns)
 
     @property
     def own(self) -> bool:
@@ -141,13 +108,13 @@ class Function:
         lines = self.text.split("\n")
         row = min(max(line - self.first_line, 0), len(lines) - 1)
         text = lines[row]
-        start = _characters(text, getattr(node, "col_offset", 0))
+        start = characters(text, getattr(node, "col_offset", 0))
         if getattr(node, "end_lineno", line) == line:
-            end = _characters(text, getattr(node, "end_col_offset", len(text.encode())))
+            end = characters(text, getattr(node, "end_col_offset", len(text.encode())))
         else:
             end = len(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            start = _characters(text, node.col_offset)
+            start = characters(text, node.col_offset)
             found = _DEF.match(text, start)
             start = found.end() if found else start
             end = start + len(node.name) if found else len(text)
@@ -159,35 +126,20 @@ class Function:
         return self.span(self.definition)
 
 
-def _characters(text: str, column: int) -> int:
-    """A column in characters, from `ast`'s column in UTF-8 bytes."""
-    return len(text.encode()[:column].decode(errors="ignore"))
-
-
 @functools.lru_cache(maxsize=512)
-def _parse_text(text: str, first_line: int, is_lambda: bool, start: int, end: int) -> Definition:
-    if is_lambda:
-        lines = text.split("\n")
-        lines[-1] = lines[-1].encode()[:end].decode()
-        lines[0] = " " * start + lines[0].encode()[start:].decode()
-        source = "(" + "\n".join([lines[0][1:] if start else lines[0], *lines[1:]]) + ")"
-        tree: ast.AST = expression(source)
-        shift = first_line - 1
+def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Definition:
+    if columns is not None:
+        start, end = columns
+        data = text.encode()
+        piece = data[start : data.rfind(b"\n") + 1 + end].decode()
+        tree: Any = expression(f"({' ' * (start - 1)}{piece})")
     elif text[:1].isspace():
         tree = parsed("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
-        shift = first_line - 2
     else:
         tree = parsed(text).body[0]
-        shift = first_line - 1
-    ast.increment_lineno(tree, shift)
+    ast.increment_lineno(tree, first_line - tree.lineno)
     assert isinstance(tree, ast.FunctionDef | ast.Lambda)
     return tree
-
-
-def _parse(function: Function) -> Definition:
-    return _parse_text(
-        function.text, function.first_line, function.is_lambda, function.start, function.end
-    )
 
 
 def capture(function: Any) -> Function:
@@ -212,16 +164,15 @@ def _plain(function: Any) -> types.FunctionType:
 def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
     code = function.__code__
     lines, node = locate(function)
-    is_lambda = isinstance(node, ast.Lambda)
     last = node.end_lineno or node.lineno
     captured = Function(
         name=function.__name__,
         file=code.co_filename,
         first_line=node.lineno,
         text="\n".join(line.rstrip("\n") for line in lines[node.lineno - 1 : last]),
-        is_lambda=is_lambda,
-        start=node.col_offset if is_lambda else 0,
-        end=(node.end_col_offset or 0) if is_lambda else 0,
+        columns=(node.col_offset, node.end_col_offset or 0)
+        if isinstance(node, ast.Lambda)
+        else None,
         constants={},
         defaults={},
     )
@@ -267,7 +218,7 @@ def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def bound_names(definition: ast.AST) -> set[str]:
-    """Every name that a function gives a value to: parameters, locals, loop variables."""
+    """Every name that a kernel gives a value to: parameters, locals, loop variables."""
     names: set[str] = set()
     for node in ast.walk(definition):
         match node:
@@ -276,15 +227,6 @@ def bound_names(definition: ast.AST) -> set[str]:
             case ast.arg(arg=name):
                 names.add(name)
             case ast.FunctionDef(name=name) if node is not definition:
-                names.add(name)
-            case ast.alias(name=module, asname=name):
-                names.add(name or module.partition(".")[0])
-            case (
-                ast.ClassDef(name=name)
-                | ast.ExceptHandler(name=str(name))
-                | ast.MatchAs(name=str(name))
-                | ast.MatchStar(name=str(name))
-            ):
                 names.add(name)
             case _:
                 pass
@@ -312,14 +254,14 @@ def _constants(
     function: Function, live: types.FunctionType, active: dict[types.CodeType, str]
 ) -> Iterator[tuple[str, Any]]:
     definition = function.definition
-    bound = bound_names(definition) - _global_names(live.__code__)
-    enclosing = closure(live)
+    code, enclosing = live.__code__, closure(live)
+    outside = _global_names(code) | enclosing.keys()
     body = definition.body if isinstance(definition.body, list) else [definition.body]
     for statement in body:
         for node in _name_uses(statement):
             chain = _chain(node)
             root = chain[0]
-            if root in bound and root not in enclosing:
+            if root not in outside:
                 continue
             if root == live.__name__ and (root not in enclosing or enclosing[root] is _EMPTY):
                 value = SelfReference(root)
@@ -332,7 +274,7 @@ def _constants(
             elif hasattr(builtins, root):
                 value = getattr(builtins, root)
             else:
-                known = (*bound, *enclosing, *live.__globals__, *dir(builtins))
+                known = (*code.co_varnames, *enclosing, *live.__globals__, *dir(builtins))
                 raise errors.undefined_name(function.span(node), root, alike(root, known))
             name = root
             for attribute in chain[1:]:

@@ -37,11 +37,12 @@ OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")
 class StageCall:
     """One call: of what, on which arrays and numbers, and what its results are called.
 
-    `fields` names an array for each field of `callee`: a parameter of the kernel, or what an
-    earlier call made.  `scalars` and `options` hold the arguments as they are written.
+    `callee` is the definition of a stencil.  `fields` names an array for each field of it: a
+    parameter of the kernel, or what an earlier call made.  `scalars` and `options` hold the
+    arguments as they are written.
     """
 
-    callee: ArrayFunction
+    callee: Any
     span: Span
     fields: tuple[str, ...]
     scalars: Mapping[str, ast.expr]
@@ -197,7 +198,7 @@ class _Splitter(ast.NodeTransformer):
         ]
         if unknown or leaves:
             words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
-            raise errors.stage_place(self.function.span(node.iter), callee.__name__, words)
+            raise errors.stage_place(self.function.span(node.iter), callee.name, words)
         for item in _evaluated(self.substituted(iterable), live_names(self.function)):
             known = ast.copy_location(ast.Constant(item), iterable)
             assign = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], known), node)
@@ -247,16 +248,17 @@ class _Splitter(ast.NodeTransformer):
 
     # Calls.
 
-    def callee(self, node: ast.AST) -> ArrayFunction | None:
-        """The stencil that a node calls."""
+    def callee(self, node: ast.AST) -> Any:
+        """The definition of the stencil that a node calls, or None."""
         if not isinstance(node, ast.Call):
             return None
         found = self.function.constants.get(ast.unparse(node.func))
         if not isinstance(found, ArrayFunction):
             return None
-        return None if found.pointwise and not self.on_arrays(node, found) else found
+        callee = found.definition
+        return None if callee.pointwise and not self.on_arrays(node, callee) else callee
 
-    def on_arrays(self, node: ast.Call, callee: ArrayFunction) -> bool:
+    def on_arrays(self, node: ast.Call, callee: Any) -> bool:
         """Whether what looks at no neighbour is called on arrays, as far as the text says.
 
         It is if one of the arguments is an array for certain, or all may be; or one may be, and
@@ -312,18 +314,18 @@ class _Splitter(ast.NodeTransformer):
 
     visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
 
-    def inline(self, node: ast.Call, callee: ArrayFunction) -> str:
+    def inline(self, node: ast.Call, callee: Any) -> str:
         """The name of what a call makes in the midst of an expression."""
-        (made,) = self.made(node, callee, [callee.__name__], False)
+        (made,) = self.made(node, callee, [callee.name], False)
         return made
 
-    def bind(self, node: ast.Call, callee: ArrayFunction, targets: list[list[str]]) -> None:
+    def bind(self, node: ast.Call, callee: Any, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
         made = self.made(node, callee, targets[0], True)
         for names in targets:
             if len(names) != len(made):
                 raise errors.stage_outputs(
-                    self.function.span(node), callee.__name__, len(made), len(names)
+                    self.function.span(node), callee.name, len(made), len(names)
                 )
             for name, label in zip(names, made, strict=True):
                 self.forget(name)
@@ -344,71 +346,62 @@ class _Splitter(ast.NodeTransformer):
         return name in self.bound or not (found is None or isinstance(found, ArrayFunction))
 
     def made(
-        self, node: ast.Call, callee: ArrayFunction, names: Sequence[str], named: bool
+        self, node: ast.Call, callee: Any, names: Sequence[str], named: bool
     ) -> tuple[str, ...]:
         """Remember a call; what its results are called: like `names`.
 
         If it is `named`, these are those of the text, which a result has if it is the first.
         """
         span = self.function.span(node)
-        arguments, options = self.arguments(node, callee)
+        arguments = self.arguments(node, callee)
         if callee.pointwise:
             arrays = {n for n, v in arguments.items() if self.is_array(v) or self.may_be_array(v)}
-            callee = callee._numbered([n for n in callee.fields if n not in arrays])
+            callee = callee.with_numbers([n for n in callee.fields if n not in arrays])
         fields = tuple(self.field(arguments[name], callee, name) for name in callee.fields)
-        scalars = {}
-        for name, value in [*arguments.items(), *options.items()]:
+        scalars: dict[str, ast.expr] = {}
+        options: dict[str, ast.expr] = {}
+        for name, value in arguments.items():
             if name in callee.fields:
                 continue
             for used in _loads(value):
                 if self.unsettled(used):
                     place = self.function.span(value)
-                    raise errors.stage_scalar(place, callee.__name__, name, used)
-            if name in options:
+                    raise errors.stage_scalar(place, callee.name, name, used)
+            if name in OPTIONS:
                 self.check_option(value, callee, name)
             if self.asks(value):
                 place = self.function.span(value)
-                raise errors.stage_scalar(place, callee.__name__, name, "npt.index")
-            scalars[name] = ast.fix_missing_locations(self.substituted(value))
+                raise errors.stage_scalar(place, callee.name, name, "npt.index")
+            known = ast.fix_missing_locations(self.substituted(value))
+            (options if name in OPTIONS else scalars)[name] = known
         # Only now: the calls among the arguments have names before.
         own = self.bound - set(self.function.parameters) - self.stages
         labels = [n if named and n in own else self.fresh(n) for n in names]
-        self.calls.append(
-            StageCall(
-                callee,
-                span,
-                fields,
-                {n: v for n, v in scalars.items() if n not in options},
-                {n: v for n, v in scalars.items() if n in options},
-                tuple(labels),
-            )
-        )
+        self.calls.append(StageCall(callee, span, fields, scalars, options, tuple(labels)))
         self.stages.update(labels)
         return tuple(labels)
 
-    def check_option(self, value: ast.expr, callee: ArrayFunction, name: str) -> None:
+    def check_option(self, value: ast.expr, callee: Any, name: str) -> None:
         """Raise where an option is no constant of a kernel, as conditions are none."""
         for node in ast.walk(value):
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(
                 self.function.constants.get(ast.unparse(node)), Unusable
             ):
-                raise errors.stage_option(self.function.span(node), callee.__name__, name)
+                raise errors.stage_option(self.function.span(node), callee.name, name)
 
-    def field(self, node: ast.expr, callee: ArrayFunction, parameter: str) -> str:
+    def field(self, node: ast.expr, callee: Any, parameter: str) -> str:
         """The array that an argument names."""
         if isinstance(node, ast.Name) and node.id in self.arrays:
             return self.arrays[node.id]
         if isinstance(node, ast.Call) and (stage := self.callee(node)) is not None:
             return self.inline(node, stage)
-        raise errors.stage_field(self.function.span(node), callee.__name__, parameter)
+        raise errors.stage_field(self.function.span(node), callee.name, parameter)
 
-    def arguments(
-        self, node: ast.Call, callee: ArrayFunction
-    ) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
-        """The arguments by the names of the parameters, and the options."""
+    def arguments(self, node: ast.Call, callee: Any) -> dict[str, ast.expr]:
+        """The arguments and options, by the names of these and of the parameters."""
 
         def wrong(reason: str) -> errors.StencilError:
-            return errors.stage_arguments(self.function.span(node), callee.__name__, reason)
+            return errors.stage_arguments(self.function.span(node), callee.name, reason)
 
         if any(isinstance(a, ast.Starred) for a in node.args) or any(
             k.arg is None for k in node.keywords
@@ -417,17 +410,13 @@ class _Splitter(ast.NodeTransformer):
         if len(node.args) > len(callee.parameters):
             raise wrong(f"{len(node.args)} arguments for {len(callee.parameters)} parameters")
         found = dict(zip(callee.parameters, node.args, strict=False))
-        options: dict[str, ast.expr] = {}
         for keyword in node.keywords:
             assert keyword.arg is not None
-            if keyword.arg in OPTIONS:
-                options[keyword.arg] = keyword.value
-            elif keyword.arg not in callee.parameters:
+            if keyword.arg not in (*callee.parameters, *OPTIONS):
                 raise wrong(f"it has no parameter '{keyword.arg}'{hint(keyword.arg, OPTIONS)}")
-            elif keyword.arg in found:
+            if keyword.arg in found:
                 raise wrong(f"'{keyword.arg}' is given twice")
-            else:
-                found[keyword.arg] = keyword.value
+            found[keyword.arg] = keyword.value
         for name in callee.parameters:
             if name not in found and name not in callee.defaults:
                 raise wrong(f"'{name}' is missing")
@@ -436,7 +425,7 @@ class _Splitter(ast.NodeTransformer):
                     f"'{name}' is {callee.defaults[name]!r}, which only calls outside of kernels "
                     f"know; give {name}=..., such as a parameter of this kernel"
                 )
-        return found, options
+        return found
 
 
 def _computed(definition: ast.AST) -> Iterator[str]:

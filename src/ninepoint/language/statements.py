@@ -21,9 +21,10 @@ import numpy as np
 from . import errors
 from .buffers import made, stored, written_names
 from .control import CarriedLoop, Turns
-from .expressions import BINARY, Expressions
+from .expressions import Expressions
 from .frame import Undefined, refuse_node
 from .kinds import Coefficients, Field
+from .operators import SYMBOLS
 from .values import Closure, NotUnderstood, Steps, Value, constant, words
 
 # A loop over a constant range that may end before its time is written out if it has no more turns
@@ -71,7 +72,7 @@ class Statements(Expressions):
                     return
                 right = self.eval(value)
                 self.at(node)
-                self.assign(target, self.binary(BINARY.get(type(op), "@"), left, right))
+                self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
             case ast.If(test=test, body=body, orelse=orelse):
                 self.branch(self.truth(test), body, orelse)
             case ast.For() | ast.While():

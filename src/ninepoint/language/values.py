@@ -10,8 +10,7 @@ assigned in the body of windows until a reduction makes a number of it.
 from __future__ import annotations
 
 import ast
-import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -23,6 +22,7 @@ from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
 from .kinds import Coefficients, Field
+from .operators import PYTHON
 from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
 
@@ -156,7 +156,7 @@ def constant(value: Any) -> Any:
 
     What applies a function of numbers to arrays is that function, where it is given numbers.
     """
-    if isinstance(value, ArrayFunction) and value.pointwise:
+    if isinstance(value, ArrayFunction) and value.definition.pointwise:
         return value.definition.function
     if isinstance(value, np.integer):
         return int(value)
@@ -399,13 +399,13 @@ class Operations:
     def _known(self, op: str, left: Any, right: Any) -> Any:
         try:
             with np.errstate(all="ignore"):
-                return constant(_PYTHON[op](left, right))
+                return constant(PYTHON[op](left, right))
         except ZeroDivisionError:
             if op != "/" and isinstance(left, int) and isinstance(right, int):
                 return 0
             kind: Any = np.complex128 if isinstance(left + right, complex) else np.float64
             with np.errstate(all="ignore"):
-                return _PYTHON[op](kind(left), kind(right)).item()
+                return PYTHON[op](kind(left), kind(right)).item()
         except (TypeError, OverflowError, ValueError):
             raise errors.bad_operand(
                 self.span, f"'{op}'", f"{words(left)} and {words(right)}"
@@ -522,28 +522,6 @@ def _line(op: str, left: Any, right: Any) -> Line | int | None:
     if isinstance(right, Index) and type(left) is int:
         return right.line.combined(op, left, reflected=True)
     return None
-
-
-_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "**": operator.pow,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "==": operator.eq,
-    "!=": operator.ne,
-}
 
 
 def _saturated(value: Any) -> int:

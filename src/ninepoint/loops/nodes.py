@@ -250,31 +250,20 @@ Statement: TypeAlias = (
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
-    """What a row function promises to the compiler, and how it is compiled.
-
-    With `noalias` no two of its rows overlap; the rows `apart` overlap no other.  With `overlap`
-    (64, 9) the last 64 columns are computed by themselves, some for the second time, where a
-    multiple of 64 leaves at least 9.
-    """
-
-    noalias: bool = False
-    apart: tuple[str, ...] = ()
-    overlap: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Function:
     """A function: its parameters, and what it does.
 
-    One with `promises` is compiled by itself; any other stands where it is called.
+    A row function is compiled by itself: it has an `overlap`, and what it writes lies apart from
+    what it reads.  With (64, 9) the last 64 columns are computed by themselves, some for the
+    second time, where a multiple of 64 leaves at least 9; with () no column is.  Any other
+    function stands where it is called.
     """
 
     name: str
     parameters: tuple[Name | Array, ...]
     body: tuple[Statement, ...]
     result: str = ""
-    promises: Promises | None = None
+    overlap: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

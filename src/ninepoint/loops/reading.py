@@ -43,7 +43,6 @@ from .nodes import (
     Name,
     Number,
     Op,
-    Promises,
     Return,
     Run,
     Size,
@@ -191,9 +190,9 @@ class _Reader:
                 for one, arg in zip(node.args.args, args, strict=True)
             )
             body = _Body(self, node, parameters)
-            promises = None if node.name in self.library or name else _promises(node)
+            overlap = None if node.name in self.library or name else _overlap(node)
             self.functions[self._names[key]] = Function(
-                self._names[key], parameters, body.statements(), body.result, promises
+                self._names[key], parameters, body.statements(), body.result, overlap
             )
         return self.functions[self._names[key]]
 
@@ -217,12 +216,12 @@ def _kind(value: Value | Array) -> tuple[Any, ...]:
     return (value.type,)
 
 
-def _promises(node: ast.FunctionDef) -> Promises | None:
+def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
+    """The columns that a row function computes once more; None of any other function."""
     for one in node.decorator_list:
         assert isinstance(one, ast.Call)
         told = {str(k.arg): ast.literal_eval(k.value) for k in one.keywords}
-        told.pop("fastmath", None)
-        return Promises(**told)
+        return tuple(told.get("overlap", ()))
     return None
 
 

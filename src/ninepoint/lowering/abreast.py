@@ -22,9 +22,6 @@ from .fusion import flattened
 from .kept import rolling_axis
 from .schedule import Schedule
 
-# LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
-POINTER_CHECKS = 8
-
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as
 # fast as 4 (Zen 4).
@@ -144,9 +141,8 @@ def _effort(kernel: Kernel) -> float:
 
 def _fits(written: Kernel) -> bool:
     """Whether one loop can make rows that are written side by side."""
-    read = len(rows(written.body))
-    fits = read <= POINTER_CHECKS and read + len(written.outputs) <= _POINTERS
-    return fits and _length(written.body) <= _LONGEST
+    pointers = len(rows(written.body)) + len(written.outputs)
+    return pointers <= _POINTERS and _length(written.body) <= _LONGEST
 
 
 def _length(body: Body) -> int:

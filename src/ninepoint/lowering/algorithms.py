@@ -19,20 +19,19 @@ import math
 from contextlib import suppress
 from dataclasses import replace
 
-from ..analysis.rewrite import Emit, as_type, binary, number, replayed
+from ..analysis.rewrite import Emit, as_type, binary, made_as, named, number, replayed
 from ..language.dtypes import DType
-from ..language.ir import Atom, Expr, Kernel, Reduce
-from .floating import truths
+from ..language.ir import Assign, Atom, Cast, Const, Expr, Kernel, Reduce, Ref, Select, needed
 from .quantiles import quantile
 from .ranks import divided
 from .schedule import Refused, Schedule
-from .staging import ELEMENT_KEPT, Elements, Fold, Staging
+from .staging import ELEMENT_KEPT, NEAR, Elements, Fold, Staging
 from .windows import OPERATIONS, is_picked
 
 
-def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
-    """Do every reduction that allows it axis by axis."""
-    staging = Staging(kernel, schedule)
+def staged(kernel: Kernel, schedule: Schedule, *, slides: bool = True) -> Kernel:
+    """Do every reduction that allows it axis by axis, or where it `slides` along the rows."""
+    staging = Staging(kernel, schedule, slides)
 
     def emit(_: str, expr: Expr) -> Atom:
         if isinstance(expr, Reduce):
@@ -75,6 +74,9 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
 
 
 def _sum(staging: Staging, reduce: Reduce) -> Atom:
+    counted, lanes = truths(reduce), staging.lanes
+    if counted is not None and lanes is not None and max(reduce.shape) <= NEAR:
+        return staging.emit(Cast(DType.INT, _sum(staging, _of_floats(reduce, counted, lanes))))
     source, weights = staging.element(reduce)
     dtype = reduce.result.dtype
     if source.dtype.is_integer and dtype.is_float and not _short(staging, source):
@@ -83,11 +85,34 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
             raise Refused("sums of its elements might wrap before they become floats")
         first = source.ground.first
         source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), ELEMENT_KEPT)
-    apart = truths(reduce) is not None and staging.beside_floats()
+    apart = counted is not None and lanes is not None
     total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
     if reduce.kind == "sum":
         return as_type(total, reduce.dtype, staging.emit)
     return divided(total, reduce.dtype, math.prod(reduce.shape), staging.emit)
+
+
+def truths(reduce: Reduce) -> Ref | None:
+    """The truths that a window's sum counts, if it does."""
+    value = made_as(reduce.result, named(reduce.body))
+    if reduce.kind != "sum" or reduce.dtype is not DType.INT or not isinstance(value, Cast):
+        return None
+    counted = value.arg
+    return counted if isinstance(counted, Ref) and counted.dtype is DType.BOOL else None
+
+
+def _of_floats(reduce: Reduce, counted: Ref, lanes: DType) -> Reduce:
+    """The number of truths as a sum of floats.
+
+    A byte for each truth is four times as narrow; but beside floats no more of them are counted at
+    once, and each must be packed and unpacked.  To add -0.0 changes no float, so that LLVM adds
+    under a mask instead of choosing first.  (nanmean of 3 x 3 float32, 512 x 512, three rows at
+    once: bytes and 0.0 took 44 us, floats 41 us, with -0.0 37 us; Zen 5.)
+    """
+    result = Ref(lanes, "counted")
+    one = Select(lanes, counted, Const(lanes, "1.0"), Const(lanes, "-0.0"))
+    body = (*reduce.body, Assign(result.name, one))
+    return replace(reduce, dtype=lanes, body=needed(body, [result]), result=result)
 
 
 def _short(staging: Staging, source: Elements) -> bool:

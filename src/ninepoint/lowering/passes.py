@@ -6,7 +6,6 @@
     picked        what a mask leaves out falls away     picking
     widened       averages that integers cannot hold    storage
     windowed      sums that are windows in disguise     linear
-    floating      truths are counted as floats          floating
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
@@ -27,7 +26,6 @@ from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .floating import floating
 from .linear import windowed
 from .picking import picked
 from .schedule import Request
@@ -51,8 +49,7 @@ WINDOWED: tuple[Pass, ...] = (
 
 # What neighbours compute as well is kept in rows.
 ROWS: tuple[Pass, ...] = (
-    ("floating", lambda kernel, _: floating(kernel)),
-    ("staged", lambda kernel, request: staged(kernel, request.schedule)),
+    ("staged", lambda k, request: staged(k, request.schedule, slides=request.slides)),
     ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
     ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),

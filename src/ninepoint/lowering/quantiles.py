@@ -68,7 +68,9 @@ def quantile(staging: Staging, reduce: Reduce) -> Atom:
 
 
 def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
-    tap, ndim = _ordered_by(reduce), staging.kernel.ndim
+    tap, ndim = ordered_by(reduce), staging.kernel.ndim
+    if not staging.slides:
+        raise Refused("nothing slides along the row")
     if reduce.kind != "quantile":
         raise Refused("what slides along the row has no place for what is left out")
     if tap is None:
@@ -217,8 +219,8 @@ def _sorted(staging: Staging, source: Elements, reduce: Reduce, order: Order) ->
     return [[one.moved(axis, k).first(emit) for one in kept] for k in range(count)]
 
 
-def _ordered_by(reduce: Reduce) -> Tap | None:
-    """The elements of a field by which those of a window are in order, if they are."""
+def ordered_by(reduce: Reduce) -> Tap | None:
+    """The first values of a window, which are a field's, if its elements are in their order."""
     match [assign.value for assign in reduce.body]:
         case [Tap() as tap]:
             return tap

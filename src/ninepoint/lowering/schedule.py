@@ -109,7 +109,10 @@ VERIFY = "NINEPOINT_VERIFY"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked of a kernel: the types of its results, how they are stored, which points."""
+    """What is asked of a kernel: the types of its results, how they are stored, which points.
+
+    Windows may slide along a row, by the ranks of their elements, where it `slides`.
+    """
 
     neighborhood: Neighborhood | None = None
     dtypes: tuple[np.dtype, ...] | None = None
@@ -119,3 +122,4 @@ class Request:
     schedule: Schedule = field(default_factory=Schedule)
     upsample: tuple[int, ...] = ()
     every: tuple[int, ...] = ()
+    slides: bool = True

@@ -208,9 +208,10 @@ ELEMENT_KEPT = f"elements: computed once, {KEPT}"
 class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule, slides: bool = True) -> None:
         self.kernel = kernel
         self.schedule = schedule
+        self.slides = slides
         self.main = Lines("t")
         self.emit = self.main.emit
         self.stages: list[Stage] = []
@@ -288,20 +289,19 @@ class Staging:
         parts: list[Piece] = []
         kept: list[runs.Pair] = []
 
-        def at(known: dict[runs.Pair, Elements], piece: runs.Piece) -> Piece:
-            down, right = piece.place
-            return known[piece.box].moved(last - 1, down).moved(last, right), None
+        def at(box: Elements, place: runs.Pair) -> Piece:
+            down, right = place
+            return box.moved(last - 1, down).moved(last, right), None
 
         for plane, places in source.planes:
             base = Elements(source.name, source.dtype, source.origin, source.axes)
             base = base.by((*plane, 0, 0)[-last - 1 :])
             made = boxes(places, fold.idempotent)
-            known, ground = {(1, 1): base}, {(1, 1): base.ground}
+            known = {(1, 1): base}
             for box, pieces in made.kept:
-                inside = [at(ground, piece) for piece in pieces]
+                inside = [at(known[one.box].ground, one.place) for one in pieces]
                 known[box] = self._joined(base, inside, fold)
-                ground[box] = known[box].ground
-            parts += [at(known, piece) for piece in made.pieces]
+            parts += [at(known[one.box], one.place) for one in made.pieces]
             kept += [box for box, _ in made.kept]
         done = f"{len(parts)} runs and boxes of elements {fold.verb} at each point"
         self.note(f"{done}{_boxes(kept)}")
@@ -389,9 +389,13 @@ class Staging:
         last = along_rows(source.origin)
         return joined([(one.by(last), weight) for one, weight in pieces], fold, self.emit)
 
-    def beside_floats(self) -> bool:
-        """Whether the lanes of the result are those of floats."""
-        return any(kind_of(storage) == "f" for _, storage in self.kernel.fields)
+    @property
+    def lanes(self) -> DType | None:
+        """The floats whose lanes are those of the result, if it is made of floats."""
+        sizes = [storage.itemsize for _, storage in self.kernel.fields if kind_of(storage) == "f"]
+        if not sizes:
+            return None
+        return DType.F64 if max(sizes) > 4 else DType.F32
 
     def _along(self, source: Elements, line: _Line, fold: Fold) -> Elements:
         ground, dtype = source.ground, fold.dtype

@@ -21,9 +21,8 @@ from ..arrays.layout import Shape
 from ..backends.threads import in_task
 from ..iteration import Iteration, iterate
 from ..stepping import Scalars
-from .actor import Lost
 from .slab import Motion
-from .team import Start, Team, workers_of
+from .team import Lost, Start, Team, workers_of
 
 # What is said to actors at once should take about so long [s]: progress is shown then.
 LEG = 1.0

@@ -21,11 +21,10 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from ..arrays.blocks import parts as parts_of
-from ..arrays.blocks import spans_of
 from ..arrays.borders import Array
 from ..arrays.layout import Region, Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import Span, fields_span, hull, mixed, reach, wraps
+from ..arrays.regions import Span, fields_span, hull, mixed, reach, spans_of, wraps
 from ..arrays.work import Block, Domain
 from ..backends.memory import empty
 from ..cadence import Steps

@@ -10,7 +10,7 @@ from ninepoint.backends.llvm.library import (
 )
 
 
-@row_function(noalias=True)
+@row_function()
 def band_row(x_0, o0, n):
     for j in range(n):
         t0 = x_0[j]

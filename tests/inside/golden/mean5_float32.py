@@ -9,7 +9,7 @@ from ninepoint.backends.llvm.library import (
 )
 
 
-@row_function(noalias=True)
+@row_function()
 def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
     for j in range(n):
         v0_0 = x_0[j]
@@ -41,7 +41,7 @@ def band_row(v0_0, o0, n):
         o0[j] = t9
 
 
-@row_function(noalias=True)
+@row_function()
 def v0_rows(x_0, x_1, x_2, x_3, x_4, x_5, x_6, o0, o1, o2, n):
     for j in range(n):
         v0_r0 = x_0[j]

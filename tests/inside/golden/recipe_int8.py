@@ -36,7 +36,7 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t17
 
 
-@row_function(apart=("o0", "o1"))
+@row_function()
 def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]

@@ -12,7 +12,7 @@ from ninepoint.backends.llvm.library import (
 )
 
 
-@row_function(noalias=True)
+@row_function()
 def v0_add(x_0, o0, n):
     for j in range(n):
         v0 = o0[j]
@@ -21,7 +21,7 @@ def v0_add(x_0, o0, n):
         o0[j] = v0_in
 
 
-@row_function(noalias=True)
+@row_function()
 def v0_move(x_0, x_1, o0, n):
     for j in range(n):
         v0 = o0[j]

@@ -5,7 +5,7 @@ The fields are views of something that can be sliced: each task reads what it ne
 Else:                 each block is made of its chunk and of its neighbours' faces, of groups of
                       chunks where these are thin or lie otherwise.
 
-A program of many nodes has one halo for all of them.  Tasks hold the recipe (`job`).
+A program of many nodes has one halo for all of them.  Tasks hold the recipe (`blocks.Job`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import dask.array as da
+import numpy as np
 
 from ..accepted import is_cupy
+from ..blocks import meta_of
 from ..engines import refuse_unknown
+from ..grid import Work, grid_of, lazy
 from .computation import Computation, takes_whole
-from .grid import grid_of, lazy
-from .job import Work, meta_of, uploaded
 from .planner import note
 from .sources import as_array, readable
 
@@ -68,7 +69,15 @@ def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
     like = there[0]
     return [
         lazy(array, chunks, da).map_blocks(
-            uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
+            _uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
         )
         for array in arrays
     ]
+
+
+def _uploaded(block: Any) -> Any:
+    """Give a chunk on the GPU."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    return driver.uploaded(np.asarray(block))

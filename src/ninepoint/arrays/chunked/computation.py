@@ -20,12 +20,11 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ... import limits
+from ..blocks import Job, meta_of
+from ..grid import Chunks, Output, Work, axes_of, cut_as, grid_of, grouped, outputs_of
 from ..layout import Shape
 from ..regions import Node
-from .grid import Chunks, Output, axes_of, cut_as, grid_of, grouped, outputs_of
-from .job import Job, Work, meta_of
-from .layer import Lazy, Symbolic, known
-from .rules import Blocks, Field
+from .layer import Blocks, Field, Lazy, Symbolic, known
 from .sources import Source, costs, sources_of
 
 # Most of Dask's functions carry no annotations.
@@ -104,7 +103,7 @@ class Computation:
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.work, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
-            return Blocks(name, job, self.chunks, tuple(self.sources))
+            return Blocks(name, job, self.chunks, tuple(self.sources), reads=True)
         axes = [] if self.alone else axes_of(self.work, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])

@@ -1,4 +1,4 @@
-"""A layer of a graph that is a rule: its tasks are written where they are scheduled.
+r"""A layer of a graph that is a rule: its tasks are written where they are scheduled.
 
     client      name, rule                  some kB, however many chunks there are
     scheduler   {key: task, ...}            of the blocks that somebody asks for
@@ -7,40 +7,48 @@ A layer that a scheduler culls is the same rule for fewer places, or another lay
 same blocks, made from what is further up.
 
 Each layer of ours knows on the client which program it is of, and what that was given.
+
+    chunk ----------------> block        at most two tasks a chunk: one copies the faces that
+      \--> faces --> blocks around       somebody needs, one computes
+
+What moves between workers are faces, thin as the program looks far.
+
+Chunks thinner than a program looks far are put together before, and results cut as these were, by
+Dask itself.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
-from dask.base import clone_key
+from dask.base import clone_key, tokenize
 from dask.blockwise import Blockwise
 from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-from .grid import Chunks
+from ..blocks import Depths, Job, block_of, faces_of, whole_of
+from ..grid import Axis, Chunks, Near, axes_of
+from ..layout import Region
+
+if TYPE_CHECKING:
+    from .sources import Source
 
 Place: TypeAlias = tuple[int, ...]
 
+# Tasks by their keys, and what a task is given by those of others.
+Tasks: TypeAlias = dict[Any, Any]
+Refs: TypeAlias = list[TaskRef]
+
+# Bytes of coefficients up to which every task has them: as many as a task has besides.
+WITHIN = 1 << 12
+
 # Partly typed: Any, or mypy finds the gaps.
 blockwise: Any = core_blockwise
-
-
-class Rule(Protocol):
-    """What the blocks of one lazy array are made of."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def chunks(self) -> Chunks: ...
-
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
-        """The blocks at these places, and what only they need."""
 
 
 class Known:
@@ -63,7 +71,7 @@ class Lazy(Known, Layer):
 
     def __init__(
         self,
-        rule: Rule,
+        rule: Blocks,
         places: frozenset[Place] | None = None,
         annotations: Mapping[str, Any] | None = None,
     ) -> None:
@@ -178,3 +186,97 @@ def _is_result(key: Any) -> bool:
     In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
     """
     return isinstance(key, str) and key.startswith("finalize-")
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of blocks: the names of its array and of its faces.
+
+    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
+    Axes that it lacks are the first ones.
+    """
+
+    name: str
+    faces: str
+    cut: tuple[bool, ...]
+
+    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+        """What a block is given of it, where faces that it needs are tasks that may be new."""
+        missing = len(place) - len(self.cut)
+        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
+        numbers = zip(near[missing:], self.cut, strict=True)
+        found = []
+        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
+            ref = chunk = TaskRef((self.name, *at))
+            if at != own:
+                ref = TaskRef((self.faces, *at))
+                if ref.key not in made:
+                    depths = self._depths(axes[missing:], at)
+                    made[ref.key] = Task(ref.key, faces_of, chunk, depths)
+            found.append(ref)
+        return found
+
+    def _depths(self, axes: Sequence[Axis], place: Place) -> Depths:
+        """How thick the faces are that a chunk gives."""
+        own = zip(axes, place, self.cut, strict=True)
+        return tuple([axis.depths(k) if cut else (0, 0) for axis, k, cut in own])
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The rule of blocks that are made of chunks, and of faces of those around.
+
+    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.  Blocks
+    of sources `reads` what they need, and depend on nothing else.
+    """
+
+    name: str
+    job: Job
+    chunks: Chunks
+    fields: tuple[Field, ...] | tuple[Source, ...]
+    alone: bool = False
+    reads: bool = False
+
+    @property
+    def _given(self) -> tuple[Tasks, Any]:
+        """What tasks are given of the job: itself, or the name of a node, which is given as well.
+
+        With many coefficients it is sent to a worker once, not with every task.
+        """
+        job, work = self.job, self.job.work
+        if work.held <= WITHIN:
+            return {}, job
+        key = f"job-{work.name}-{tokenize(work.token, work.wanted, job.shape, job.fields)}"
+        return {key: DataNode(key, job)}, TaskRef(key)
+
+    @property
+    def below(self) -> Iterable[str]:
+        """The names of the fields that others make."""
+        return [] if self.reads else [field.name for field in self.fields]
+
+    def whole(self) -> tuple[Symbolic, Tasks]:
+        """The layer of blocks that are made alone, and the node of the job, if it has one."""
+        nodes, job = self._given
+        ndim, pairs, counts = len(self.chunks), [job, None], {}
+        for field in self.fields:
+            assert isinstance(field, Field), field
+            missing = ndim - len(field.cut)
+            cuts = zip(self.chunks[missing:], field.cut, strict=True)
+            pairs += [field.name, range(missing, ndim)]
+            counts[field.name] = tuple([len(sizes) if cut else 1 for sizes, cut in cuts])
+        return Symbolic.of(self.name, ndim, whole_of, pairs, counts), nodes
+
+    def tasks(self, places: Iterable[Place]) -> Tasks:
+        """The blocks at these places, and the faces that they need."""
+        made, job = self._given
+        axes = axes_of(self.job.work, self.chunks)
+        tables = [axis.inside if self.reads else axis.beside for axis in axes]
+        for place in places:
+            near = [table[k] for table, k in zip(tables, place, strict=True)]
+            spans = [axis.cuts[k] for axis, k in zip(axes, place, strict=True)]
+            region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
+            given = [one for field in self.fields for one in field.given(place, near, axes, made)]
+            begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
+            key = (self.name, *place)
+            made[key] = Task(key, block_of, job, region, begin, sizes, *given)
+        return made

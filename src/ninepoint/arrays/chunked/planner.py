@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+from ..grid import Chunks, axes_of
 from .computation import Computation
-from .grid import Chunks, axes_of
-from .rules import Field
+from .layer import Field
 
 _WHY = {
     "whole cores": "no axis that it works along is cut",

@@ -25,11 +25,10 @@ from dask.layers import ArraySliceDep
 
 from ... import limits
 from .. import accepted
-from ..blocks import parts, spans_of
+from ..blocks import parts
+from ..grid import Axis, Chunks, Near, Work, axis_of, cut_as, lazy
 from ..layout import Shape
-from ..regions import mixed
-from .grid import Axis, Chunks, Near, axis_of, cut_as, lazy
-from .job import Work
+from ..regions import mixed, spans_of
 from .layer import Place, Symbolic, known
 
 # Most of Dask's functions carry no annotations.
@@ -58,7 +57,7 @@ class Source:
     def given(
         self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: dict[Any, Any]
     ) -> list[TaskRef]:
-        """What a block is given of it; see `rules.Field`."""
+        """What a block is given of it; see `layer.Field`."""
         if self.key not in made:
             made[self.key] = DataNode(self.key, self.held)
         return [TaskRef(self.key)]

@@ -6,7 +6,7 @@ executable     what does calls on arrays that lie alike
 
 from __future__ import annotations
 
-from ninepoint.arrays.cuda.executable import Executable, Work, fitted, single_call, understood
+from ninepoint.arrays.cuda.executable import Executable, Work, single_call, understood
 from ninepoint.arrays.cuda.fields import (
     are_apart,
     as_fields,
@@ -22,7 +22,6 @@ __all__ = [
     "as_fields",
     "beside",
     "checked_out",
-    "fitted",
     "single_call",
     "taken_to",
     "understood",

@@ -51,9 +51,6 @@ SECTOR = 32
 # As many blocks as one launch may have.
 MOST_BLOCKS = 2**31 - 1
 
-# A text, with its constants.
-Text: TypeAlias = tuple[Source, tuple[Any, ...]]
-
 # Starts one launch, on arrays with these addresses (fields, outputs, scratch), with these numbers.
 _Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
 
@@ -64,21 +61,34 @@ class Work:
 
     It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
     scalars.  For the lengths of fields along the core axes `extents` gives the points that each
-    output has, and `text` the text with the values of its constants.  `points` tells that no
-    result looks beside its own point.
+    output has.  The constants of the text are those of borders, whose values are `cvals`; beside
+    arrays of `unread` types, which are positions, nobody reads.  `points` tells that no result
+    looks beside its own point.
     """
 
     compiled: Sequence[Compiled]
     field_dtypes: Sequence[np.dtype[Any]]
     out_dtypes: Sequence[np.dtype[Any]]
     extents: Callable[[Shape], Sequence[Region]]
-    text: Callable[[], Text]
+    source: Source
+    cvals: Sequence[Any]
+    unread: Collection[np.dtype[Any]] = ()
     steps: int = 1
     points: bool = False
 
+    def constants(self) -> tuple[Any, ...]:
+        """The constants of the text; raises where one does not fit."""
+        return tuple(
+            dtype.type(0)
+            if rule == "constant" and dtype in self.unread
+            else dtype.type(fitting_cval(self.cvals[number], dtype, "the result"))
+            for number, dtype, rule in self.source.constants
+        )
+
 
 def single_call(program: Bound, border: Border, cval: Any) -> Work:
-    """What a call of one kernel does; its extents raise where the constant does not fit."""
+    """What a call of one kernel does; raises if it takes the general path, for the CPU only."""
+    understood(program.compiled)
     dtypes, outs, positions = program.field_dtypes, program.out_dtypes, program.positions
 
     def extents(core: Shape) -> Sequence[Region]:
@@ -86,28 +96,10 @@ def single_call(program: Bound, border: Border, cval: Any) -> Work:
         on_numpy.check_values(plan, cval, dtypes, outs, positions)
         return [output.extent for output in plan.outputs]
 
-    def text() -> Text:
-        source = source_of(program.compiled, border)
-        given = dtypes[: len(dtypes) - positions]
-        return source, fitted(source, [cval], set(dtypes).difference(given))
-
+    source = source_of(program.compiled, border)
+    unread = set(dtypes).difference(dtypes[: len(dtypes) - positions])
     points = looks_at_points(program)
-    return Work((program.compiled,), dtypes, outs, extents, text, points=points)
-
-
-def fitted(
-    source: Source, cvals: Sequence[Any], unread: Collection[np.dtype[Any]] = ()
-) -> tuple[Any, ...]:
-    """The constants of a text, by the numbers of their borders.
-
-    Beside arrays of `unread` types, which are positions, nobody reads: there anything stands.
-    """
-    return tuple(
-        dtype.type(0)
-        if rule == "constant" and dtype in unread
-        else dtype.type(fitting_cval(cvals[number], dtype, "the result"))
-        for number, dtype, rule in source.constants
-    )
+    return Work((program.compiled,), dtypes, outs, extents, source, [cval], unread, points=points)
 
 
 def understood(compiled: Compiled) -> None:
@@ -126,8 +118,6 @@ class Executable:
 
     Raises
     ------
-    StencilError
-        If a kernel takes the general path, which leads to the CPU only.
     ValueError
         If the border's constant does not fit, or there are too few axes.
     """
@@ -135,8 +125,6 @@ class Executable:
     def __init__(
         self, work: Work, fields: Sequence[DeviceArray], out: Any = None, axes: Any = None
     ) -> None:
-        for compiled in work.compiled:
-            understood(compiled)
         ndim = work.compiled[-1].ndim
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
         if len(shape) < ndim:
@@ -173,10 +161,10 @@ class Executable:
         self._starts: list[_Start] = []
         self._constants: tuple[Any, ...] = ()
         if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
-            source, self._constants = work.text()
-            between = [_between(one, lead, core) for one in source.scratch]
+            between = [_between(one, lead, core) for one in work.source.scratch]
             self._scratch = [(one.lies.lengths, one.dtype) for one in between]
-            self._starts = _starts(work, source, [*arrays, *between], lead, core)
+            self._constants = work.constants()
+            self._starts = _starts(work, [*arrays, *between], lead, core)
         self._coefficients = [
             dtype for kernel in work.compiled for dtype, _ in kernel.coefficient_types
         ]
@@ -283,9 +271,7 @@ def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[Strided]) -> tup
 # Launches.
 
 
-def _starts(
-    work: Work, source: Source, arrays: Sequence[_Array], lead: Shape, core: Shape
-) -> list[_Start]:
+def _starts(work: Work, arrays: Sequence[_Array], lead: Shape, core: Shape) -> list[_Start]:
     """Say what is started, for arrays that lie so."""
     ndim, last = len(core), work.compiled[-1]
     lying = [one.lies for one in arrays]
@@ -304,7 +290,7 @@ def _starts(
     boxes = [one.reach for one in work.compiled]
     reach = max(abs(end) for box in boxes for end in (*box.lo, *box.hi))
     far = any(_is_far(core, steps, reach) for steps in cores)
-    functions = cubins.functions(source.text, last.name, last.fastmath, far, driver.current())
+    functions = cubins.functions(work.source.text, last.name, last.fastmath, far, driver.current())
     numbers = {one.name: k for k, one in enumerate(arrays)}
     starts: list[_Start] = []
     for offsets, frames in apart(stacks, STACK):
@@ -312,7 +298,7 @@ def _starts(
             _Placed(k, (origins[k] + offsets[k]) * size, size, cores[k], frames[k].steps)
             for k, size in enumerate(one.dtype.itemsize for one in arrays)
         ]
-        for launch in source.launches:
+        for launch in work.source.launches:
             used = [placed[numbers[name]] for name in launch.arrays]
             starts.append(_start(launch, functions, core, frames[0].lengths, used))
     return starts

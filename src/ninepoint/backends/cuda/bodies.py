@@ -3,12 +3,20 @@
     t2 = x[0, 1] + x[0, -1]    ->    t2 = i32(t0 + t1)    ->    const int t5 = t3 + t4;
 
 The text of an operation is that of the CPU; only its integers have 32 bits at least.
+
+Functions: what stands around the body of each function of a text, whatever the scheme.
+
+    extern "C" __global__ void __launch_bounds__(256) npt_f(
+        const float *__restrict__ f0, float *__restrict__ o0, npt_int64 k0, const npt_geometry g)
+
+Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, ..., outputs o0,
+..., coefficients c0, ..., scalars k0, ..., constants b0, ..., and values t0, ....
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -16,11 +24,12 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import DType, computed
-from ...language.ir import Atom, Binary
+from ...language.ir import Assign, Atom, Binary, Element, Expr, Kernel, Read
 from ...loops.reading import functions_of, read
+from ...lowering.chain import Constant
 from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
-from .memory import C_TYPES, Local, Memory, loaded
+from .memory import C_TYPES, Array, Local, Memory, loaded, stored_type
 from .printing import Printer, number
 
 # What texts call besides the library of the CPU: the device's text has these too.
@@ -179,3 +188,140 @@ def _library() -> Mapping[str, ast.FunctionDef]:
     library = functions_of(folder.joinpath("library.py").read_text(encoding="utf-8"))
     own = functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))
     return {**library, **own}
+
+
+def field_arrays(kernel: Kernel) -> dict[str, Array]:
+    """The fields of a kernel, by their names there."""
+    return {
+        name: Array(f"field{k}", f"f{k}", dtype) for k, (name, dtype) in enumerate(kernel.fields)
+    }
+
+
+def out_arrays(dtypes: Sequence[np.dtype]) -> list[Array]:
+    """The outputs of a kernel."""
+    return [Array(f"out{k}", f"o{k}", dtype) for k, dtype in enumerate(dtypes)]
+
+
+@dataclass
+class Function:
+    """A function that is being written: its names, and the arrays that it uses.
+
+    It writes `outs`; the values of "constant" and "fill" are its `constants`.
+    """
+
+    kernel: Kernel
+    known: Mapping[str, Interval]
+    constants: tuple[Constant, ...]
+    name: str
+    outs: Sequence[Array]
+    types: dict[str, str] = field(init=False)
+    names: Names = field(init=False)
+    arrays: list[Array] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        self.types = {name: dtype.numpy.name for name, dtype in self.kernel.scalars}
+        self.names = Names(self.name)
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes there are."""
+        return self.kernel.ndim
+
+    def body(self) -> Body:
+        """What is computed at a point, of which nothing is written yet."""
+        scalars = {name: f"k{k}" for k, (name, _) in enumerate(self.kernel.scalars)}
+        return Body(dict(self.known), self.types, scalars, self.names)
+
+    def coefficients(self, name: str) -> Local:
+        """A coefficient array."""
+        number = [name for name, _, _ in self.kernel.coefficients].index(name)
+        _, dtype, shape = self.kernel.coefficients[number]
+        return Local(f"c{number}", dtype, tuple(shape))
+
+    def element(self, body: Body, name: str, expr: Element) -> None:
+        """Give an element of a coefficient array its name in a body."""
+        array = self.coefficients(expr.array)
+        own = body.declare(name, expr)
+        text = array.at(list(map(str, expr.index)))
+        body.take(name, own, loaded(own, array.dtype, text))
+
+    def write(
+        self,
+        body: Body,
+        lines: Sequence[Assign],
+        take: Callable[[Body, str, Read], None],
+        others: Callable[[str, Expr], list[str]] | None = None,
+    ) -> None:
+        """Write what some lines compute at a point.
+
+        What is read `take` gives its name in the body; `others` has lines for all else, where that
+        is more than operations.
+        """
+        for assign in lines:
+            match assign.value:
+                case Read() as read:
+                    take(body, assign.name, read)
+                case Element() as element:
+                    self.element(body, assign.name, element)
+                case expr if others is not None:
+                    body.lines += others(assign.name, expr)
+                case expr:
+                    body.lines.append(f"{assign.name} = {body.text(assign.name, expr)}")
+
+    def constant(self, one: Constant) -> str:
+        """The name of a constant."""
+        return f"b{self.constants.index(one)}"
+
+    def use(self, array: Array) -> Array:
+        """The array, noted as used."""
+        if array not in self.arrays:
+            self.arrays.append(array)
+        return array
+
+    def lines(self, body: Sequence[str], threads: int, blocks: int = 0) -> list[str]:
+        """The text of the function, with this body for so many threads in a block.
+
+        The compiler is to use so few registers that so many `blocks` fit on a multiprocessor.
+        """
+        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
+        parameters = [*self._parameters(), f"const npt_geometry<{self._shape}> g"]
+        return [
+            "",
+            *self.names.tables,
+            f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}(',
+            *(f"    {one}," for one in parameters[:-1]),
+            f"    {parameters[-1]}) {{",
+            *("  " + line for line in body),
+            "}",
+        ]
+
+    @property
+    def _shape(self) -> str:
+        return f"{self.ndim}, {len(self.arrays)}"
+
+    def _parameters(self) -> list[str]:
+        kernel = self.kernel
+        parameters = [
+            f"{'' if a in self.outs else 'const '}{a.stored} *__restrict__ {a.parameter}"
+            for a in self.arrays
+        ]
+        parameters += [
+            f"const {stored_type(dtype)} *__restrict__ c{k}"
+            for k, (_, dtype, _) in enumerate(kernel.coefficients)
+        ]
+        parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
+        return parameters + [
+            f"{stored_type(dtype)} b{k}" for k, (_, dtype, _) in enumerate(self.constants)
+        ]
+
+    def frames(self, frame: str) -> list[str]:
+        """Move every array to a frame, of this number, and name its steps along the axes."""
+        lines = [
+            f"{array.parameter} += npt_frame(g, {position}, {frame});"
+            for position, array in enumerate(self.arrays)
+        ]
+        for position, array in enumerate(self.arrays):
+            for axis in range(self.ndim):
+                step = f"npt_index(g.core[{position}][{axis}])"
+                lines.append(f"const npt_index {array.parameter}_{axis} = {step};")
+        return lines

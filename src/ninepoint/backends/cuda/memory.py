@@ -1,20 +1,31 @@
-"""Memory: the arrays of a text, and how their elements are read and written.
+"""Memory: the arrays of a text, how their elements are read and written, and what is at borders.
 
 x[i0, i1] of float16, as float32     ->     npt_as<float>::from(f0[i0 * f0_0 + i1 * f0_1])
 c[2, 1] of 3 x 4 bytes               ->     c0[2 * 4 + 1]
+
+mirror      at1(i1 - 1, n1)                     the position that stands there
+constant    a1m1 < 0 ? b0 : f0[a1m1 * f0_1]     no position: a constant of the text
+fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from ...language.box import Box
 from ...language.dtypes import SHORT_FLOATS, short
 from ...language.ir import Offset
-from .borders import Rules
+from ...lowering.chain import Constant
+
+# The rules before and after an array along each core axis.
+Rules: TypeAlias = tuple[tuple[str, str], ...]
+
+# Rules under which there is nothing beyond the ends: an output without neighbours is left out.
+ABSENT = ("fill", "keep", "valid")
 
 # How the machine types are called in C++: those of values, and those that only storage has.
 C_TYPES = {
@@ -51,13 +62,16 @@ class Array:
         """How its elements are called."""
         return stored_type(self.dtype)
 
-    def at(self, places: Sequence[str]) -> str:
-        """The element at a position along each core axis."""
-        steps = (
+    def steps(self, places: Sequence[str]) -> list[str]:
+        """How far a position is, along each of the first axes."""
+        return [
             f"{f'({place})' if ' ' in place else place} * {self.parameter}_{axis}"
             for axis, place in enumerate(places)
-        )
-        return f"{self.parameter}[{' + '.join(steps)}]"
+        ]
+
+    def at(self, places: Sequence[str]) -> str:
+        """The element at a position along each core axis."""
+        return f"{self.parameter}[{' + '.join(self.steps(places))}]"
 
     def row(self, places: Sequence[str], rules: Rules) -> tuple[list[str], str]:
         """Lines that find a row, whose place along each axis but the last is told by its rule.
@@ -65,9 +79,9 @@ class Array:
         With them comes whether there is such a row.
         """
         lines = [f"const npt_index a{axis} = {place};" for axis, place in enumerate(places)]
-        steps = [f"a{axis} * {self.parameter}_{axis}" for axis in range(len(places))]
-        row = " + ".join([self.parameter, *steps])
-        absent = [f"a{axis}" for axis in range(len(places)) if "constant" in rules[axis]]
+        names = [f"a{axis}" for axis in range(len(places))]
+        row = " + ".join([self.parameter, *self.steps(names)])
+        absent = [name for name, pair in zip(names, rules, strict=False) if "constant" in pair]
         there = f"({' | '.join(absent)}) >= 0" if absent else "true"
         return [*lines, f"const {self.stored} *const row = {row};"], there
 
@@ -114,3 +128,64 @@ def _are_alike(machine: str, dtype: np.dtype) -> bool:
     """Whether C++ takes a value of the one for one of the other, if that holds it."""
     both = dtype.kind in "iu" and machine.startswith(("int", "uint"))
     return both or machine == dtype.name
+
+
+# Borders.
+
+
+def finders(pair: tuple[str, str]) -> str:
+    """What finds the places of what stands before and after an axis: a template's arguments."""
+    return ", ".join(f"npt_{'nearest' if rule in ABSENT else rule}" for rule in pair)
+
+
+def maps(rules: Rules) -> list[str]:
+    """The functions at0, at1, ... that find what stands at a position along each axis."""
+    return [
+        f"NPT npt_index at{axis}(npt_index i, npt_index n) "
+        f"{{ return npt_at<{finders(pair)}>(i, n); }}"
+        for axis, pair in enumerate(rules)
+    ]
+
+
+def left_out(rules: Rules, reach: Box) -> list[tuple[int, int]]:
+    """How many points at both ends of each axis have no neighbour, and none instead."""
+    return [
+        (low * (before in ABSENT), high * (after in ABSENT))
+        for (before, after), (low, high) in zip(rules, reach.sides, strict=True)
+    ]
+
+
+def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Tests whether a point is left out at an end, and the rule that says so.
+
+    `places` are its position and the length along each axis.  At a corner the first axis decides,
+    and its beginning over its end.
+    """
+    found: list[tuple[str, str]] = []
+    counts = left_out(rules, reach)
+    for (before, after), (low, high), (place, length) in zip(rules, counts, places, strict=True):
+        if low:
+            found.append((f"{place} < {low}", before))
+        if high:
+            found.append((f"{place} >= {length} - {high}", after))
+    return found
+
+
+def instead(tests: Sequence[tuple[str, str]], value: str, other: Callable[[str], str]) -> str:
+    """The value of a point, or what the rule of an end has `other` than it."""
+    for test, rule in reversed(tests):
+        value = f"{test} ? {other(rule)} : {value}"
+    return value
+
+
+def constants_of(
+    rules: Rules, fields: Sequence[np.dtype], outs: Sequence[np.dtype]
+) -> tuple[Constant, ...]:
+    """The constants of a kernel by itself: one for each type that needs one."""
+    sides = {side for pair in rules for side in pair}
+    found: list[Constant] = []
+    if "constant" in sides:
+        found += [(0, dtype, "constant") for dtype in dict.fromkeys(fields)]
+    if "fill" in sides:
+        found += [(0, dtype, "fill") for dtype in dict.fromkeys(outs)]
+    return tuple(found)

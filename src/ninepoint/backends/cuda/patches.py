@@ -14,28 +14,24 @@ done, and windows that are looped over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import cycle, groupby
-from operator import attrgetter
 
 import numpy as np
 
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
-from ...language.ir import Histogram, Offset, Read
+from ...language.ir import Offset, Read
 from ..numba.control import Control
-from ..numba.window_loops import over
-from .bodies import Body
-from .borders import ends, finders, instead, left_out
-from .functions import Function, plus
-from .memory import loaded, stored
+from ..numba.window_loops import plus
+from .bodies import Body, Function
+from .memory import Array, ends, finders, instead, left_out, loaded, stored
 from .printing import block
-from .shapes import Chunk, Part, Shape, shape_of
+from .shapes import Chunk, Points, Shape, shape_of
 from .source import Launch
-from .windows import Ranks, Windows
+from .windows import Windows
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (128,), 2: (4, 32)}
@@ -49,7 +45,7 @@ _FILE = 65536
 _TOGETHER = 1024
 
 
-def launched(part: Part, known: Mapping[str, Interval]) -> tuple[list[str], Launch]:
+def launched(part: Points, known: Mapping[str, Interval]) -> tuple[list[str], Launch]:
     """The functions of a launch, and how it is started.
 
     The first is for arrays whose rows can be loaded in vectors, the other for all.
@@ -57,23 +53,20 @@ def launched(part: Part, known: Mapping[str, Interval]) -> tuple[list[str], Laun
     shape = shape_of(part)
     if shape.several:
         known = ranges(shape.kernel)
-    widths: dict[str, int] = {}
     counts = [(array, shape.columns) for array in part.targets]
     counts += [(part.arrays[one.field], one.count) for one in shape.chunks]
-    if max(count for _, count in counts) > 1:
-        for array, count in counts:
-            size = array.dtype.itemsize * count
-            widths[array.name] = max(size, widths.get(array.name, 1))
+    widths: dict[str, int] = {}
+    for array, count in counts:
+        widths[array.name] = max(array.dtype.itemsize * count, widths.get(array.name, 1))
 
     def written(name: str, how: str) -> tuple[list[str], Launch]:
-        function = _Patch(
-            shape.kernel, known, part.constants, name, part.targets, part, shape, how
-        )
-        return function.text(), function.launch()
+        kernel, constants, outs = shape.kernel, part.constants, part.targets
+        one = _Patch(kernel, known, constants, name, outs, part, shape, how)
+        return one.text(), one.launch()
 
-    lines, launch = written(part.name, "together" if widths else "apart")
-    if not widths:
-        return lines, launch
+    if max(count for _, count in counts) == 1:
+        return written(part.name, "apart")
+    lines, launch = written(part.name, "together")
     plain = f"{part.name}_plain"
     lines += written(plain, "apart")[0]
     return lines, replace(launch, wide=tuple(widths.items()), plain=plain)
@@ -87,33 +80,21 @@ class _Patch(Function):
     row.
     """
 
-    part: Part
+    part: Points
     shape: Shape
     how: str
     # Positions that are mapped into the fields once for all reads, by axis and step.
     _found: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
-    @property
-    def own(self) -> Offset:
-        """The lengths of a patch along each core axis."""
-        return ((1,) * (self.ndim - 2) + (self.shape.rows, self.shape.columns))[-self.ndim :]
-
-    @property
-    def threads(self) -> Offset:
-        """The threads of a block along each core axis."""
-        two = _THREADS[min(self.ndim, 2)]
-        return ((1,) * self.ndim + two)[-self.ndim :]
-
-    @property
-    def tile(self) -> Offset:
-        """The points of a block along each core axis."""
-        return tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
-
-    @property
-    def low(self) -> Offset:
-        """The first points; columns begin where a load may."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # The lengths of a patch along each core axis, the threads of a block, and its points.
+        self.own = ((1,) * (self.ndim - 2) + (self.shape.rows, self.shape.columns))[-self.ndim :]
+        self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
+        self.tile = tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
+        # The first points; columns begin where a load may.
         low = self.part.low
-        return (*low[:-1], low[-1] // self.own[-1] * self.own[-1])
+        self.low = (*low[:-1], low[-1] // self.own[-1] * self.own[-1])
 
     def launch(self) -> Launch:
         """How the function is started."""
@@ -125,37 +106,36 @@ class _Patch(Function):
         """The text of the function."""
         for chunk in self.shape.chunks:
             self.use(self.part.arrays[chunk.field])
-        loads = _either(self._loaded(), self._mapped()) if self.shape.several else []
         body, results = self._computed()
-        computed_lines = body.printed()
-        found = [text for _, text in sorted(self._found.items())]
+        made = body.printed()
+        made = [*(text for _, text in sorted(self._found.items())), *made]
         if self.shape.several:
-            stores = [*self._results(results), *_either(self._stored(), self._placed())]
+            made += [*self._results(results), *_either(self._stored(), self._placed())]
         else:
-            stores = [self._put(k, value) for k, value in enumerate(results)]
+            made += [self._put(k, value) for k, value in enumerate(results)]
         for target in self.outs:
             self.use(target)
-        head = self._head()
-        if self.shape.several:
-            head += ["const bool inside =", f"  {self._inside()};", *self._declared()]
         threads = int(np.prod(self.threads))
-        blocks = 0
-        if self.shape.several:
-            registers = self.shape.live + _OTHERS + _POINTER * len(self.arrays)
-            blocks = max(1, min(_FILE // (threads * registers), _TOGETHER // threads))
-        return self.lines([*head, *loads, *found, *computed_lines, *stores], threads, blocks)
+        if not self.shape.several:
+            return self.lines([*self._head(), *made], threads)
+        registers = self.shape.live + _OTHERS + _POINTER * len(self.arrays)
+        blocks = max(1, min(_FILE // (threads * registers), _TOGETHER // threads))
+        return self.lines([*self._head(), *self._loads(), *made], threads, blocks)
 
     def _head(self) -> list[str]:
         """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
         told = (self.tile, self.own, self.low, self.part.high)
         numbers = ", ".join(f"{{{', '.join(map(str, one))}}}" for one in told)
         patch = f"npt_patch<{self.ndim}>{{{numbers}}}"
-        lines = [f"const npt_place<{self.ndim}> here = npt_start(g, {patch});"]
-        lines.append("if (here.none) return;")
-        for axis in range(self.ndim):
-            one = f"i{axis} = here.at[{axis}], n{axis} = here.length[{axis}]"
-            lines.append(f"const npt_index {one};")
-        return lines + self.frames("here.frame")
+        return [
+            f"const npt_place<{self.ndim}> here = npt_start(g, {patch});",
+            "if (here.none) return;",
+            *(
+                f"const npt_index i{axis} = here.at[{axis}], n{axis} = here.length[{axis}];"
+                for axis in range(self.ndim)
+            ),
+            *self.frames("here.frame"),
+        ]
 
     def _inside(self) -> str:
         """Whether everything that is read and written lies inside, and is as it should be."""
@@ -176,95 +156,67 @@ class _Patch(Function):
         part, length = self.part, self.own[axis]
         lows, highs = [part.low[axis]], [length - 1 - part.high[axis]]
         for one in self.shape.chunks:
-            low, high = (end[axis] for end in self._region(one.field))
-            at = one.lead[axis] if axis < self.ndim - 1 else one.first
-            more = 0 if axis < self.ndim - 1 else one.count - 1
-            lows.append(low - at)
-            highs.append(at + more - high)
+            low, high = (end[axis] for end in self._region(one))
+            first, last = (*one.lead, one.first), (*one.lead, one.first + one.count - 1)
+            lows.append(low - first[axis])
+            highs.append(last[axis] - high)
         for reach in part.reaches:
             if any(map(any, left_out(part.rules, reach))):
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
 
-    def _region(self, field: str) -> tuple[Offset, Offset]:
+    def _region(self, one: Chunk) -> tuple[Offset, Offset]:
         """How far beyond both ends of each axis an array reaches; a field does not."""
         nothing = (0,) * self.ndim
-        return self.part.arrays[field].region or (nothing, nothing)
+        return self.part.arrays[one.field].region or (nothing, nothing)
 
     # What is loaded.
 
-    def _declared(self) -> list[str]:
-        return [
-            f"npt_chunk<{self.part.arrays[one.field].stored}, {one.count}> {one.name} = {{}};"
-            for one in self.shape.chunks
-        ]
+    def _loads(self) -> list[str]:
+        """All chunks, by rows where everything is inside."""
+        chunks, kinds = self.shape.chunks, []
+        for one in chunks:
+            kind = f"npt_chunk<{self.part.arrays[one.field].stored}, {one.count}>"
+            kinds.append(f"{kind} {one.name} = {{}};")
+        whole = [self._whole(one) for one in chunks]
+        mapped = [line for one in chunks for line in self._mapped(one)]
+        return ["const bool inside =", f"  {self._inside()};", *kinds, *_either(whole, mapped)]
 
-    def _loaded(self) -> list[str]:
-        """All chunks, where everything is inside."""
-        arrays = dict.fromkeys(self.part.arrays[one.field].parameter for one in self.shape.chunks)
-        lines = [self._own(name, "const auto") for name in arrays]
-        for one in self.shape.chunks:
-            name = self.part.arrays[one.field].parameter
-            step = self._away(name, one.lead, one.first)
-            lines.append(f"{one.name} = npt_{self.how}<{one.count}>(p_{name}{step});")
-        return lines
+    def _whole(self, one: Chunk) -> str:
+        """Load a chunk, where everything is inside."""
+        place = self._near(self.part.arrays[one.field], one.lead, one.first)
+        return f"{one.name} = npt_{self.how}<{one.count}>({place});"
 
-    def _mapped(self) -> list[str]:
-        """All chunks, wherever each row comes from; one that crosses an end by its elements."""
-        lines: list[str] = []
-        for (name, lead), chunks in groupby(self.shape.chunks, attrgetter("field", "lead")):
-            lines += block("{", self._mapped_row(name, lead, chunks))
-        return lines
+    def _near(self, array: Array, lead: Sequence[int], column: int) -> str:
+        """Where an element is that stands so far from the thread's first one."""
+        steps = array.steps([plus(f"i{k}", step) for k, step in enumerate(lead)])
+        place = " + ".join([*steps, plus(f"i{self.ndim - 1}", column)])
+        return f"{array.parameter} + ({place})"
 
-    def _mapped_row(self, field: str, lead: Offset, chunks: Iterable[Chunk]) -> list[str]:
-        array, last = self.part.arrays[field], self.ndim - 1
+    def _mapped(self, one: Chunk) -> list[str]:
+        """Load a chunk wherever its row comes from, or by its elements if it crosses an end."""
+        array, last = self.part.arrays[one.field], self.ndim - 1
         rules = self.part.rules if array.region is None else (("nearest", "nearest"),) * self.ndim
-        low, high = self._region(field)
+        low, high = self._region(one)
         places = []
-        for axis, step in enumerate(lead):
+        for axis, step in enumerate(one.lead):
             place, n = plus(f"i{axis}", step), f"n{axis}"
             inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
             places.append(f"at{axis}({place}, {n})" if array.region is None else inside)
         lines, there = array.row(places, rules)
         kind = f"{finders(rules[last])}, {'true' if self.how == 'together' else 'false'}"
-        told = f"{low[last]}, {plus(f'n{last}', high[last])}, {array.parameter}_{last}"
+        told = [one.name, "row", there, plus(f"i{last}", one.first), str(low[last])]
+        told += [plus(f"n{last}", high[last]), f"{array.parameter}_{last}"]
         if any("constant" in pair for pair in rules):
-            told = f"{told}, {self.constant((0, array.dtype, 'constant'))}"
-        for one in chunks:
-            first = plus(f"i{last}", one.first)
-            lines.append(f"npt_row<{kind}>({one.name}, row, {there}, {first}, {told});")
-        return lines
-
-    def _own(self, name: str, kind: str) -> str:
-        """The pointer to the thread's first element of an array."""
-        places = [f"i{axis} * {name}_{axis}" for axis in range(self.ndim - 1)]
-        return f"{kind} p_{name} = {name} + ({' + '.join([*places, f'i{self.ndim - 1}'])});"
-
-    def _away(self, name: str, lead: Offset, column: int) -> str:
-        """How far from that an element is."""
-        text = ""
-        for axis, step in enumerate(lead):
-            if step:
-                length = "" if abs(step) == 1 else f" * {abs(step)}"
-                text += f" {'+' if step > 0 else '-'} {name}_{axis}{length}"
-        return plus(text, column) if text or column else ""
+            told.append(self.constant((0, array.dtype, "constant")))
+        return block("{", [*lines, f"npt_row<{kind}>({', '.join(told)});"])
 
     # What is computed.
 
     def _computed(self) -> tuple[Body, list[str]]:
         """What is computed, and each output of it, as it is stored."""
         text = self.body()
-        if isinstance(self.part.stage, Histogram):
-            made = self._histogram(text, self.part.stage)
-        else:
-            self._operations(text)
-            made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]
-        pairs = zip(made, cycle(self.outs), strict=False)
-        return text, [stored(out.dtype, machine, value) for (machine, value), out in pairs]
-
-    def _operations(self, text: Body) -> None:
-        """Write the operations of the kernel."""
         storage = {name: one.dtype for name, one in self.part.arrays.items()}
         storage |= {name: dtype for name, dtype, _ in self.kernel.coefficients}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
@@ -272,11 +224,14 @@ class _Patch(Function):
             name: text.memory(self.coefficients(name), len(shape))
             for name, _, shape in self.kernel.coefficients
         }
-        reader = partial(self._read, text)
-        windows = Windows(text, storage, arrays, nowhere, reader=reader)
-        control = Control(windows, {}, [])
-        self.write(text, self.kernel.body, self._take, control.lines)
+        windows = Windows(text, storage, arrays, nowhere, reader=partial(self._read, text))
+        self.write(text, self.kernel.body, self._take, Control(windows, {}, []).lines)
         text.constants += windows.constants
+        found = []
+        for k, one in enumerate(self.kernel.outputs):
+            target = self.outs[k % len(self.outs)]
+            found.append(stored(target.dtype, text.machine(one), text.result(one)))
+        return text, found
 
     def _take(self, text: Body, name: str, read: Read) -> None:
         """Give an element its name: that of a chunk, or one that is read where it is."""
@@ -319,24 +274,6 @@ class _Patch(Function):
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
         return lines, element
 
-    def _histogram(self, text: Body, stage: Histogram) -> list[tuple[str, str]]:
-        """The elements of some rank, each point for itself."""
-        read, last = stage.read, self.ndim - 1
-        flat = last == 0 or (stage.shape[0] == 1 and not stage.runs)
-        steps = len(stage.lines[0]) - 2
-        along = {last: "d1"} if flat else {last - steps + k: f"d{k}" for k in range(steps + 1)}
-        before, place = self._read(text, read.field, read.offset, along)
-        machine = computed(self.part.arrays[read.field].dtype).name
-        element, item = text.new("element"), text.known[stage.element.name]
-
-        def loops(lines: Sequence[str]) -> list[str]:
-            return _over(stage, [*before, f"{element} = {place}", *lines])
-
-        ranks = Ranks(text, machine, element, item)
-        lines, found = ranks.of_numbers(loops, stage.rank, len(stage.names))
-        text.lines += lines
-        return [(machine, text.kept(one, machine)) for one in found]
-
     # What is stored.
 
     def _results(self, values: Sequence[str]) -> list[str]:
@@ -355,11 +292,8 @@ class _Patch(Function):
         """All rows at once."""
         lines: list[str] = []
         for k, target in enumerate(self.outs):
-            name = target.parameter
-            lines.append(self._own(name, f"{target.stored} *const"))
             for row in range(self.shape.rows):
-                lead = (0,) * (self.ndim - 2) + ((row,) if self.ndim > 1 else ())
-                place = f"p_{name}{self._away(name, lead, 0)}"
+                place = self._near(target, (0,) * (self.ndim - 2) + (row,) * (self.ndim > 1), 0)
                 lines.append(f"npt_{self.how}<{self.shape.columns}>({place}, y{k}[{row}]);")
         return lines
 
@@ -372,21 +306,24 @@ class _Patch(Function):
         tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
         if self.low[last] < part.low[last]:
             tests.append(f"i{last} >= {part.low[last]}")
-        rows = f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}" if last else "true"
-        above = [f"const npt_index i{last - 1} = j{last - 1} + r;"] if last else []
+        above = []
+        if last:
+            above = [f"const npt_index i{last - 1} = j{last - 1} + r;"]
+            tests.append(f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}")
         numbers = range(len(self.outs))
-        column = block(
-            f"for (int k = 0; k < {self.shape.columns}; k++) {{",
-            [
-                f"const npt_index i{last} = j{last} + k;",
-                *block(
-                    f"if ({' && '.join([rows, *tests])}) {{",
-                    [self._put(k, f"z{k}.get(0)") for k in numbers],
-                ),
-                *(f"z{k}.push({{}});" for k in numbers),
-            ],
-        )
-        row = [*above, *(f"auto z{k} = y{k}[r];" for k in numbers), "#pragma unroll 1", *column]
+        column = [
+            f"const npt_index i{last} = j{last} + k;",
+            *block(
+                f"if ({' && '.join(tests)}) {{", [self._put(k, f"z{k}.get(0)") for k in numbers]
+            ),
+            *(f"z{k}.push({{}});" for k in numbers),
+        ]
+        row = [
+            *above,
+            *(f"auto z{k} = y{k}[r];" for k in numbers),
+            "#pragma unroll 1",
+            *block(f"for (int k = 0; k < {self.shape.columns}; k++) {{", column),
+        ]
         return [
             *(f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)),
             "#pragma unroll",
@@ -416,18 +353,6 @@ class _Patch(Function):
         return f"if (!({' || '.join(skipped)})) {line}" if skipped else line
 
 
-def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
-    """Loops over the elements of a histogram's window: d0, d1, ... are steps along its axes."""
-    if not stage.runs:
-        return over(stage.shape, body)
-    lines: list[str] = []
-    for *steps, first, length in stage.runs:
-        lines += [f"d{k} = {step}" for k, step in enumerate(steps)]
-        lines.append(f"for d{len(steps)} in range({first}, {first + length}):")
-        lines += ["    " + line for line in body]
-    return lines
-
-
-def _either(lines: Iterable[str], others: Iterable[str]) -> list[str]:
+def _either(lines: Sequence[str], others: Sequence[str]) -> list[str]:
     """Some lines where a thread is inside, and others elsewhere."""
-    return [*block("if (inside) {", list(lines))[:-1], *block("} else {", list(others))]
+    return [*block("if (inside) {", lines)[:-1], *block("} else {", others)]

@@ -29,7 +29,7 @@ from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from ...lowering.machine import machine_type
 from .bodies import Body
-from .borders import ABSENT, Rules, left_out
+from .memory import ABSENT, Rules, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,14 @@ class Rolling:
         wraps = ("wrap", "wrap") in [rules[axis] for rules in self.borders]
         return ("wrap", "wrap") if wraps else ("nearest", "nearest")
 
+    def rules_of(self, absent: Absent) -> tuple[Rules, Box]:
+        """The rules at the ends of an array, and how far points look that have other values."""
+        reach = absent.reach
+        return self.borders[absent.border], Box(full(reach.lo), full(reach.hi))
+
     def left_out(self, absent: Absent, axis: int) -> tuple[int, int]:
         """How many points at both ends have other values than those inside."""
-        return left_out(self.borders[absent.border], absent.reach)[axis]
+        return left_out(*self.rules_of(absent))[axis]
 
     def zones(self, axis: int) -> tuple[int, int]:
         """The most of these of all states and results."""
@@ -137,7 +142,6 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
     """What rolls down for a kernel; None where its stages do not roll so."""
     # One row is the only row of its plane, beyond whose ends nobody looks.
     borders = [(("valid", "valid"),) * (2 - kernel.ndim) + rules for rules in borders]
-    edges = _in_rows(edges)
     levels = _levels(kernel, edges)
     if levels is None:
         return None
@@ -212,18 +216,6 @@ def ruled(found: Rolling) -> bool | None:
         elif leaves or any(set(pair) - set(ABSENT) for pair in rules):
             asked = True
     return asked
-
-
-def _in_rows(edges: Edges) -> Edges:
-    """The same ends, for arrays of two axes: one row is the only row of its plane."""
-
-    def two(absent: Absent | None) -> Absent | None:
-        if absent is None:
-            return None
-        return replace(absent, reach=Box(full(absent.reach.lo), full(absent.reach.hi)))
-
-    arrays = {n: replace(edge, absent=two(edge.absent)) for n, edge in edges.arrays.items()}
-    return replace(edges, arrays=arrays, results=tuple(map(two, edges.results)))
 
 
 def _copied(stage: Stage) -> str:

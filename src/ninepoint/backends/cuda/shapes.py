@@ -22,20 +22,17 @@ from ...language.ir import (
     Call,
     Cast,
     Element,
-    Histogram,
     Kernel,
     Offset,
     Read,
     Ref,
     Select,
-    Stage,
     Unary,
 )
 from ...lowering.abreast import abreast
 from ...lowering.chain import Constant
 from ...lowering.cost import operation
-from .borders import Rules
-from .memory import Array
+from .memory import Array, Rules
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -67,11 +64,11 @@ GAIN = 0.97
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Points:
     """What one launch computes: the outputs of `kernel`, from `low` to the lengths plus `high`.
 
     It reads `arrays`, by their names in the kernel.  Results have `reaches`, whose ends are
-    written as the border says; a `stage` has none.
+    written as the border says; those of a stage have none.
     """
 
     kernel: Kernel
@@ -83,7 +80,6 @@ class Part:
     rules: Rules
     constants: tuple[Constant, ...]
     reaches: tuple[Box, ...] = ()
-    stage: Stage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,14 +126,12 @@ def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
     return (*low[:-1], first), (*high[:-1], last)
 
 
-def shape_of(part: Part) -> Shape:
+def shape_of(part: Points) -> Shape:
     """The columns and rows of the least work for each point, whose values fit the registers."""
     kernel = part.kernel
     best = Shape(1, 1, kernel)
     plain = (Read, Element, Unary, Binary, Select, Cast, Call)
-    if isinstance(part.stage, Histogram) or not all(
-        isinstance(a.value, plain) for a in kernel.body
-    ):
+    if not all(isinstance(a.value, plain) for a in kernel.body):
         return best
     columns = [read.offset[-1] for read in reads(kernel.body)]
     if columns and max(columns) - min(columns) > SPAN:
@@ -153,7 +147,7 @@ def shape_of(part: Part) -> Shape:
     return best
 
 
-def _shapes(part: Part, limit: int) -> Iterator[Shape]:
+def _shapes(part: Points, limit: int) -> Iterator[Shape]:
     """All that are not too long, and whose values take no more registers."""
     kernel = part.kernel
     read = {one.field for one in reads(kernel.body)}
@@ -176,7 +170,7 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
         columns //= 2
 
 
-def _chunks(kernel: Kernel, part: Part, columns: int) -> tuple[Chunk, ...]:
+def _chunks(kernel: Kernel, part: Points, columns: int) -> tuple[Chunk, ...]:
     """Which columns of each row are loaded together: those of a block that are needed.
 
     A block is as many columns as a thread makes, at a multiple of them; of one not all of whose
@@ -203,7 +197,7 @@ def _smallest(low: int, high: int) -> tuple[int, int]:
     return low // count * count, count
 
 
-def _work(shape: Shape, part: Part) -> float:
+def _work(shape: Shape, part: Points) -> float:
     """Operations for each point."""
     total: float = THREAD + STORE * shape.rows * len(part.targets) + LOAD * len(shape.chunks)
     for assign in shape.kernel.body:
@@ -214,7 +208,7 @@ def _work(shape: Shape, part: Part) -> float:
     return total / (shape.rows * shape.columns)
 
 
-def _live(kernel: Kernel, chunks: Sequence[Chunk], part: Part) -> int:
+def _live(kernel: Kernel, chunks: Sequence[Chunk], part: Points) -> int:
     """How many registers the values take where they are most."""
     words = {one.name: _words(part.arrays[one.field].dtype.itemsize * one.count) for one in chunks}
     live = most = sum(words.values())

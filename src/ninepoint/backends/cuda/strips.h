@@ -46,64 +46,73 @@ template <class T> NPT npt_complex<T> npt_up(npt_complex<T> x, int lanes) {
 template <class T> NPT npt_complex<T> npt_down(npt_complex<T> x, int lanes) {
   return {npt_down(x.real, lanes), npt_down(x.imag, lanes)};
 }
-// Fetch the columns beside a lane's own V, which stand in a row from element BEFORE on.
-template <int V, int BEFORE, int AFTER, class T> NPT void npt_fetch(T (&row)[BEFORE + V + AFTER]) {
-  NPT_EACH(e, BEFORE) {
-    const int far = BEFORE - e, lanes = (far + V - 1) / V;
-    row[e] = npt_up(row[BEFORE + lanes * V - far], lanes);
-  }
-  NPT_EACH(e, AFTER) {
-    const int lanes = e / V + 1;
-    row[BEFORE + V + e] = npt_down(row[BEFORE + e - (lanes - 1) * V], lanes);
-  }
-}
-template <int COUNT, int N, class T> NPT void npt_shift(T (&ring)[COUNT][N]) {
-  NPT_EACH(c, COUNT - 1) {
-    NPT_EACH(e, N) ring[c][e] = ring[c + 1][e];
-  }
-}
-template <int V, int BEFORE, class T, int N> NPT void npt_copy(T (&to)[N], const T (&from)[N]) {
-  NPT_EACH(e, V) to[BEFORE + e] = from[BEFORE + e];
-}
-
-// Put beyond the ends of a row of m columns what a border's rule has there; `held` is memory of the
-// warp, for 32 * V elements, and `start` the column of its first.
-template <npt_find before, npt_find after, int V, int BEFORE, class T, int N>
-NPT void npt_columns(T (&row)[N], T *held, npt_index start, npt_index m, T constant = T()) {
-  __syncwarp();
-  NPT_EACH(e, V) held[threadIdx.x * V + e] = row[BEFORE + e];
-  __syncwarp();
-  NPT_EACH(e, V) {
-    const npt_index column = start + npt_index(threadIdx.x * V + e);
-    if (column < 0 || column >= m) {
-      const npt_index from = npt_at<before, after>(column, m), at = from - start;
-      if (from < 0) row[BEFORE + e] = constant;
-      else if (at >= 0 && at < 32 * V) row[BEFORE + e] = held[at];
-    }
-  }
-}
-// The same for whole rows: the newest of a ring is row `at` of n.
-template <npt_find before, npt_find after, int V, int BEFORE, int AFTER, int FETCHED, class T, int COUNT, int N>
-NPT void npt_rows(T (&ring)[COUNT][N], npt_index at, npt_index n, T constant = T()) {
-  if (at < 0 || at >= n) {
-    const npt_index from = npt_at<before, after>(at, n);
-    if (from < 0) {
-      NPT_EACH(e, V) ring[COUNT - 1][BEFORE + e] = constant;
-    } else if (at >= n) {
-      const npt_index back = after == npt_nearest ? 1 : at - from;
-      NPT_EACH(c, COUNT - 1) {
-        if (back == COUNT - 1 - c) npt_copy<V, BEFORE>(ring[COUNT - 1], ring[c]);
-      }
-    }
-  } else if (at < COUNT - 1) {
+// COUNT rows of columns that a lane keeps, the newest of which is the last: V columns of its own,
+// and those beside them.
+template <class T, int COUNT, int BEFORE, int V, int AFTER> struct npt_ring {
+  T rows[COUNT][BEFORE + V + AFTER];
+  // A column, counted from the lane's first, of a row that is so far from the newest.
+  NPT T &at(int row, int column) { return rows[COUNT - 1 + row][BEFORE + column]; }
+  // The oldest row goes.
+  NPT void shift() {
     NPT_EACH(c, COUNT - 1) {
-      const npt_index row = at - (COUNT - 1 - c);
-      if (row < 0 && npt_at<before, after>(row, n) == at) {
-        npt_copy<V, BEFORE>(ring[c], ring[COUNT - 1]);
-        if (c <= FETCHED) npt_fetch<V, BEFORE, AFTER>(ring[c]);
+      NPT_EACH(e, BEFORE + V + AFTER) rows[c][e] = rows[c + 1][e];
+    }
+  }
+  // Fetch the columns beside a lane's own of a row.
+  NPT void fetch(int row) {
+    NPT_EACH(e, BEFORE) {
+      const int far = BEFORE - e, lanes = (far + V - 1) / V;
+      at(row, -far) = npt_up(at(row, lanes * V - far), lanes);
+    }
+    NPT_EACH(e, AFTER) {
+      const int lanes = e / V + 1;
+      at(row, V + e) = npt_down(at(row, e - (lanes - 1) * V), lanes);
+    }
+  }
+  // Put beyond the ends of the newest row, of m columns, what a border's rule has there; `held` is
+  // memory of the warp, for 32 * V elements, and `start` the column of its first.
+  template <npt_find before, npt_find after>
+  NPT void columns(npt_uint64 *memory, npt_index start, npt_index m, T constant = T()) {
+    T *const held = reinterpret_cast<T *>(memory);
+    __syncwarp();
+    NPT_EACH(e, V) held[threadIdx.x * V + e] = at(0, e);
+    __syncwarp();
+    NPT_EACH(e, V) {
+      const npt_index column = start + npt_index(threadIdx.x * V + e);
+      if (column < 0 || column >= m) {
+        const npt_index from = npt_at<before, after>(column, m), place = from - start;
+        if (from < 0) at(0, e) = constant;
+        else if (place >= 0 && place < 32 * V) at(0, e) = held[place];
       }
     }
   }
-}
+  NPT void copy(int to, int from) {
+    NPT_EACH(e, V) at(to, e) = at(from, e);
+  }
+  // The same for whole rows: the newest is row `place` of n.  Rows from FETCHED on back have what
+  // lies beside them.
+  template <npt_find before, npt_find after, int FETCHED>
+  NPT void beyond(npt_index place, npt_index n, T constant = T()) {
+    if (place < 0 || place >= n) {
+      const npt_index from = npt_at<before, after>(place, n);
+      if (from < 0) {
+        NPT_EACH(e, V) at(0, e) = constant;
+      } else if (place >= n) {
+        const npt_index back = after == npt_nearest ? 1 : place - from;
+        NPT_EACH(c, COUNT - 1) {
+          if (back == COUNT - 1 - c) copy(0, c + 1 - COUNT);
+        }
+      }
+    } else if (place < COUNT - 1) {
+      NPT_EACH(c, COUNT - 1) {
+        const npt_index row = place - (COUNT - 1 - c);
+        if (row < 0 && npt_at<before, after>(row, n) == place) {
+          copy(c + 1 - COUNT, 0);
+          if (c + 1 - COUNT <= FETCHED) fetch(c + 1 - COUNT);
+        }
+      }
+    }
+  }
+};
 
 #endif

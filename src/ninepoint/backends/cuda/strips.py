@@ -25,8 +25,8 @@ import numpy as np
 from ...language.ir import Kernel
 from ...lowering.chain import Edges
 from ...lowering.cost import operation
-from .borders import Rules
-from .functions import out_arrays
+from .bodies import out_arrays
+from .memory import Rules
 from .rings import rolling, ruled
 from .source import LANES, Launch, Source
 from .turns import WARPS, Mode, Strip, StripFunction

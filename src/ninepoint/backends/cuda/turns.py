@@ -1,11 +1,11 @@
 """Turns: the text of one function of a kernel in strips.
 
 const npt_index j = start + npt_index(threadIdx.x) * 4;         the lane's first column
-float r0[3][6] = {};                                            a ring: rows of columns
+npt_ring<float, 3, 1, 4, 1> r0 = {};                            a ring: rows of columns
 for (npt_index i = i0 - 2; i < i1; i++) {
-  npt_shift(r0);                                                the oldest row goes
+  r0.shift();                                                   the oldest row goes
   ...                                                           the newest is made
-  npt_fetch<4, 1, 1>(r0[2]);                                    columns of other lanes
+  r0.fetch(0);                                                  columns of other lanes
 }
 
 A strip is what a warp rolls down.  Its outer columns are made for what reads beside a result's:
@@ -24,10 +24,9 @@ import numpy as np
 from ...language.ir import Read
 from ...lowering.chain import Absent
 from ...lowering.kept import full
-from .bodies import Body
-from .borders import ABSENT, Rules, ends, finders, instead
-from .functions import Function, field_arrays, plus
-from .memory import C_TYPES, Array, loaded, stored
+from ..numba.window_loops import plus
+from .bodies import Body, Function, field_arrays
+from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
 from .printing import block
 from .rings import Loaded, Made, Rolling
 from .source import LANES
@@ -134,9 +133,9 @@ class StripFunction(Function):
         """The rings, and the rows of fields that are loaded for the next turn."""
         lines = []
         for name, ring in self.rings.items():
-            size = ring.before + self.columns + ring.after
-            rows = f"{self.registers[name]}[{ring.count}][{size}]"
-            lines.append(f"{C_TYPES[ring.machine]} {rows} = {{}};")
+            size = f"{ring.count}, {ring.before}, {self.columns}, {ring.after}"
+            kind = f"npt_ring<{C_TYPES[ring.machine]}, {size}>"
+            lines.append(f"{kind} {self.registers[name]} = {{}};")
         for one in self.rolling.loaded:
             kind = f"npt_chunk<{self.fields[one.field].stored}, {self.columns}>"
             lines.append(f"{kind} {self._next(one)} = {{}};")
@@ -158,24 +157,14 @@ class StripFunction(Function):
         """The oldest rows go; what lies beside the others is fetched."""
         lines = []
         for name, ring in self.rings.items():
-            if ring.count > 1:
-                lines.append(f"npt_shift({self.registers[name]});")
+            lines.append(f"{self.registers[name]}.shift();")
             if ring.fetched < 0:
-                lines += self._fetched(name, ring.fetched)
+                lines.append(f"{self.registers[name]}.fetch({ring.fetched});")
         return lines
 
-    def _fetched(self, name: str, row: int = 0) -> list[str]:
-        """Columns beside those of a row, counted from the newest, if anybody reads them."""
-        ring = self.rings[name]
-        if not ring.before + ring.after:
-            return []
-        sides = f"{self.columns}, {ring.before}, {ring.after}"
-        return [f"npt_fetch<{sides}>({self.registers[name]}[{ring.count - 1 + row}]);"]
-
-    def _newest(self, name: str) -> str:
-        """A column of the newest row of a ring."""
-        ring = self.rings[name]
-        return f"{self.registers[name]}[{ring.count - 1}][{plus('e', ring.before)}]"
+    def _newest(self, name: str) -> list[str]:
+        """What lies beside the newest row of a ring is fetched, if anybody reads it there."""
+        return [] if self.rings[name].fetched else [f"{self.registers[name]}.fetch(0);"]
 
     def _next(self, one: Loaded) -> str:
         return f"{self.registers[one.name]}_next"
@@ -188,9 +177,9 @@ class StripFunction(Function):
         """A row of a field, which was loaded in the turn before."""
         ring, dtype = self.rings[one.name], self.fields[one.field].dtype
         value = loaded(ring.machine, dtype, f"{self._next(one)}.get(e)")
-        lines = self._each([f"{self._newest(one.name)} = {value};"])
+        lines = self._each([f"{self.registers[one.name]}.at(0, e) = {value};"])
         lines += block("if (i + 1 < i1) {", self._load(one, "i + 1"))
-        return lines if ring.fetched else [*lines, *self._fetched(one.name)]
+        return [*lines, *self._newest(one.name)]
 
     def _load(self, one: Loaded, turn: str) -> list[str]:
         """Load the row of a field that is taken in this turn."""
@@ -237,15 +226,14 @@ class StripFunction(Function):
             if put and edge is not None and edge.absent is not None:
                 kind = C_TYPES[self.rings[name].machine]
                 value = self._instead(edge.absent, ("at", newest), value, kind)
-            stores.append(f"{self._newest(name)} = {value};")
+            stores.append(f"{self.registers[name]}.at(0, e) = {value};")
             if put and edge is not None and edge.beyond is not None:
                 after += self._beyond(name, edge.beyond)
         if any("column" in store for store in stores):
             inner.append("const npt_index column = j + e;")
         lines = [f"const npt_index at = {plus('i', newest)};"] if put else []
         lines += [*self._each([*inner, *stores]), *after]
-        for name in level.names:
-            lines += [] if self.rings[name].fetched else self._fetched(name)
+        lines += [line for name in level.names for line in self._newest(name)]
         return block("{", lines)
 
     def _instead(self, absent: Absent, at: tuple[str, int], value: str, kind: str) -> str:
@@ -261,7 +249,7 @@ class StripFunction(Function):
             return f"npt_as<{kind}>::from({text})"
 
         places = ((row, "n"), ("column", "m"))
-        tests = ends(self.rolling.borders[absent.border], absent.reach, places)
+        tests = ends(*self.rolling.rules_of(absent), places)
         return instead(tests, value, other)
 
     def _beyond(self, name: str, beyond: tuple[int, int]) -> list[str]:
@@ -275,15 +263,10 @@ class StripFunction(Function):
             value = f", npt_as<{kind}>::from({constant})"
         lines = []
         if _is_put(sides):
-            lines += [
-                f"if (!inner) npt_columns<{finders(sides)}, {self.columns}, {ring.before}>(",
-                f"    {register}[{ring.count - 1}], "
-                f"reinterpret_cast<{kind} *>(held[threadIdx.y]), start, m{value});",
-            ]
+            told = f"held[threadIdx.y], start, m{value}"
+            lines.append(f"if (!inner) {register}.columns<{finders(sides)}>({told});")
         if _is_put(rows):
-            fetched = ring.count - 1 + ring.fetched
-            numbers = f"{self.columns}, {ring.before}, {ring.after}, {fetched}"
-            lines.append(f"npt_rows<{finders(rows)}, {numbers}>({register}, at, n{value});")
+            lines.append(f"{register}.beyond<{finders(rows)}, {ring.fetched}>(at, n{value});")
         return lines
 
     def _body(self, level: Made, row: int) -> Body:
@@ -300,8 +283,7 @@ class StripFunction(Function):
     def _read(self, name: str, row: int, step: int, column: int) -> str:
         """An element of a ring, for a level that makes this row."""
         ring = self.rings[name]
-        at = ring.count - 1 - (ring.newest - (row + step))
-        return f"{self.registers[name]}[{at}][{plus('e', ring.before + column)}]"
+        return f"{self.registers[name]}.at({row + step - ring.newest}, {plus('e', column)})"
 
     # The result.
 

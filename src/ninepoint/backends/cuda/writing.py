@@ -16,17 +16,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis.control import loops
+from ...analysis.ranges import ranges
+from ...language.box import Box
 from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Edges, Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, flattened, unfit
+from ...lowering.kept import needed
+from ...lowering.machine import machine_type
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
 from ...lowering.sharing import merged
-from .borders import Rules
-from .points import points
-from .source import Source
+from .bodies import field_arrays, out_arrays
+from .memory import Array, Rules, constants_of, maps
+from .patches import launched
+from .shapes import Points, padded
+from .source import Scratch, Source
 from .strips import strips
 
 if TYPE_CHECKING:
@@ -45,11 +51,11 @@ def written(forms: Forms, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
     It is done in one piece up to `LONGEST` operations.  Else what neighbours share is kept in
-    stages; sums of integers, which are exact, do not run down the rows.  Each float is added in
-    the order in which the CPU adds it.
+    stages; sums of integers, which are exact, do not run down the rows, and no window slides along
+    them.  Each float is added in the order in which the CPU adds it.
     """
     compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
-    request, reach = replace(forms.request, schedule=schedule), compiled.reach
+    request, reach = replace(forms.request, schedule=schedule, slides=False), compiled.reach
     rows = passed(ROWS, forms.windowed, request, reach)
     plain = flattened(exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
@@ -61,6 +67,52 @@ def written(forms: Forms, rules: Rules) -> Source:
         source = points(plain, name, compiled.reaches, compiled.out_dtypes, rules)
         source = replace(source, text=_support() + source.text)
     return source
+
+
+def points(
+    kernel: Kernel,
+    name: str,
+    reaches: Sequence[Box],
+    outs: Sequence[np.dtype],
+    rules: Rules,
+) -> Source:
+    """The text of a kernel whose threads make the points of each stage, and then the results.
+
+    v = x[0, 1] - x[0, -1]               __global__ void npt_f_1(f0, v0, ...)   v over its region
+    out = v[-1, 0] + v[1, 0]     ->      __global__ void npt_f(v0, o0, ...)     the result
+
+    Any kernel can be done so.  A stage is an array between two launches, over all points at which
+    it is needed; beyond the ends of the fields it is computed there, as the border says they go
+    on.  Functions are called after `name`.
+    """
+    known, need = ranges(kernel), needed(kernel)
+    constants = constants_of(rules, [dtype for _, dtype in kernel.fields], outs)
+    arrays, scratch = field_arrays(kernel), list[Scratch]()
+    parts: list[Points] = []
+    for position, stage in enumerate(kernel.stages):
+        # Steps in a chain are no points, and nothing slides along rows here or runs down them.
+        assert isinstance(stage, Values)
+        if stage.names[0] not in need:
+            continue
+        low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]])
+        one = replace(
+            kernel, stages=kernel.stages[:position], body=stage.body, outputs=stage.values
+        )
+        made: dict[str, Array] = {}
+        for value, own in zip(stage.names, stage.values, strict=True):
+            number, dtype = len(scratch), np.dtype(machine_type(own.dtype, known[value]))
+            region = padded(low, high, dtype)
+            made[value] = Array(f"scratch{number}", f"v{number}", dtype, region)
+            scratch.append(Scratch(made[value].name, dtype, *region))
+        called, targets = f"{name}_{len(parts) + 1}", tuple(made.values())
+        parts.append(Points(one, called, low, high, targets, arrays, rules, constants))
+        arrays = arrays | made
+    here, results, looks = (0,) * kernel.ndim, tuple(out_arrays(outs)), tuple(reaches)
+    parts.append(Points(kernel, name, here, here, results, arrays, rules, constants, looks))
+    found = [launched(part, known) for part in parts]
+    lines = [*maps(rules), *(line for text, _ in found for line in text), ""]
+    launches = tuple(launch for _, launch in found)
+    return Source("\n".join(lines), launches, tuple(scratch), constants)
 
 
 def title(name: str) -> str:

@@ -181,7 +181,9 @@ def object_code(module: ir.Module, plain: bool = False) -> tuple[bytes, tuple[st
     target = machine()
     parsed = llvm.parse_assembly(str(module))
     parsed.triple, parsed.data_layout = target.triple, str(target.target_data)
-    options = llvm.create_pipeline_tuning_options(speed_level=2 if plain else 3)
+    # Levels above the first keep x[j + 1] in a register until it is x[j], and shuffle vectors for
+    # it: 27 points of 64 x 64 x 64 float32 took 530 us instead of 270, and no kernel gained.
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
     options.loop_vectorization, options.slp_vectorization = not plain, False
     builder = llvm.create_pass_builder(target, options)
     passes = llvm.create_new_module_pass_manager()

@@ -18,11 +18,11 @@ f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
 nan, inf = f64(math.nan), f64(math.inf)
 
 
-def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
+def row_function(*, overlap=(), fastmath=False):
     """Decorate a generated function that computes one row, or several.
 
-    The promises are for who compiles it: with `noalias` no two rows overlap; the rows that are
-    `apart` overlap no other; with `overlap` the last columns are computed once more.
+    The rows that it writes overlap no other.  The rest is for who compiles it: with `overlap` the
+    last columns are computed once more.
     """
     return lambda function: function
 

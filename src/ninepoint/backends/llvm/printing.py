@@ -132,7 +132,7 @@ class _Module:
             made, builder = begun(self.module, f"{name}.loops", result, types, internal=True)
             self._printed[name] = made
             writer = _Writer(self, source, builder)
-            if source.promises is None:
+            if source.overlap is None:
                 made.attributes.add("alwaysinline")
                 writer.take(made.args)
                 writer.block(source.body)
@@ -222,18 +222,17 @@ class _Writer:
             self.arrays[parameter.name] = Memory(parameter.element, pointer, shape, strides)
 
     def row(self, args: Sequence[Any]) -> None:
-        """Write a function of a row, with what it promises."""
-        promises = self.source.promises
-        assert promises is not None
+        """Write a function of a row, whose arrays overlap no other that it writes."""
+        overlap = self.source.overlap
+        assert overlap is not None
         given = iter(args)
         for parameter in self.source.parameters:
             first, *_ = [next(given) for _ in _types(parameter)]
-            apart = promises.noalias or parameter.name in promises.apart
-            if isinstance(parameter, Array) and apart:
+            if isinstance(parameter, Array):
                 first.add_attribute("noalias")
         self.take(args)
-        if promises.overlap:
-            self._in_turns(*promises.overlap)
+        if overlap:
+            self._in_turns(*overlap)
         else:
             self.block(self.source.body)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-@row_function(noalias=True)
+@row_function()
 def v0_row(x_0, x_1, x_2, o0, n): ...
 
 def band(x, out0):              the loops over rows, which `loops` writes
@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..generated import Tables, is_table
-from .expressions import LIBRARY, RESERVED, as_tuple
+from .expressions import LIBRARY, RESERVED
 from .rows import RowFunction
 from .window_loops import indented
 
@@ -104,9 +104,7 @@ class Texts:
 
     def _lines(self, function: RowFunction) -> list[str]:
         """The text of a row function, after blank lines."""
-        options = ["noalias=True"] * function.noalias + ["fastmath=True"] * self.fastmath
-        if function.apart:
-            options.append("apart=" + as_tuple([f'"{name}"' for name in function.apart]))
+        options = ["fastmath=True"] * self.fastmath
         if function.overlap:
             options.append(f"overlap={function.overlap}")
         constants = ["", "", *function.constants] if function.constants else []

@@ -1,22 +1,19 @@
 """Row functions: the text that computes one row of a stage, or of the result.
 
-    @row_function(noalias=True)
+    @row_function()
     def v0_row(x_0, x_1, x_2, o0, n):
         for j in range(n):
             v0_0 = x_0[j]
             ...
             o0[j] = v0_4
 
-What it writes overlaps nothing that it reads.  LLVM finds that out by comparing pointers, as
-long as there are few; to promise it is better only where each row is read at one offset, for
-LLVM, once it is sure, keeps x[j + 1] for the next turn of the loop, which must then shuffle
-lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
+What it writes overlaps nothing that it reads, which LLVM is promised.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TypeAlias
@@ -44,7 +41,6 @@ from ...language.ir import (
     atoms,
     within,
 )
-from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, pieces
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
@@ -56,10 +52,10 @@ from .window_loops import WindowLoops, indented, plus
 VECTOR = 64
 
 # Operations, over all columns that a multiple of these leaves, from which on that is less work
-# than LLVM's narrow vectors and single columns.  In rows of 445 columns a median of 3 x 3 bytes
-# takes 17 instead of 28 us, one of float32 55 instead of 60; a mean of 3 x 3 float32 gains
-# nothing, and lost a tenth in rows of 98, which leave 2 (448 rows, Zen 5).
-LEFT = 1000
+# than LLVM's narrow vectors and single columns, if it is a quarter of these at least.  (Rows of 62
+# columns, 7 points float32: 122 and 108 us, Zen 3; of 445, a median of 3 x 3 bytes 28 and 17; of
+# 98, which leave 2, a mean of 3 x 3 float32 lost a tenth, Zen 5.)
+LEFT = 350
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -121,11 +117,10 @@ class RowFunction:
 
     `rows` are sources with their offsets along all axes but the last, each from one of the
     `columns` on, relative to its own first; `others` are scalars and coefficients; `loops` says
-    that it also takes whole fields and the place.  With `noalias` LLVM is promised that no two
-    rows overlap; without it, that the results `apart` overlap nothing.  With `overlap` (64, 9) the
-    last 64 columns are computed by themselves, some for the second time, where a multiple of 64
-    leaves at least 9.  It is told what is `given` besides, and the buffers that are `cleared` are
-    zero when it is first called.
+    that it also takes whole fields and the place.  With `overlap` (64, 9) the last 64 columns are
+    computed by themselves, some for the second time, where a multiple of 64 leaves at least 9.
+    It is told what is `given` besides, and the buffers that are `cleared` are zero when it is
+    first called.
     """
 
     name: str
@@ -136,8 +131,6 @@ class RowFunction:
     others: tuple[str, ...] = ()
     buffers: tuple[tuple[str, int | str, str], ...] = ()
     loops: bool = True
-    noalias: bool = False
-    apart: tuple[str, ...] = ()
     overlap: tuple[int, ...] = ()
     given: tuple[str, ...] = ()
     cleared: tuple[str, ...] = ()
@@ -211,9 +204,6 @@ class _Writer:
         machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
         plain = not (made.held or loops or self.control.looks or made.every > 1)
-        noalias = _promised(self.reads.values(), len(self.rows), made.every)
-        # One result is left to be compared with the rows, which keeps LLVM unsure of these.
-        apart = () if noalias else tuple(f"o{k}" for k in range(len(made.values) - 1))
         return RowFunction(
             made.name,
             (f"def {made.name}({', '.join(arguments)}):", *indented(inner)),
@@ -223,8 +213,6 @@ class _Writer:
             others,
             tuple(self.windows.buffers),
             loops,
-            noalias,
-            apart,
             _overlap(self.body, widest) if plain else (),
         )
 
@@ -272,7 +260,8 @@ def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:
     `widest` is the size of the widest element that is loaded or stored.
     """
     columns = VECTOR if widest <= 2 else VECTOR // 2
-    least = math.ceil(LEFT / max(1, sum(operation(assign.value) for assign in body)))
+    effort = max(1, sum(operation(assign.value) for assign in body))
+    least = max(columns // 4, math.ceil(LEFT / effort))
     return (columns, least) if least < columns and all(map(_in_vectors, body)) else ()
 
 
@@ -288,13 +277,6 @@ def _in_vectors(assign: Assign) -> bool:
             return True
         case _:
             return False
-
-
-def _promised(places: Collection[tuple[Row, int]], rows: int, every: int) -> bool:
-    """Whether to promise LLVM that the rows do not overlap the results."""
-    # What a turn reads of a row that no other turn reads: with steps several columns may be.
-    apart = {(row, step % every) for row, step in places}
-    return len(apart) == len(places) or rows > POINTER_CHECKS
 
 
 def _places(body: tuple[Assign, ...], sources: Mapping[str, Source]) -> dict[str, tuple[Row, int]]:

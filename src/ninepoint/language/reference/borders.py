@@ -19,24 +19,7 @@ Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 # Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
 Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
-ALIASES = {
-    "edge": "nearest",
-    "symmetric": "reflect",
-    "periodic": "wrap",
-    "grid-wrap": "wrap",
-    "grid-mirror": "reflect",
-    "grid-constant": "constant",
-}
 NOTHING_OUTSIDE = ("fill", "keep", "valid")
-
-
-def parsed_rules(boundary: Any, ndim: int) -> Rules:
-    """Give the rules before and after each axis, under our names."""
-    entries = list(boundary) if isinstance(boundary, tuple | list) else [boundary] * ndim
-    pairs = [tuple(e) if isinstance(e, tuple | list) else (e, e) for e in entries]
-    if len(pairs) != ndim:
-        raise ValueError(f"{len(pairs)} border rules for {ndim} axes")
-    return tuple((ALIASES.get(a, a), ALIASES.get(b, b)) for a, b in pairs)
 
 
 def outside(position: int, size: int, rule: str) -> int:
@@ -140,23 +123,35 @@ def _wide(value: Any) -> Any:
     return np.complex128(value) if np.asarray(value).dtype.kind == "c" else np.float64(value)
 
 
-def bordered(values: Array, reach: Reach, rules: Rules, cval: Any, field: Array | None) -> Array:
-    """One output with its points near the border filled, kept as in `field`, or cut off."""
+def bordered(
+    values: Array,
+    reach: Reach,
+    rules: Rules,
+    cval: Any,
+    field: Array | None,
+    factors: tuple[int, ...],
+) -> Array:
+    """One output with its points near the border filled, kept as in `field`, or cut off.
+
+    Around each element there are so many results as `factors` say.
+    """
     result = values.copy()
     first = values.ndim - len(rules)
+    shape = tuple(n // k for n, k in zip(values.shape[first:], factors, strict=True))
     cut = [slice(None)] * first
-    for lo, hi, size, (before, after) in zip(*reach, values.shape[first:], rules, strict=True):
+    for lo, hi, size, (before, after), k in zip(*reach, shape, rules, factors, strict=True):
         start = max(0, -lo) if before == "valid" else 0
         stop = size - max(0, hi) if after == "valid" else size
-        cut.append(slice(start, max(start, stop)))
+        cut.append(slice(start * k, max(start, stop) * k))
     for point in np.ndindex(values.shape):
-        match _rule(point[first:], reach, values.shape[first:], rules):
+        element = tuple(p // k for p, k in zip(point[first:], factors, strict=True))
+        match _rule(element, reach, shape, rules):
             case "fill":
                 result[point] = number(cval)
             case "keep":
                 if field is None:
                     raise ValueError("'keep' needs a field for each output")
-                result[point] = number(field[point])
+                result[point] = number(field[*point[:first], *element])
     return result[tuple(cut)]
 
 

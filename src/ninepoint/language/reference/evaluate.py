@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 import warnings
 from collections import Counter
@@ -14,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .borders import NOTHING_OUTSIDE, Array, Reach, bordered, neighbour, parsed_rules
-from .footprints import dimensions, footprints
+from ..source import Function
+from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour
 from .number import Number, elsewhere, place, results, see
 from .views import Field, Position
-from .world import argument, call_arguments, python_function, rebound
+from .world import argument, call_arguments, live
 
 _DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
 
@@ -29,23 +28,20 @@ class Setting:
 
     Attributes
     ----------
+    boundary : sequence of pairs
+        The rules before and after each axis: names, or conditions.
+    cval
+        The value of the rules "fill" and "constant".
+    footprints : sequence of (lo, hi)
+        The reach of each output.
+    shape : tuple of int
+        The points at which it is called.  A field of another shape can only be given to other
+        stencils.
     scalars : mapping
         Values of other parameters, numbers or small arrays; those left out take their
         defaults.
-    standard : collection of str
-        Parameters that are indexed absolutely.
-    boundary, cval
-        The border rule: a name or a condition, or one for each axis, each of these or
-        (before, after).
-    ndim : int, optional
-        Number of core axes; by default the number of indices of the first read.
-    shape : tuple of int, optional
-        The points at which it is called; by default those of all fields.  A field of another
-        shape can only be given to other stencils.
-    neighborhood : sequence of (int, int), optional
-        For each axis the least and greatest offset; takes the place of `footprints`.
-    footprints : sequence of (lo, hi), optional
-        The reach of each output, where it cannot be found by running the function.
+    neighborhood : sequence of (int, int)
+        For each axis the least and greatest offset that may be read, where that is declared.
     every : sequence of int
         The step along each core axis; of the results all other points are left out.
     upsample : sequence of int
@@ -53,32 +49,29 @@ class Setting:
         function gives at the element p // k.
     """
 
-    scalars: Mapping[str, Any] = field(default_factory=dict)
-    standard: Sequence[str] = ()
-    boundary: Any = "fill"
+    boundary: Rules
+    footprints: Sequence[Reach]
+    shape: tuple[int, ...]
     cval: Any = 0
-    ndim: int | None = None
-    shape: tuple[int, ...] | None = None
-    neighborhood: Sequence[tuple[int, int]] | None = None
-    footprints: Sequence[Reach] | None = None
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    neighborhood: Sequence[tuple[int, int]] = ()
     every: Sequence[int] = ()
     upsample: Sequence[int] = ()
 
 
 def evaluate(
-    function: Callable[..., Any], arrays: Mapping[str, Array] | Sequence[Array], **setting: Any
+    function: Function, arrays: Mapping[str, Array], setting: Setting
 ) -> tuple[Array, ...]:
     """Call `function` at every point.
 
     Parameters
     ----------
-    function : callable
-        The user's function, undecorated.
-    arrays : mapping or sequence of arrays
-        The fields, and the arrays that are indexed absolutely; a sequence is in the order of the
-        parameters that are no scalars.
-    **setting
-        What a `Setting` has.
+    function : Function
+        The user's function.
+    arrays : mapping of arrays
+        The fields.
+    setting : Setting
+        What else it is given.
 
     Returns
     -------
@@ -91,24 +84,21 @@ def evaluate(
     IndexError
         If the function reads outside its neighborhood.
     """
-    kernel = _Kernel(function, arrays, Setting(**setting))
-    pairs = zip(kernel.shape, kernel.whole_factors, strict=True)
-    outputs = _gathered(kernel.at, tuple(n * k for n, k in pairs), len(kernel.reaches or [0]))
+    kernel = _Kernel(function, arrays, setting)
+    stack = len(setting.shape) - len(kernel.factors)
+    pairs = zip(setting.shape, (1,) * stack + kernel.factors, strict=True)
+    outputs = _gathered(kernel.at, tuple(n * k for n, k in pairs), len(setting.footprints))
     return tuple(kernel.bordered(values, k) for k, values in enumerate(outputs))
 
 
 def _gathered(
     at: Callable[[tuple[int, ...]], tuple[Any, ...] | None], shape: tuple[int, ...], count: int
 ) -> Array:
-    """What there is at every point, a number for each output, and NaN where there is nothing.
-
-    If that is nowhere anything, there are so many outputs as `count` says.
-    """
+    """What there is at every point, a number for each output, and NaN where there is nothing."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
         warnings.simplefilter("ignore", RuntimeWarning)
         points = {point: at(point) for point in np.ndindex(shape)}
-    count = max((len(values) for values in points.values() if values), default=count)
     outputs = np.empty((count, *shape), object)
     for point, values in points.items():
         outputs[(slice(None), *point)] = values or (np.float64(np.nan),) * count
@@ -124,10 +114,7 @@ def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
 
 
 def points(
-    function: Callable[..., Any],
-    arrays: Mapping[str, Array],
-    *,
-    scalars: Mapping[str, Any] | None = None,
+    function: Function, arrays: Mapping[str, Array], scalars: Mapping[str, Any], count: int
 ) -> tuple[Array, ...]:
     """Call a function of numbers for every point of the arrays, which broadcast.
 
@@ -136,34 +123,34 @@ def points(
 
     Parameters
     ----------
-    function : callable
-        The user's function, undecorated.
+    function : Function
+        The user's function.
     arrays : mapping of arrays
         One for each parameter that is an element.
-    scalars : mapping, optional
+    scalars : mapping
         Values of other parameters, numbers or small arrays; those left out take their defaults.
+    count : int
+        How many results there are.
 
     Returns
     -------
     tuple of arrays of object
         One for each result, as `evaluate` gives them.
     """
-    called = rebound(function)
+    called = live(function)
     whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
-    others = {name: argument(value) for name, value in (scalars or {}).items()}
+    others = {name: argument(value) for name, value in scalars.items()}
 
     def of(elements: Sequence[Any]) -> tuple[Any, ...] | None:
         given = others | dict(zip(arrays, map(see, elements), strict=True))
         positional, named = call_arguments(function, given)
         return _results_if_any(called, positional, named)
 
-    shape = whole[0].shape
     token = elsewhere.set(_nowhere)
     try:
-        # Where there is no point only the count can be told, by elements of any value.
-        blank = [array.dtype.type(1) for array in whole]
-        count = len(_gathered(lambda _: of(blank), (), 1)) if 0 in shape else 1
-        outputs = _gathered(lambda point: of([array[point] for array in whole]), shape, count)
+        outputs = _gathered(
+            lambda point: of([array[point] for array in whole]), whole[0].shape, count
+        )
     finally:
         elsewhere.reset(token)
     # Not `outputs` itself, of which a result without axes would be a bare number.
@@ -195,35 +182,16 @@ class _Reached(Exception):
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
-    def __init__(self, function: Any, arrays: Any, setting: Setting) -> None:
-        if not isinstance(arrays, Mapping):
-            names = inspect.signature(python_function(function)).parameters
-            fields = [name for name in names if name not in setting.scalars]
-            arrays = dict(zip(fields, arrays, strict=False))
-        whole = {name: np.asarray(array) for name, array in arrays.items()}
-        given = {**setting.scalars}
-        given |= {name: whole.pop(name) for name in setting.standard if name in whole}
-        self.setting, self.fields = setting, whole
-        of_fields = (array.shape for array in whole.values())
-        self.shape = np.broadcast_shapes(*of_fields) if setting.shape is None else setting.shape
-        reaches = setting.footprints
-        if setting.neighborhood is not None:
-            lo, hi = zip(*((int(lo), int(hi)) for lo, hi in setting.neighborhood), strict=True)
-            reaches = [(lo, hi)]
-        ndim = len(setting.upsample) or setting.ndim
-        if ndim is None:
-            ndim = len(reaches[0][0]) if reaches else dimensions(function, given)
+    def __init__(self, function: Function, arrays: Mapping[str, Array], setting: Setting) -> None:
+        self.setting, self.fields, self.shape = setting, arrays, setting.shape
+        self.rules, self.reaches = setting.boundary, setting.footprints
         # How many results there are for each element; a point is that of a result.
-        self.factors = tuple(setting.upsample) or (1,) * ndim
-        self.rules = parsed_rules(setting.boundary, ndim)
+        self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
         self.bounded = any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair)
-        if reaches is None and (self.bounded or 0 in self.shape):
-            reaches = footprints(function, ndim, scalars=given)
-        self.reaches = reaches or ()
-        views = {name: self._field(name, array) for name, array in whole.items()}
-        others = {name: argument(value) for name, value in given.items()}
-        self._function = rebound(function)
-        self._arguments = call_arguments(function, others | views)
+        given = {name: argument(value) for name, value in setting.scalars.items()}
+        given |= {name: self._field(name, array) for name, array in arrays.items()}
+        self._function = live(function)
+        self._arguments = call_arguments(function, given)
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -232,40 +200,16 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    @property
-    def whole_factors(self) -> tuple[int, ...]:
-        """How many results there are for each element, also along the axes of a stack."""
-        return (1,) * (len(self.shape) - len(self.rules)) + self.factors
-
     def bordered(self, values: Array, number: int) -> Array:
         """An output by the rule of the border, at the points that are to be left of it."""
-        made = self._bordered(values, number) if self.bounded else values
+        if self.bounded:
+            beside = [_broadcast(array, self.shape) for array in self.fields.values()]
+            field = beside[number] if number < len(beside) else None
+            reach, cval = self.reaches[number], self.setting.cval
+            values = bordered(values, reach, self.rules, cval, field, self.factors)
         kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
-        left: Array = made[kept]
+        left: Array = values[kept]
         return left
-
-    def _bordered(self, values: Array, number: int) -> Array:
-        """An output by the rule of the elements around which its points are."""
-        reach = self.reaches[number if self.setting.neighborhood is None else 0]
-        beside = [_broadcast(array, self.shape) for array in self.fields.values()]
-        beside += [None] * (number + 1)
-
-        def every(phase: tuple[int, ...]) -> tuple[slice, ...]:
-            pairs = zip(phase, self.whole_factors, strict=True)
-            return tuple(slice(r, None, k) for r, k in pairs)
-
-        parts = {
-            phase: bordered(
-                values[every(phase)], reach, self.rules, self.setting.cval, beside[number]
-            )
-            for phase in np.ndindex(self.whole_factors)
-        }
-        shape = parts[(0,) * values.ndim].shape
-        pairs = zip(shape, self.whole_factors, strict=True)
-        result = np.empty([n * k for n, k in pairs], object)
-        for phase, part in parts.items():
-            result[every(phase)] = part
-        return result
 
     def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
         """The outputs at `point`; None where Python has no number for them."""
@@ -302,7 +246,7 @@ class _Kernel:
                 self._run_at(there, found)
             return see(self._known[there, found])
 
-        return Field("an expression", read, see(value))[index]
+        return Field("an expression", read)[index]
 
     def _run_at(self, point: tuple[int, ...], wanted: Any) -> None:
         """Run the function at another point, until it comes to an expression."""
@@ -331,7 +275,6 @@ class _Kernel:
         return Field(
             name,
             partial(self._read, name, _broadcast(beside, self.shape)),
-            see(array.dtype.type(0)),
             array=array,
             beside=beside,
             like=partial(self._field, name),
@@ -378,10 +321,8 @@ class _Kernel:
         ndim = len(self.rules)
         if len(offset) != ndim:
             raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
-        if self.setting.neighborhood is not None:
-            ((lo, hi),) = self.reaches
-            inside = zip(lo, offset, hi, strict=True)
-            if not all(least <= step <= most for least, step, most in inside):
+        for step, (least, most) in zip(offset, self.setting.neighborhood, strict=False):
+            if not least <= step <= most:
                 raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
         moves = zip(self._core, self.factors, offset, strict=True)
         there = *self._point[:-ndim], *(p // k + o for p, k, o in moves)

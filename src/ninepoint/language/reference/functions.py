@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..operators import UFUNCS
 from .number import (
     DOUBLE,
     SINGLE,
@@ -21,6 +22,7 @@ from .number import (
     common,
     converted,
     extreme,
+    integer,
     plain,
     see,
     truncated,
@@ -90,7 +92,7 @@ def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
     narrow = any(isinstance(v, SINGLE) for v in values)
     wide = any(isinstance(v, DOUBLE) for v in values)
     float_kind = np.float32 if narrow and not wide else np.float64
-    values = [converted(v, float_kind) if _integer(v) else v for v in values]
+    values = [converted(v, float_kind) if integer(v) else v for v in values]
     return see(function(*values, **{name: plain(value) for name, value in options.items()}))
 
 
@@ -102,10 +104,10 @@ def choose(condition: Any, then: Any, other: Any) -> Number:
 def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
     """The lesser or the greater of two, or NaN."""
     values = plain(left), plain(right)
-    if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
+    if all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values):
         return extreme(builtin is min, left, right)
     a, b = common(left, right)
-    return Number(builtin(a, b) if _integer(a) else ufunc(a, b))
+    return Number(builtin(a, b) if integer(a) else ufunc(a, b))
 
 
 minimum = partial(_extreme, np.minimum, min)
@@ -119,10 +121,6 @@ def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> A
     return see(plain(value)) if greatest is None else minimum(value, greatest)
 
 
-def _integer(value: Any) -> bool:
-    return isinstance(value, (int, np.uint64))
-
-
 def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     """Python's `min` or `max`; a uint64 beside other integers has one type, whichever is less."""
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
@@ -131,7 +129,7 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     found = items[0]
     for item in items[1:]:
         values = plain(found), plain(item)
-        if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
+        if all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values):
             found = extreme(builtin is min, found, item)
         else:
             found = builtin(found, item)
@@ -172,7 +170,7 @@ def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..
     """`function`, but `of_integer` where the value is one."""
 
     def call(value: Any, *rest: Any, **options: Any) -> Any:
-        if _integer(plain(value)):
+        if integer(plain(value)):
             return of_integer(see(plain(value)))
         return see(function(plain(value), *map(plain, rest), **options))
 
@@ -181,7 +179,7 @@ def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..
 
 def _round(value: Any, decimals: Any = 0) -> Any:
     value, decimals = see(plain(value)), plain(decimals)
-    if _integer(value.value):
+    if integer(value.value):
         return value if decimals >= 0 else round(value, decimals)
     return see(np.round(value.value, decimals))
 
@@ -202,29 +200,8 @@ def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
-_OPERATORS: dict[Any, str] = {
-    np.add: "+",
-    np.subtract: "-",
-    np.multiply: "*",
-    np.divide: "/",
-    np.floor_divide: "//",
-    np.remainder: "%",
-    np.power: "**",
-    np.bitwise_and: "&",
-    np.bitwise_or: "|",
-    np.bitwise_xor: "^",
-    np.left_shift: "<<",
-    np.right_shift: ">>",
-    np.less: "<",
-    np.less_equal: "<=",
-    np.greater: ">",
-    np.greater_equal: ">=",
-    np.equal: "==",
-    np.not_equal: "!=",
-}
-
 EXACT: dict[Any, Callable[..., Any]] = {
-    **{function: _operator(symbol) for function, symbol in _OPERATORS.items()},
+    **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
     np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     **{
         function: _logical(function)

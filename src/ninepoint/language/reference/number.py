@@ -22,6 +22,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..operators import COMPARED, COMPUTED, PYTHON
+
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -30,20 +32,8 @@ SINGLE = (np.float32, np.complex64)
 DOUBLE = (np.float64, np.complex128)
 PLAIN = (bool, int, float, complex, np.generic)
 
-_COMPARED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
-_COMPUTED = {
-    "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
-    "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
-}  # fmt: skip
 _CHANGED = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs"}
-
-
-def _operators(names: dict[str, str]) -> dict[str, Callable[..., Any]]:
-    return {symbol: getattr(operator, f"__{name}__") for symbol, name in names.items()}
-
-
-# Python's own operators, by their symbols.
-COMPARISONS, ARITHMETIC, UNARY = map(_operators, (_COMPARED, _COMPUTED, _CHANGED))
+_UNARY = {symbol: getattr(operator, f"__{name}__") for symbol, name in _CHANGED.items()}
 
 
 def _forward(symbol: str) -> Callable[[Any, Any], Any]:
@@ -59,7 +49,7 @@ def _single(symbol: str) -> Callable[[Any], Any]:
 
 
 class Operand:
-    """Python's operators, for numbers, windows and probes alike.
+    """Python's operators, for numbers and windows alike.
 
     A subclass has `combine(symbol, left, right, other)`, which may answer NotImplemented
     for an `other` that knows better, and `change(symbol)`.
@@ -75,9 +65,9 @@ class Operand:
         return other // self, other % self
 
 
-for _symbol, _name in (_COMPUTED | _COMPARED).items():
+for _symbol, _name in (COMPUTED | COMPARED).items():
     setattr(Operand, f"__{_name}__", _forward(_symbol))
-for _symbol, _name in _COMPUTED.items():
+for _symbol, _name in COMPUTED.items():
     setattr(Operand, f"__r{_name}__", _reflected(_symbol))
 for _symbol, _name in _CHANGED.items():
     setattr(Operand, f"__{_name}__", _single(_symbol))
@@ -105,24 +95,24 @@ class Number(Operand):
         return elsewhere.get()(self, index)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
+        if isinstance(other, np.ndarray) and not isinstance(other, Operand):
             left, right = (np.asarray(v) if v is other else plain(v) for v in (left, right))
-            return (ARITHMETIC | COMPARISONS)[symbol](left, right).view(type(other))
+            return PYTHON[symbol](left, right).view(type(other))
         return binary(symbol, left, right) if _scalar(other) else NotImplemented
 
     def change(self, symbol: str) -> Number:
         value = self.value
         if isinstance(value, bool) and symbol == "~":
             return type(self)(not value)
-        if not _integer(value):
-            return Number(UNARY[symbol](value))
+        if not integer(value):
+            return Number(_UNARY[symbol](value))
         modular = isinstance(value, np.uint64) and symbol != "-"
-        changed = wrapped(UNARY[symbol](int(value)), modular)
+        changed = wrapped(_UNARY[symbol](int(value)), modular)
         return type(self)(changed.value)
 
     def __round__(self, digits: Any = None) -> Number:
         value = self.value
-        if _integer(value):
+        if integer(value):
             rounded = int(value) if digits is None else round(int(value), plain(digits))
             return wrapped(rounded, isinstance(value, np.uint64))
         if digits is None:
@@ -191,7 +181,7 @@ class _Text(Operand):
         return elsewhere.get()(self, index)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        operation, a, b = (ARITHMETIC | COMPARISONS)[symbol], _python(left), _python(right)
+        operation, a, b = PYTHON[symbol], _python(left), _python(right)
         try:
             return literal(operation(a, b))
         except ZeroDivisionError:
@@ -201,7 +191,7 @@ class _Text(Operand):
             return literal(operation(np.asarray(a)[()], np.asarray(b)[()]).item())
 
     def change(self, symbol: str) -> Any:
-        return literal(UNARY[symbol](_python(self)))
+        return literal(_UNARY[symbol](_python(self)))
 
 
 class TextInteger(_Text, int):
@@ -260,7 +250,7 @@ def plain(value: Any) -> Any:
 def binary(symbol: str, left: Any, right: Any) -> Number:
     """`left symbol right`; at least one of them is a `Number`, or the caller wants one."""
     a, b = plain(left), plain(right)
-    if _integer(a) and _integer(b):
+    if integer(a) and integer(b):
         if symbol == "**" and not _natural(right):
             power = converted(a, np.float64) ** converted(b, np.float64)
             return Number(float(power) if _literal(left) and _literal(right) else power)
@@ -271,12 +261,12 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
         return Number(float(result.value)) if quotient else Literal(result.value)
     a, b = _beside(left, b), _beside(right, a)
     weak = not isinstance(a, np.generic) and not isinstance(b, np.generic)
-    if symbol in COMPARISONS:
-        return Number(bool(COMPARISONS[symbol](a, b)))
+    if symbol in COMPARED:
+        return Number(bool(PYTHON[symbol](a, b)))
     if not weak:
-        return Number(ARITHMETIC[symbol](a, b))
+        return Number(PYTHON[symbol](a, b))
     # Python would raise on 1.0 / 0.0; in double precision NumPy's result is the same number.
-    result = ARITHMETIC[symbol](np.asarray(a)[()], np.asarray(b)[()])
+    result = PYTHON[symbol](np.asarray(a)[()], np.asarray(b)[()])
     return Number(result.item())
 
 
@@ -294,7 +284,7 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
     a, b = plain(left), plain(right)
     if isinstance(a, bool) and isinstance(b, bool):
         return a, b
-    if _integer(a) and _integer(b):
+    if integer(a) and integer(b):
         modular = _modular(left, right)
         return wrapped(int(a), modular).value, wrapped(int(b), modular).value
     a, b = _beside(left, b), _beside(right, a)
@@ -304,7 +294,7 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
 
 def truncated(value: Any) -> int:
     """A number as an integer of 64 bits: toward zero, saturating, NaN as 0."""
-    return int(value) if _integer(value) else int(converted(value, np.int64))
+    return int(value) if integer(value) else int(converted(value, np.int64))
 
 
 def converted(value: Any, kind: type[np.generic]) -> Any:
@@ -314,27 +304,22 @@ def converted(value: Any, kind: type[np.generic]) -> Any:
     if dtype.kind == "b":
         return bool(value)
     if dtype.kind in "iu":
+        if integer(value):
+            return plain(np.uint64(int(value) % WORD).astype(dtype))
         info = np.iinfo(dtype)
-        whole: int
-        if _integer(value):
-            whole = int(value) % 2**info.bits
-            whole -= 2**info.bits if whole > info.max else 0
-        elif math.isnan(value):
-            whole = 0
-        elif math.isinf(value):
-            whole = int(info.max if value > 0 else info.min)
-        else:
-            whole = min(max(int(value), int(info.min)), int(info.max))
-        return np.uint64(whole) if dtype == np.uint64 else whole
-    if _integer(value) and not LEAST <= int(value) < WORD:
+        # Floats and integers of Python are compared exactly.
+        held = min(max(float(value), int(info.min)), int(info.max))
+        return plain(dtype.type(0 if math.isnan(value) else int(held)))
+    if integer(value) and not LEAST <= int(value) < WORD:
         value = float(value)
-    if _integer(value):
+    if integer(value):
         word = np.int64 if LEAST <= int(value) <= GREATEST else np.uint64
         value = word(int(value) % WORD if word is np.uint64 else int(value))
     return plain(np.asarray(value).astype(dtype)[()])
 
 
-def _integer(value: Any) -> bool:
+def integer(value: Any) -> bool:
+    """Whether a bare value is an integer of the kernel, or a truth value."""
     return isinstance(value, (int, np.uint64))
 
 
@@ -354,7 +339,7 @@ def _beside(operand: Any, other: Any) -> Any:
     weak float an integer of the kernel is a float64, and a literal stays weak.
     """
     value = plain(operand)
-    if not _integer(value):
+    if not integer(value):
         return value
     if isinstance(other, SINGLE):
         return converted(value, np.float32)
@@ -397,7 +382,7 @@ def _integers(symbol: str, left: Any, right: Any) -> Number:
     if symbol == "/":
         return Number(converted(a, np.float64) / converted(b, np.float64))
     if isinstance(a, bool) and isinstance(b, bool) and symbol in "&|^":
-        return Number(ARITHMETIC[symbol](a, b))
+        return Number(PYTHON[symbol](a, b))
     a, b = _held(a, b), _held(b, a)
     words = isinstance(a, np.uint64), isinstance(b, np.uint64)
     natural = not (_signed(left) or _signed(right))
@@ -413,15 +398,15 @@ def _integers(symbol: str, left: Any, right: Any) -> Number:
         case _:
             modular = any(words) and natural
     a, b = int(a), int(b)
-    if symbol in COMPARISONS:
-        return Number(COMPARISONS[symbol](a, b))
+    if symbol in COMPARED:
+        return Number(PYTHON[symbol](a, b))
     if symbol in ("//", "%") and b == 0:
         return Number(np.uint64(0) if modular else 0)
     if symbol in ("<<", ">>") and not 0 <= b < 64:
         return wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
     if symbol == "**":
         return wrapped(pow(a, b, WORD), modular)
-    return wrapped(ARITHMETIC[symbol](a, b), modular)
+    return wrapped(PYTHON[symbol](a, b), modular)
 
 
 def _held(value: Any, other: Any) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .functions import maximum, minimum
-from .number import WORD, binary, common, plain, see, wrapped
+from .number import WORD, binary, common, integer, plain, see, wrapped
 
 # Those that are methods of windows, and those that are functions.
 METHODS = frozenset("sum prod mean min max median any all std var argmin argmax ptp".split())
@@ -86,24 +86,23 @@ def masked(
         name = name.removeprefix("nan")
     if name.endswith(("min", "max")):
         return _extreme_of(name, left, values[0], initial)
-    if not left:
-        return _of_none(name.removeprefix("nan"), values, initial)
-    result = see(reduced(name, left, **options))
+    result = see(reduced(name, left, **options) if left else _of_none(name, values))
     if initial is None:
         return result
     return binary("+" if name.endswith("sum") else "*", result, initial)
 
 
-def _of_none(name: str, values: list[Any], initial: Any) -> Any:
-    """What is left where nothing is taken; a mean of nothing is NaN."""
-    if name in ("any", "all"):
-        return see(name == "all")
-    if name in ("sum", "prod"):
-        kind = int if isinstance(values[0], bool) else type(values[0])
-        none = see(kind(name == "prod"))
-        return none if initial is None else binary("+" if name == "sum" else "*", none, initial)
-    whole = _of_integers_only(values)
-    return see(np.float64(np.nan) if whole else np.array(values).dtype.type(np.nan))
+def _of_none(name: str, values: list[Any]) -> Any:
+    """What a reduction gives of nothing, beside values of a type; a mean of nothing is NaN."""
+    kind = np.array(values).dtype.type
+    match name.removeprefix("nan"):
+        case "any" | "all":
+            return name == "all"
+        case "sum" | "prod":
+            # A truth counts as an integer.
+            return plain(kind(name.endswith("prod"))) + 0
+        case _:
+            return np.float64(np.nan) if _of_integers_only(values) else kind(np.nan)
 
 
 def _extreme_of(name: str, left: list[Any], like: Any, initial: Any) -> Any:
@@ -120,7 +119,7 @@ def _extreme_of(name: str, left: list[Any], like: Any, initial: Any) -> Any:
 
 
 def _of_integers_only(values: list[Any]) -> bool:
-    return all(isinstance(value, (int, np.uint64)) for value in values)
+    return all(map(integer, values))
 
 
 def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
@@ -130,8 +129,7 @@ def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) 
         return sorted(numbers)[min(int(len(numbers) * arguments[0] / 100), len(numbers) - 1)]
     if numbers and not _degrees_spent(name, len(numbers), *arguments, **options):
         return reduced(name, numbers, *arguments, **options)
-    kind = np.array(values).dtype.type
-    return kind({"sum": 0, "prod": 1}.get(name, np.nan))
+    return _of_none(name, values)
 
 
 def _degrees_spent(name: str, count: int, *arguments: Any, **options: Any) -> bool:

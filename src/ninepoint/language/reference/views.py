@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, partialmethod
 from typing import Any
 
 import numpy as np
 
-from .number import ARITHMETIC, Literal, Natural, Number, Operand, binary, plain, see
-from .probe import Probe, probe_among
+from ..operators import PYTHON, UFUNCS
+from .number import Literal, Natural, Operand, binary, plain, see
 from .reductions import MASKED, METHODS, PARAMETRIC, masked, reduced
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
     def operation(self: Any, other: Any) -> Any:
-        self[...] = ARITHMETIC[symbol](self, other)
+        self[...] = PYTHON[symbol](self, other)
         return self
 
     return operation
@@ -33,104 +34,48 @@ class Table(np.ndarray[Any, Any]):
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(_index(index))
-        return item if isinstance(item, np.ndarray) else see(item)
+        return item if isinstance(item, np.ndarray) else self.number(item)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         return see(array[()]) if array.ndim == 0 else array.view(type(self))
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        value = value.array() if isinstance(value, Window) else plain(value)
-        super().__setitem__(_index(index), value)
+        super().__setitem__(_index(index), bare(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[position] for position in range(len(self)))
+
+    def number(self, item: Any) -> Any:
+        """An element as a number of the kernel."""
+        return see(item)
 
 
 class Constant(Table):
     """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
 
 
-class Window(Operand):
+class Window(Operand, Table):  # type: ignore[misc]
     """A small array of neighbours, or of what was computed from them.
 
-    `blank` is any number of the type of the elements: it says what zero a dropped element
-    leaves behind, and of which type a window without elements is.
+    Its operators follow the rules of numbers, its methods those of NumPy's arrays.
     """
 
-    __slots__ = ("blank", "cells")
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method == "__call__" and ufunc in UFUNCS:
+            return self.combine(UFUNCS[ufunc], *inputs)
+        return whole(getattr(ufunc, method), *inputs, **options)
 
-    def __init__(self, cells: np.ndarray[Any, Any], blank: Any) -> None:
-        self.cells, self.blank = cells, blank
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape: tuple[int, ...] = self.cells.shape
-        return shape
-
-    @property
-    def size(self) -> int:
-        return self.cells.size
-
-    @property
-    def ndim(self) -> int:
-        return self.cells.ndim
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    def __getitem__(self, index: Any) -> Any:
-        item = self.cells[_index(index)]
-        return Window(item, self.blank) if isinstance(item, np.ndarray) else item
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        array = self.array()
-        array[index] = value
-        self.cells = _cells(array.shape, array)
-
-    def __getattr__(self, name: str) -> Any:
-        """Its reductions, and what else only arrays of NumPy have."""
-        if name in METHODS:
-            return partial(self.reduce, name)
-        if name.startswith("_") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"a window has no attribute {name!r}")
-        if not callable(getattr(np.ndarray, name)):
-            return whole(lambda array: getattr(array, name), self)
-
-        def method(*arguments: Any, **options: Any) -> Any:
-            if name not in ("fill", "partition", "sort"):
-                return whole(lambda a, *r, **o: getattr(a, name)(*r, **o), self, *arguments,
-                             **options)  # fmt: skip
-            array = self.array()
-            getattr(array, name)(*map(plain, arguments), **options)
-            self.cells = _cells(array.shape, array)
-            return None
-
-        return method
-
-    def __matmul__(self, other: Any) -> Any:
-        return whole(np.matmul, self, other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return whole(np.matmul, other, self)
-
-    def array(self) -> Any:
-        """The elements as an array of NumPy's, which holds them exactly."""
-        values = [plain(value) for value in self.values()]
-        if probe_among(values) is not None:
-            return np.ones(self.shape).view(Table)
-        kind = np.array(values or [plain(self.blank)]).dtype
-        return np.array(values, kind).reshape(self.shape).view(Table)
-
-    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        weights = other if symbol == "*" and isinstance(other, Constant) else None
-        return elementwise(partial(_operation, symbol), left, right, weights=weights)
+    def combine(self, symbol: str, left: Any, right: Any, other: Any = None) -> Any:
+        known = [one for one in (left, right) if isinstance(one, Constant)]
+        weights = known[0] if symbol == "*" and known else None
+        return elementwise(partial(binary, symbol), left, right, weights=weights)
 
     def change(self, symbol: str) -> Window:
         return elementwise(lambda value: value.change(symbol), self)
 
-    def values(self) -> list[Any]:
-        """The elements in C order."""
-        return list(self.cells.flat)
+    @property
+    def flat(self) -> Any:
+        return self.ravel()
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
@@ -138,46 +83,56 @@ class Window(Operand):
         known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
         if len(arguments) > own or set(options) - known or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)
-        values, where = self.values(), options.pop("where", None)
-        truths = [] if where is None or where is True else self.beside(where)
-        initial = options.pop("initial", None)
-        others = [*truths, *arguments, *([] if initial is None else [initial])]
-        probe = probe_among([*values, self.blank, *others])
-        if probe is not None:
-            return probe.trace.join(name, *values, *others)
-        bare = [plain(value) for value in values]
-        taken = [bool(plain(truth)) for truth in truths]
-        if any(not isinstance(plain(truth), (bool, np.bool_)) for truth in truths):
-            raise TypeError("where= takes truths")
-        if truths and initial is None and name.removeprefix("nan") in ("min", "max"):
-            raise ValueError(f"{name} of a part of a window needs initial=")
-        given = [plain(value) for value in arguments]
+        values = list(map(plain, np.asarray(self).ravel()))
+        where, initial = options.pop("where", None), options.pop("initial", None)
         named = {name: plain(value) for name, value in options.items()}
-        if truths or initial is not None:
-            return masked(name, bare, taken if truths else None, initial, **named)
-        return see(reduced(name, bare, *given, **named))
+        if initial is None and (where is None or where is True):
+            return see(reduced(name, values, *map(plain, arguments), **named))
+        taken = None if where is None or where is True else self._truths(where)
+        if taken and initial is None and name.removeprefix("nan") in ("min", "max"):
+            raise ValueError(f"{name} of a part of a window needs initial=")
+        return masked(name, values, taken, initial, **named)
 
-    def beside(self, item: Any) -> list[Any]:
+    def _truths(self, mask: Any) -> list[bool]:
         """A mask's element for each of the window's."""
-        shape = np.shape(item.cells if isinstance(item, Window) else item)
-        if shape not in ((), self.shape):
-            raise ValueError(f"a window of shape {self.shape} meets a mask of shape {shape}")
-        return elementwise(lambda _, other: other, self, item).values()
+        mask = np.asarray(bare(mask))
+        if mask.shape not in ((), self.shape):
+            raise ValueError(f"a window of shape {self.shape} meets a mask of shape {mask.shape}")
+        if mask.dtype != bool:
+            raise TypeError("where= takes truths")
+        return np.broadcast_to(mask, self.shape).ravel().tolist()
+
+
+class _Weak(Window):
+    """A window of floats as Python's are."""
+
+    def number(self, item: Any) -> Any:
+        return see(item.item())
+
+
+def _numpys(name: str) -> Callable[..., Any]:
+    return lambda self, *rest, **options: whole(getattr(np.ndarray, name), self, *rest, **options)
+
+
+for _name in dir(np.ndarray):
+    if _name in METHODS:
+        setattr(Window, _name, partialmethod(Window.reduce, _name))
+    elif not _name.startswith("_") and callable(getattr(np.ndarray, _name)):
+        setattr(Window, _name, _numpys(_name))
+for _name in METHODS - set(dir(np.ndarray)):
+    setattr(Window, _name, partialmethod(Window.reduce, _name))
 
 
 class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
-    `blank` is any number of the type of its elements.  `array` is the whole array, which is as
-    long as the kernel's other fields `beside` them, and `like(other)` another one seen from the
-    same point; `shape()` is the whole array's along the axes of the kernel, and `place()` where
-    the point is in it, where these are known.
+    `array` is the whole array, which is as long as the kernel's other fields `beside` them, and
+    `like(other)` another one seen from the same point; `shape()` is the whole array's along the
+    axes of the kernel, and `place()` where the point is in it, where these are known.
     """
 
-    def __init__(
-        self, name: str, read: Callable[[tuple[int, ...]], Any], blank: Any, **known: Any
-    ) -> None:
-        self._name, self._read, self._blank, self._known = name, read, blank, known
+    def __init__(self, name: str, read: Callable[[tuple[int, ...]], Any], **known: Any) -> None:
+        self._name, self._read, self._known = name, read, known
         self.array: Any = known.get("array")
         self.beside: Any = known.get("beside")
         self.like: Callable[..., Field] | None = known.get("like")
@@ -211,13 +166,11 @@ class Field:
         if not any(isinstance(part, slice) for part in parts):
             return self._read(tuple(map(_offset, parts)))
         spans = [_span(part) for part in parts]
-        offsets = {
-            place: tuple(span[k] for span, k in zip(spans, place, strict=True))
-            for place in np.ndindex(*map(len, spans))
-        }
-        cells = _cells(tuple(map(len, spans)), {p: self._read(o) for p, o in offsets.items()})
-        axes = tuple(k for k, part in enumerate(parts) if not isinstance(part, slice))
-        return Window(cells.squeeze(axes), self._blank)
+        cells = [self._read(offset) for offset in itertools.product(*spans)]
+        shape = [
+            len(span) for part, span in zip(parts, spans, strict=True) if isinstance(part, slice)
+        ]
+        return window(cells, shape)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(f"a kernel cannot assign to its field {self._name!r}: return the value")
@@ -265,24 +218,8 @@ class Position(Literal):
 
 
 def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """A function of arrays: NumPy's own, of the elements as they are.
-
-    Of probes only the shape of the result is known, and that it may depend on all of them.
-    """
-    leaves = [
-        one
-        for item in flat([*arguments, *options.values()])
-        for one in (item.values() if isinstance(item, Window) else [item])
-        if isinstance(one, (Number, Probe))
-    ]
-    result = function(
-        *(_array(item) for item in arguments), **{k: _array(v) for k, v in options.items()}
-    )
-    probe = probe_among(leaves)
-    if probe is None:
-        return _seen(result)
-    name = getattr(function, "__qualname__", "array")
-    return _spread(result, probe.trace.join(name, *leaves))
+    """A function of arrays: NumPy's own, of the elements as they are."""
+    return _seen(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
 
 
 def flat(items: Any) -> Iterator[Any]:
@@ -296,73 +233,51 @@ def bare(item: Any) -> Any:
     if isinstance(item, (list, tuple)):
         return type(item)(bare(one) for one in item)
     if isinstance(item, np.ndarray):
-        return item.view(np.ndarray)
+        return np.asarray(item)
     # A function that the kernel names is exchanged for one that knows its numbers; see `world`.
     return plain(getattr(item, "original", item))
-
-
-def _array(item: Any) -> Any:
-    """The same with windows as arrays, and of the type of numbers for what is not known."""
-    if isinstance(item, Window):
-        return item.array().view(np.ndarray)
-    if isinstance(item, (list, tuple)):
-        return type(item)(_array(one) for one in item)
-    return 1.0 if isinstance(item, Probe) else bare(item)
 
 
 def _seen(result: Any) -> Any:
     """What NumPy gave, as the kernel sees it."""
     if isinstance(result, tuple):
         return tuple(_seen(one) for one in result)
-    if isinstance(result, np.flatiter):
-        result = np.array(result)
     if isinstance(result, np.ndarray) and result.ndim:
         return result.view(Table)
     return see(result[()] if isinstance(result, np.ndarray) else result)
-
-
-def _spread(result: Any, probe: Probe) -> Any:
-    """The same probe wherever the result has a number."""
-    if isinstance(result, tuple):
-        return tuple(_spread(one, probe) for one in result)
-    if isinstance(result, np.ndarray) and result.ndim:
-        every = dict.fromkeys(np.ndindex(result.shape), probe)
-        return Window(_cells(result.shape, every), probe)
-    return probe
-
-
-def _cells(shape: tuple[int, ...], values: Any) -> np.ndarray[Any, Any]:
-    """An array of numbers of the kernel, from one value for each place."""
-    cells = np.empty(shape, object)
-    for place in np.ndindex(shape):
-        cells[place] = values[place]
-    return cells
 
 
 def _index(index: Any) -> Any:
     """An index as NumPy takes it: a mask that was computed is an array of truths."""
     if isinstance(index, tuple):
         return tuple(_index(part) for part in index)
-    if isinstance(index, Window):
-        truths = index.array()
-        return truths.astype(bool) if isinstance(index.blank, Probe) else np.asarray(truths)
     return np.asarray(index) if isinstance(index, Table) else index
+
+
+def window(cells: Sequence[Any], shape: Sequence[int], like: Any = ()) -> Window:
+    """Numbers as a window, of a type that holds them all, and those that it is to be `like`."""
+    values = [plain(cell) for cell in cells]
+    kinds = {type(value): value for value in (*values, *map(plain, like))}
+    array = np.array(values, np.result_type(*kinds.values())).reshape(shape)
+    strong = array.dtype.kind not in "fc" or any(issubclass(kind, np.inexact) for kind in kinds)
+    return array.view(Window if strong else _Weak)
 
 
 def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = None) -> Window:
     """`function` of windows, arrays of their shape, and scalars; dropped where `weights` is 0."""
-    shape = next(item.cells.shape for item in operands if isinstance(item, Window))
+    shape = next(item.shape for item in operands if isinstance(item, Window))
     for item in operands:
-        if isinstance(item, (Window, np.ndarray)) and item.shape not in ((), shape):
+        if isinstance(item, np.ndarray) and item.shape not in ((), shape):
             raise ValueError(f"a window of shape {shape} meets an array of shape {item.shape}")
-    blank = function(*map(_blank, operands))
-
-    def at(place: tuple[int, ...]) -> Any:
-        if weights is None or plain(weights[place]) != 0:
-            return function(*(_element(item, place) for item in operands))
-        return 0 if isinstance(blank, Probe) else Number(type(plain(blank))(0))
-
-    return Window(_cells(shape, {place: at(place) for place in np.ndindex(shape)}), blank)
+    # Of any numbers of these types: it says of which type the result is.
+    blank = function(*(_element(item, None) for item in operands))
+    cells = [
+        0
+        if weights is not None and np.asarray(weights)[place] == 0
+        else function(*(_element(item, place) for item in operands))
+        for place in np.ndindex(shape)
+    ]
+    return window(cells, shape, [blank])
 
 
 def _offset(part: Any) -> int:
@@ -386,25 +301,16 @@ def _span(part: Any) -> range:
     return span
 
 
-def _operation(symbol: str, left: Any, right: Any) -> Any:
-    probe = probe_among([left, right])
-    return binary(symbol, left, right) if probe is None else probe.trace.join(symbol, left, right)
+def _element(operand: Any, place: tuple[int, ...] | None) -> Any:
+    """What an operand has at a place of the window; without one, any number of its type.
 
-
-def _blank(item: Any) -> Any:
-    if isinstance(item, Window):
-        return item.blank
-    return _constant(item, item.dtype.type(1)) if isinstance(item, np.ndarray) else item
-
-
-def _element(item: Any, place: tuple[int, ...]) -> Any:
-    if isinstance(item, Window):
-        return item.cells[place]
-    return _constant(item, item[place]) if isinstance(item, np.ndarray) else item
-
-
-def _constant(array: Any, value: Any) -> Any:
-    """A value of a constant array; one of several integers, all of which are natural, is that."""
-    known = isinstance(array, Constant) or not isinstance(array, Table)
-    natural = known and array.dtype.kind in "iu" and array.min() >= 0
+    One of several constant integers, all of which are natural, is that.
+    """
+    if not isinstance(operand, np.ndarray):
+        return operand
+    value = operand.dtype.type(1) if place is None else np.asarray(operand)[place]
+    if isinstance(operand, Window):
+        return operand.number(value)
+    known = isinstance(operand, Constant) or not isinstance(operand, Table)
+    natural = known and operand.dtype.kind in "iu" and operand.min() >= 0
     return Natural(plain(value)) if natural else see(value)

@@ -1,95 +1,72 @@
 """The world outside the user's function, as the reference lets it see.
 
-The function itself is called, its own code object, so that breakpoints and prints work.
-Only what it finds under its global and closed-over names is exchanged (`rebound`): `math`,
-NumPy and the conversions of Python by versions that know the numbers of a kernel, helper
-functions by the same functions with their own names exchanged, `numba.njit` functions by
-the Python functions that they were made from, and stencils by what computes them, at the
-first point, for whole arrays.
+The function's own text is run, where it stands, so that breakpoints and prints work.  Only what
+its names mean is exchanged (`live`): `math`, NumPy and the conversions of Python by versions that
+know the numbers of a kernel, helper functions by the same functions with their own names
+exchanged, and stencils by what computes them, at the first point, for whole arrays.
 """
 
 from __future__ import annotations
 
-import builtins
-import dis
-import inspect
+import ast
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...shapes import is_shape
-from ..definitions import codes_in
 from ..dtypes import kind_of
 from ..positions import index
-from ..readable import frozen
-from ..source import ArrayFunction
+from ..readable import with_room
+from ..source import ArrayFunction, Function, Unusable, rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
 from .number import Literal, Number, literal, place, plain, see
-from .probe import probe_among
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
 
-def rebound(function: Any) -> Any:
-    """`function` with the names that it looks up exchanged; see the head of this file."""
-    memo: dict[int, Any] = {}
-    # What is made here stays here: nothing else may get its identity, by which copies are known.
-    made: list[Any] = []
-    inverts = _inverts(function, set())
+def live(function: Function) -> Any:
+    """`function` to be called, with what its names mean exchanged; see the head of this file."""
+    truths = _inverts(function)
 
     def exchanged(value: Any) -> Any:
         own = _own_version(value)
         if own is not None:
             return own
-        if isinstance(value, (bool, np.bool_)) and inverts:
-            return Literal(bool(value))
-        if isinstance(value, ArrayFunction):
-            if not value.pointwise:
-                return _Stage(value)
-            made.append(frozen(value.definition.function))
-            return _Stage(value, clone(made[-1]))
-        if isinstance(value, (types.ModuleType, types.SimpleNamespace)):
-            return _Names(value, exchanged)
-        if isinstance(value, np.ndarray):
-            return value.view(Constant)
-        if isinstance(value, np.generic):
-            # Integers and truth values are literals, floats are strong.
-            value = plain(value)
-            value = int(value) if isinstance(value, np.uint64) else value
-            return literal(value) if isinstance(value, int) else Number(value)
-        if type(value) in (int, float, complex):
-            return literal(value)
-        if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
-            return type(value)(exchanged(item) for item in value)
-        if hasattr(value, "py_func"):
-            return exchanged(value.py_func)
-        return clone(value) if isinstance(value, types.FunctionType) else value
+        match value:
+            case Unusable():
+                return exchanged(value.value)
+            case Function():
+                return made(value)
+            case ArrayFunction():
+                meaning = value.definition
+                return _Stage(value, made(meaning.function) if meaning.pointwise else None)
+            case bool() | np.bool_() if truths:
+                return Literal(bool(value))
+            case np.ndarray():
+                return value.view(Constant)
+            case np.generic():
+                # Integers and truth values are literals, floats are strong.
+                value = plain(value)
+                value = int(value) if isinstance(value, np.uint64) else value
+                return literal(value) if isinstance(value, int) else Number(value)
+            case tuple():
+                return tuple(map(exchanged, value))
+            case _:
+                return literal(value)
 
-    def clone(original: types.FunctionType) -> types.FunctionType:
-        if id(original) in memo:
-            return memo[id(original)]  # type: ignore[no-any-return]
-        names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
-        cells = tuple(types.CellType() for _ in original.__closure__ or ())
-        code = _readable(original.__code__, inverts)
-        copy = types.FunctionType(code, names, original.__name__, original.__defaults__, cells)
-        copy.__kwdefaults__ = original.__kwdefaults__
-        memo[id(original)] = copy
-        for name in _names(original.__code__):
-            if name in original.__globals__:
-                names[name] = exchanged(original.__globals__[name])
-            elif hasattr(builtins, name):
-                names[name] = exchanged(getattr(builtins, name))
-        for cell, source in zip(cells, original.__closure__ or (), strict=True):
-            if source != types.CellType():
-                cell.cell_contents = exchanged(source.cell_contents)
-        return copy
+    def made(one: Function) -> Any:
+        constants = {name: exchanged(value) for name, value in one.constants.items()}
+        found = rebuild(replace(one, constants=constants))
+        found.__code__ = _readable(found.__code__, truths)
+        return found
 
-    return exchanged(function)
+    return with_room(lambda: made(function), function)
 
 
 def _own_version(value: Any) -> Any:
@@ -101,8 +78,9 @@ def _own_version(value: Any) -> Any:
         call: Callable[..., Any] = _length
     elif value is min or value is max:
         call = partial(_ordered, value)
-    elif is_own(value):
-        call = partial(_reduced, REFERENCE[value.__name__])
+    elif is_own(value) or (isinstance(value, Function) and value.own):
+        name = value.name if isinstance(value, Function) else value.__name__
+        call = partial(_reduced, REFERENCE[name])
     elif functions.is_known(value):
         call = partial(_called, value)
     elif is_shape(value):
@@ -124,26 +102,17 @@ def _readable(value: Any, truths: bool) -> Any:
     return Literal(value) if truths and isinstance(value, bool) else literal(value)
 
 
-def python_function(function: Any) -> Any:
-    """The Python function in a `numba.njit` function, or the function itself."""
-    return getattr(function, "py_func", function)
-
-
-def call_arguments(function: Any, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+def call_arguments(
+    function: Function, given: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
     """What to call `function` with; defaults are numbers of the kernel too."""
-    positional, named = [], {}
-    for name, parameter in inspect.signature(python_function(function)).parameters.items():
-        if name in given:
-            value = given[name]
-        elif parameter.default is not parameter.empty:
-            value = argument(parameter.default)
-        else:
-            raise TypeError(f"no value for the parameter {name!r}")
-        if parameter.kind is parameter.KEYWORD_ONLY:
-            named[name] = value
-        else:
-            positional.append(value)
-    return positional, named
+    defaults = function.defaults
+    values = {
+        name: given[name] if name in given else argument(defaults[name])
+        for name in function.parameters
+    }
+    named = {one.arg: values.pop(one.arg) for one in function.definition.args.kwonlyargs}
+    return list(values.values()), named
 
 
 def argument(value: Any) -> Any:
@@ -181,17 +150,15 @@ class _Stage:
     A ufunc that is called with numbers is the `plain` function that it was made from.
     """
 
-    def __init__(self, function: ArrayFunction, plain: Any = None) -> None:
+    def __init__(self, function: Any, plain: Any = None) -> None:
         self._function = function
         self._plain = plain
         self._made: dict[Any, Any] = {}
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
-        if probe_among(everything) is not None:
-            raise TypeError("a kernel that calls stencils needs its footprints")
         field = next((item for item in everything if isinstance(item, Field)), None)
-        if field is None and self._function.pointwise:
+        if field is None and self._plain is not None:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
         assert field is not None
@@ -274,49 +241,24 @@ _WRITTEN = (bool, int, float)
 
 
 def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
-    """Python's `min` and `max`, of windows element by element, and of probes."""
-    leaves = list(flat(arguments))
-    probe = probe_among(leaves)
-    if probe is not None:
-        return probe.trace.join(builtin.__name__, *leaves)
+    """Python's `min` and `max`, of windows element by element."""
     if len(arguments) > 1 and any(isinstance(item, Window) for item in arguments):
         return elementwise(partial(_ordered, builtin, **options), *arguments)
     return functions.ordered(builtin, *arguments, **options)
 
 
-def _inverts(function: Any, seen: set[int]) -> bool:
+def _inverts(function: Function) -> bool:
     """Whether `~` stands in a function, or in one that it may call.
 
     There Python's own True and False are exchanged as well: its `~True` is -2.
     """
-    function = python_function(function)
-    if not isinstance(function, types.FunctionType) or id(function) in seen:
-        return False
-    seen.add(id(function))
-    cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
-    found = [cell.cell_contents for cell in cells]
-    found += [function.__globals__.get(name) for name in _names(function.__code__)]
-    steps = (step for one in codes_in(function.__code__) for step in dis.get_instructions(one))
-    if any(step.opname == "UNARY_INVERT" for step in steps):
-        return True
-    return any(_inverts(one, seen) for one in found)
-
-
-class _Names:
-    """A module whose functions are exchanged as they are looked up."""
-
-    def __init__(self, module: Any, exchanged: Callable[[Any], Any]) -> None:
-        self._module, self._exchanged = module, exchanged
-
-    def __getattr__(self, name: str) -> Any:
-        return self._exchanged(getattr(self._module, name))
-
-    def __repr__(self) -> str:
-        return repr(self._module)
+    inside = (value for value in function.constants.values() if isinstance(value, Function))
+    nodes = ast.walk(function.definition)
+    return any(isinstance(node, ast.Invert) for node in nodes) or any(map(_inverts, inside))
 
 
 def _called(function: Any, *arguments: Any, **options: Any) -> Any:
-    """`function` of scalars, of windows, of probes, or of arrays."""
+    """`function` of scalars, of windows, or of arrays."""
     name = getattr(function, "__name__", str(function))
     everything = [*arguments, *options.values()]
     if name in ("shape", "ndim", "size") and hasattr(arguments[0], name):
@@ -328,18 +270,13 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
                 return arguments[0].reduce(reduction, *arguments[1:], **options)
             if name == "average" and not set(options) - {"weights"} and len(arguments) == 1:
                 return _average(arguments[0], **options)
-        if not _elementwise(function):
-            return whole(function, *arguments, **options)
-        return elementwise(partial(_called, function, **options), *arguments)
-    probe = probe_among(flat(everything))
-    if probe is not None:
-        return probe.trace.join(name, *flat(everything))
-    if any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) or (
+        if _elementwise(function):
+            return elementwise(partial(_called, function, **options), *arguments)
+    elif not any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) and not (
         name in _MAKERS and getattr(function, "__module__", "") == "numpy"
     ):
-        result = function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()})
-        return result.view(Table) if isinstance(result, np.ndarray) else see(result)
-    return functions.called(function, *arguments, **options)
+        return functions.called(function, *arguments, **options)
+    return whole(function, *arguments, **options)
 
 
 def _elementwise(function: Any) -> bool:
@@ -366,7 +303,3 @@ def _average(window: Window, weights: Any = None) -> Any:
 
 _MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}
 _REDUCTION_NAMES = {"amin": "min", "amax": "max"}
-
-
-def _names(code: types.CodeType) -> set[str]:
-    return set[str]().union(*(one.co_names for one in codes_in(code)))

@@ -8,25 +8,61 @@ Blocks are chunks, or groups of chunks where these are thin: each then needs the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
-from ...remembered import Remembered
-from .. import accepted
-from .. import numpy as on_numpy
-from ..accepted import is_chunked, is_cupy
-from ..blocks import spans_of
-from ..every import Steps, thinned_chunks
-from ..layout import Region, Shape, layout
-from ..numpy import broadcast_shape
-from ..phases import finer
-from ..regions import Span, fields_span, reach, wraps
-from .job import Work
+from ..remembered import Remembered
+from . import accepted
+from . import numpy as on_numpy
+from .accepted import is_chunked, is_cupy
+from .borders import Array
+from .every import Steps, thinned_chunks
+from .layout import Region, Shape, layout
+from .numpy import broadcast_shape
+from .phases import finer
+from .regions import Node, Span, fields_span, reach, spans_of, wraps
+from .work import Block
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+class Work(Protocol):
+    """A program, as far as a graph of tasks knows it; pickles as its meaning.
+
+    Its nodes work on fields of one shape, and none that gives "valid" results is read by
+    another.  Along an axis that is cut they all take it as a ring or none does.
+    """
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def wanted(self) -> Sequence[int]: ...
+
+    @property
+    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+
+    @property
+    def token(self) -> str:
+        """Names the meaning: equal tokens, equal results."""
+
+    @property
+    def name(self) -> str:
+        """Begins the name of the layers."""
+
+    @property
+    def schedule(self) -> Hashable:
+        """With what choices it is planned, in which programs of one meaning may differ."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that it has."""
+
+    def run(self, block: Block, region: Region | None) -> list[Array]:
+        """Compute the wanted values from a block."""
 
 
 def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:

@@ -1,9 +1,8 @@
-"""`ninepoint apply`: images or arrays in and out, a few frames or blocks in memory."""
+"""The commands: `apply`, of a few frames or blocks in memory; `explain`, `info` and `cache`."""
 
 from __future__ import annotations
 
-import shutil
-import sys
+import inspect
 import time
 from argparse import Namespace
 from pathlib import Path
@@ -11,17 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.accepted import native
+from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
+from ..backends.numba import cpu
 from ..backends.threads import thread_count
-from ..inspecting.asked import asked
+from ..inspecting import surroundings
+from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
+from ..inspecting.explaining import explained, intermediate, texts
 from ..io.formats import Options, check_options
 from ..io.frames import imsave, parse_pattern
 from ..io.images import imread
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key
+from ..io.progress import Bar, seen
 from ..io.saving import save
 from ..language.errors import StencilError
+from ..recording import lazy
 from ..undisturbed import imported
 from . import UsageError
 from .kernels import Kernel, find_kernel
@@ -34,10 +40,6 @@ _OF_IMAGES = ("compression", "quality")
 _OF_STORES = ("part", "chunks", "shards", "variable")
 
 _STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
-
-# Between two pictures of the bar [seconds]: the eye sees no more.
-_PAUSE = 0.1
-_WIDTH = 30
 
 
 def apply(options: Namespace) -> None:
@@ -57,7 +59,7 @@ def apply(options: Namespace) -> None:
     result = _one_result(_applied(kernel, array, options, of_store), options.result)
     if not of_store:
         _check_held(result.dtype, array.dtype, options.output)
-    progress = _Progress("units" if of_store else "frames", visible=not options.quiet)
+    progress = _Count(options.quiet)
     config: Any = imported("dask.config")
     try:
         with config.set(scheduler="threads", num_workers=threads):
@@ -151,7 +153,7 @@ def _axes(kernel: Kernel, dtype: Any, params: dict[str, Any]) -> dict[str, tuple
     return {"axes": tuple(range(3 - ndim, 3))}
 
 
-def dtype_of(text: str) -> np.dtype[Any]:
+def dtype_of(text: str) -> np.dtype:
     """Read the name of a dtype."""
     try:
         return np.dtype(text)
@@ -172,7 +174,7 @@ def _one_result(result: Any, number: int | None) -> Any:
     return result[number]
 
 
-def _check_held(dtype: np.dtype[Any], source: np.dtype[Any], output: str) -> None:
+def _check_held(dtype: np.dtype, source: np.dtype, output: str) -> None:
     """Say what to add where the format cannot hold the result; imsave would say it in Python."""
     form = parse_pattern(output).format
     if dtype.name in form.holds or dtype.kind == "b":
@@ -191,7 +193,7 @@ def _check_held(dtype: np.dtype[Any], source: np.dtype[Any], output: str) -> Non
     )
 
 
-def _to_images(result: Any, options: Namespace, progress: _Progress) -> str:
+def _to_images(result: Any, options: Namespace, progress: _Count) -> str:
     """Write images, and tell what was done."""
     paths = imsave(
         result,
@@ -216,7 +218,7 @@ def _to_images(result: Any, options: Namespace, progress: _Progress) -> str:
     )
 
 
-def _to_store(result: Any, options: Namespace, progress: _Progress) -> str:
+def _to_store(result: Any, options: Namespace, progress: _Count) -> str:
     """Write a store or a file of arrays, and tell what was done."""
     save(
         result,
@@ -236,36 +238,91 @@ def _to_store(result: Any, options: Namespace, progress: _Progress) -> str:
     return f"{units} of {sizes} {took}: {options.output}"
 
 
-class _Progress:
+class _Count:
     """Counts what is done, frames or units, and shows a bar if a person sees it."""
 
-    def __init__(self, what: str, visible: bool) -> None:
-        self._what, self._visible = what, visible and sys.stderr.isatty()
-        self.done = 0
-        self._began, self._shown = time.perf_counter(), 0.0
+    def __init__(self, quiet: bool) -> None:
+        self._bar = Bar() if not quiet and seen() else None
+        self._began, self.done = time.perf_counter(), 0
 
     def __call__(self, done: int, total: int) -> None:
         """Take the number of frames or units that are done."""
         self.done = done
-        now = time.perf_counter()
-        if self._visible and (now - self._shown > _PAUSE or done == total):
-            self._shown = now
-            full = _WIDTH * done // max(total, 1)
-            rest = self.seconds * (total - done) / max(done, 1)
-            bar = f"[{'#' * full}{'.' * (_WIDTH - full)}]"
-            self._write(f"{bar} {done}/{total} {self._what}, {rest:5.0f} s left")
+        if self._bar is not None:
+            self._bar.show(done, total)
 
     def close(self) -> None:
         """Take the bar away."""
-        if self._shown:
-            self._write(" " * shutil.get_terminal_size().columns)
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        sys.stderr.write("\r" + text[: shutil.get_terminal_size().columns - 1])
-        sys.stderr.flush()
+        if self._bar is not None:
+            self._bar.clear()
 
     @property
     def seconds(self) -> float:
         """How long it has taken."""
         return time.perf_counter() - self._began
+
+
+def explain(options: Namespace) -> None:
+    """Tell how a kernel is understood; of a ready-made filter, what it does and where it is."""
+    kernel, given = find_kernel(options.kernel), dict(options.param)
+    stencil, dtypes = kernel.function, [dtype_of(text) for text in options.dtype or ()]
+    # What a GPU does is told of one that need not be there.
+    place = {} if options.device is None else {"device": options.device}
+    if kernel.is_filter:
+        if not (dtypes or given or options.ir or options.source or place):
+            _show(kernel)
+            return
+        kernel.check(given)
+        _check_count(len(dtypes), 1, f"{kernel.name!r} takes one image")
+        dtype = native(dtypes[0] if dtypes else dtype_of("float64"))
+        try:
+            made = kernel.function(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
+        except (ValueError, TypeError) as error:
+            raise UsageError(str(error)) from error
+        one = Asked(made._call, (dtype,), (dtype,))
+    else:
+        kernel.check(given, complete=False)
+        fields = stencil.fields
+        takes = f"'{kernel.name}' has {len(fields)} fields ({', '.join(fields)})"
+        _check_count(len(dtypes), len(fields), takes)
+        one = asked(stencil.definition, dtypes, given)
+    if options.ir:
+        print(intermediate(one))
+    elif options.source:
+        print(texts(one, options.device or "cpu"), end="")
+    else:
+        print(explained(stencil, one, place))
+
+
+def _check_count(count: int, wanted: int, takes: str) -> None:
+    """Refuse types that are neither one for all fields nor one for each."""
+    if count > 1 and count != wanted:
+        raise UsageError(f"{takes}, and --dtype is given {count} times")
+
+
+def _show(kernel: Kernel) -> None:
+    """Print what a filter does, and where its text is."""
+    written = inspect.unwrap(kernel.function)
+    place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
+    print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
+    print(f"{kernel.name}{inspect.signature(kernel.function)}\n")
+    print(inspect.getdoc(kernel.function))
+
+
+def info(options: Namespace) -> None:
+    """Print what one pastes into a bug report."""
+    for name, value in surroundings.facts():
+        print(f"{name:<12}{value}")
+
+
+def cache(options: Namespace) -> None:
+    """Print where the compiled kernels are, after removing them if asked."""
+    folder = kernel_cache.folder()
+    files, size = surroundings.folder_size(folder)
+    if options.clear:
+        cpu.clear()
+        # What is not ours stays.
+        left, rest = surroundings.folder_size(folder)
+        print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")
+    else:
+        print(f"{folder}: {files} files, {counted(size, 'B')}")

@@ -1,0 +1,53 @@
+"""Python's operators by all the names that they have.
+
+    x + y     ->     ast.Add     operator.add     __add__     np.add
+
+The reader and the reference both take them from here; what they mean each says for itself.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+_COMPUTED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
+    ("+", "add", ast.Add, np.add),
+    ("-", "sub", ast.Sub, np.subtract),
+    ("*", "mul", ast.Mult, np.multiply),
+    ("/", "truediv", ast.Div, np.divide),
+    ("//", "floordiv", ast.FloorDiv, np.floor_divide),
+    ("%", "mod", ast.Mod, np.remainder),
+    ("**", "pow", ast.Pow, np.power),
+    ("<<", "lshift", ast.LShift, np.left_shift),
+    (">>", "rshift", ast.RShift, np.right_shift),
+    ("&", "and", ast.BitAnd, np.bitwise_and),
+    ("|", "or", ast.BitOr, np.bitwise_or),
+    ("^", "xor", ast.BitXor, np.bitwise_xor),
+)
+_COMPARED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
+    ("<", "lt", ast.Lt, np.less),
+    ("<=", "le", ast.LtE, np.less_equal),
+    (">", "gt", ast.Gt, np.greater),
+    (">=", "ge", ast.GtE, np.greater_equal),
+    ("==", "eq", ast.Eq, np.equal),
+    ("!=", "ne", ast.NotEq, np.not_equal),
+)
+_ALL = _COMPUTED + _COMPARED
+
+# The names between the underscores of the methods that compute, and of those that compare.
+COMPUTED = {symbol: name for symbol, name, _, _ in _COMPUTED}
+COMPARED = {symbol: name for symbol, name, _, _ in _COMPARED}
+
+# Python's own operators of two operands.
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    symbol: getattr(operator, f"__{name}__") for symbol, name, _, _ in _ALL
+}
+
+# The operators in a syntax tree, and functions of NumPy that do the same.
+SYMBOLS: dict[type[ast.AST], str] = {node: symbol for symbol, _, node, _ in _ALL}
+SYMBOLS |= {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+UFUNCS: dict[Any, str] = {ufunc: symbol for symbol, _, _, ufunc in _ALL}
