@@ -32,9 +32,9 @@ import numpy as np
 import drawing
 import ninepoint as npt
 import on_gpu
+import seams
 import ways
 from drawing import Program
-from ninepoint import _testing
 from ways import Way
 
 TESTS = Path(__file__).parent
@@ -213,7 +213,7 @@ def many(
 ) -> tuple[Counter[str], list[str]]:
     """Check many programs, every `gpu`-th through a GPU too; what they gave, and what differs."""
     counts, wrong = Counter[str](), []
-    with contextlib.nullcontext() if compiled else _testing.interpreted():
+    with contextlib.nullcontext() if compiled else seams.interpreted():
         through = {seed: drawing.draw(kind, seed) for seed in seeds if gpu and seed % gpu == 0}
         with on_gpu.prepared(asking(through.values())) if through else contextlib.nullcontext():
             for seed in seeds:

@@ -12,10 +12,10 @@ import tempfile
 import pytest
 
 import protected
+import seams
 import verify_kernels
 import verify_loops
 from leftovers import DaskTraces, Traces, keep_dask
-from ninepoint import _testing
 from ninepoint.loops import reading
 from ninepoint.lowering import passes
 from seconds import Seconds
@@ -174,13 +174,13 @@ def golden(request):
 def limited():
     """Put other limits in place for a test, so that small arrays go the ways of large ones."""
     with contextlib.ExitStack() as stack:
-        yield lambda **changed: stack.enter_context(_testing.limits(**changed))
+        yield lambda **changed: stack.enter_context(seams.limits(**changed))
 
 
 @pytest.fixture
 def as_python():
     """Generated code is not compiled, and runs on arrays that refuse what lies outside."""
-    with _testing.interpreted():
+    with seams.interpreted():
         yield
 
 

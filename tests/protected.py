@@ -10,7 +10,6 @@ the text of the kernel.  What is no machine code is tried in a forked child.
 from __future__ import annotations
 
 import ctypes
-import math
 import mmap
 import os
 import signal
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from crashes import signal_of
-from ninepoint._testing import watched
+from seams import watched
 
 PAGE = mmap.PAGESIZE
 NOBODY, READ = 0, mmap.PROT_READ
@@ -45,35 +44,26 @@ def between(
 ) -> np.ndarray:
     """A copy between two protected pages: flush with the first, or with the last.
 
-    The order of its axes in memory is that of `array`, and so are their directions.  What forked
-    children write is seen if it is `shared`.
+    Its elements lie as those of `array` do: lists of commands hold for these strides alone.  What
+    forked children write is seen if it is `shared`.
     """
-    order = sorted(range(array.ndim), key=lambda axis: _step(array, axis), reverse=True)
-    back = np.argsort(order) if order else []
-    flips = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
-    size = array.size * array.itemsize
+    ends = [step * (n - 1) for step, n in zip(array.strides, array.shape, strict=True)]
+    before = sum(min(0, end) for end in ends)
+    size = sum(map(abs, ends)) + array.itemsize if array.size else 0
     pages = max(1, -(-size // PAGE))
     memory = mmap.mmap(-1, (pages + 2) * PAGE, _SHARED if shared else _OWN)
     first = PAGE + (pages * PAGE - size) * at_end
-    flat = np.frombuffer(memory, array.dtype, array.size, first)
-    copy = flat.reshape([array.shape[axis] for axis in order]).transpose(back)[flips]
+    start = first - before if size else first
+    copy = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
     if fill:
         copy[...] = array
-    address = flat.__array_interface__["data"][0] - first if size else _address(memory)
+    address = _address(memory)
     _protect(address, PAGE, NOBODY)
     _protect(address + (pages + 1) * PAGE, PAGE, NOBODY)
     if read_only:
         _protect(address + PAGE, pages * PAGE, READ)
         copy.flags.writeable = False
     return copy
-
-
-def _step(array: np.ndarray, axis: int) -> float:
-    """How far apart elements along an axis are in memory; what repeats itself is outermost."""
-    step = abs(array.strides[axis])
-    if axis == array.ndim - 1 and (step == array.itemsize or array.shape[axis] == 1):
-        return 0
-    return step or math.inf
 
 
 def _begin(array: np.ndarray) -> int:

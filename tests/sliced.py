@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint._testing import view
+from seams import view
 
 
 class Sliced:

@@ -369,10 +369,10 @@ def on_a_gpu(program: Program) -> list[Way]:
     def way(name: str, call: str, *strictly: Any) -> Way:
         text = f"""\
 import cupy
-from ninepoint import _testing
+import seams
 from on_gpu import strictly
 
-with strictly{strictly}, _testing.limits(**{limits}):
+with strictly{strictly}, seams.limits(**{limits}):
     found = [cupy.asnumpy(one) for one in listed({call})]
 """
         return Way(name, "GPU", text, like)

@@ -22,7 +22,8 @@ import ninepoint as npt
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.work import Block, Domain
 from ninepoint.calls import Call
-from ninepoint.slabs.slab import Motion
+from ninepoint.motion import Motion
+from ninepoint.program import Program
 
 from ..report import ROOT
 from .row import Row
@@ -76,9 +77,9 @@ def _block(n: int) -> float:
     """Eight steps of a block with open sides, beside as many of the padded block as an array."""
     types = (np.dtype("f4"),)
     call = Call.of(heat.definition, {"r": 0.2})
-    program, _ = Motion(call, types, 1, heat.definition.schedule_for(types)).program(
-        [{"r": 0.2}] * 8
-    )
+    schedule = heat.definition.schedule_for(types)
+    graph, wanted = Motion(call, types, schedule).repeated([{"r": 0.2}] * 8)
+    program, _ = Program.of_calls(graph, graph.needed(wanted), wanted, schedule)
     padded = np.random.default_rng(0).random((n + 16, n + 16), dtype="f4")
     block = Block((padded,), (n - 8, n - 8), Domain((3 * n, 3 * n)))
     region = Region((n, n), (2 * n, 2 * n))

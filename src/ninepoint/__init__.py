@@ -13,9 +13,9 @@ Importing this package imports neither Numba nor Dask; they come when they are f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from .undisturbed import imported
+from .undisturbed import handed_on
 
 if TYPE_CHECKING:
     from . import filters, shapes
@@ -84,7 +84,7 @@ __all__ = [
     "ufunc",
 ]
 
-# Where each public name is found when it is first used.
+# Where each public name is found when it is first used; modules are themselves.
 _LAZY = {
     "ChannelWarning": ".language.warned",
     "Condition": ".arrays.conditions",
@@ -101,9 +101,10 @@ _LAZY = {
     "Ufunc": ".pointwise",
     "compute": ".recording",
     "dirichlet": ".arrays.conditions",
+    "distribute": ".slabs.ranks",
     "entropy": ".language.statistics",
     "extrapolate": ".arrays.conditions",
-    "distribute": ".slabs.ranks",
+    "filters": "",
     "gufunc": ".gufuncs.api",
     "imread": ".io.images",
     "imsave": ".io.frames",
@@ -115,22 +116,11 @@ _LAZY = {
     "open": ".io.opening",
     "robin": ".arrays.conditions",
     "save": ".io.saving",
+    "shapes": "",
     "spacing": ".language.positions",
     "stencil": ".decorate",
     "trimmed_mean": ".language.statistics",
     "ufunc": ".pointwise",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in ("filters", "shapes"):
-        return imported(f".{name}", __name__)
-    if name not in _LAZY:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(imported(_LAZY[name], __name__), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = handed_on(__name__, _LAZY)

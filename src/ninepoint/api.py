@@ -35,7 +35,7 @@ import numpy as np
 from .arrays import spacings
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
-from .arrays.keys import Parameters, axes_key, call_key
+from .arrays.keys import axes_key, call_key
 from .calls import Call, Flow, Leaves
 from .definition import Definition
 from .language.positions import Spacing
@@ -49,7 +49,7 @@ from .language.signature import (
 )
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place, unfit
+from .options import CALL_OPTIONS, Place
 from .remembered import Registry, Remembered
 from .tracebacks import door, shorten
 from .undisturbed import Later
@@ -143,9 +143,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self._plain = tuple(p in definition.fields for p in function.parameters)
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
-        self._arguments = Parameters(
-            function.parameters, function.defaults, definition.positional, definition.unnamed
-        )
+        self._arguments = definition.arguments
         # A program of several calls is bound for what each of them is given.
         self._flow = None if definition.stages is None else Flow(definition)
         _stencils.add(definition.token, self)
@@ -412,7 +410,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """The value of every parameter, as Python would bind them."""
         bound = self._arguments.bound(args, named)
         if bound is None:
-            raise unfit(self.definition, args, named)
+            raise self._arguments.unfit(self.__name__, args, named)
         return dict(zip(self.definition.parameters, bound, strict=True))
 
     def _without_names(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,41 +7,32 @@ What does the calls is bound to the arrays of the first one, and remembered by w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .arrays.accepted import is_cupy
+from .arrays.ghosts import GhostCall, given_boundary
 from .arrays.numpy import behind, core_shape, each_out
-from .arrays.quick import Quick
-from .arrays.single import NOTHING, BorderedCall, Given, OneCall, bind_call
+from .arrays.parts import SPLIT_POINTS
+from .arrays.single import OneCall, bind_call
 from .arrays.work import Block, Work
-from .backends.compiled import Compiled, readable
+from .backends.memory import LEAST
+from .backends.threads import CREW_HANDOFF
+from .backends.universal import Elements
 from .calls import Call, Flow, Leaves
-from .graph import Graph, Node, graph_of, has_conditions
-from .language.dtypes import computed
-from .language.positions import Length
-from .options import Place, as_it_is
-from .program import BoundProgram, Program
+from .graph import Node, graph_of, has_conditions
+from .options import Place
+from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
 from .running import typed
-from .undisturbed import Later
 
-if TYPE_CHECKING:
-    from .arrays import ghosts
-else:
-    ghosts = Later(".arrays.ghosts", __package__)
+# Calls on more elements are done the ordinary way, which shares them among threads.
+MOST = 1 << 16
 
 # Values of all parameters, numbers of all calls, out -> result.
 BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
-
-# Where each number of a call is found, and how it is converted, if it is; or None and a number
-# that calls with equal keys have in common.
-_Taken: TypeAlias = Sequence[tuple[Any, Any]]
-
-# Machine code takes Python's numbers.
-_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> BoundCall | None:
@@ -65,10 +56,8 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
         core = core_shape(fields, node.ndim, place.axes)
         step = _one_call(node, fields, place)
         if step is not None:
-            taken = _taken_of(node.compiled, call.scalars, core, names.index)
-            if isinstance(step, BorderedCall):
-                return _bordered(step, taken, at, len(values))
-            return _single(step, taken, at)
+            taken = taken_of(node.compiled, call.scalars, core, names.index)
+            return _single(step, taken, at, len(values))
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
@@ -88,42 +77,101 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     if place.axes is not None:
         node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
     inputs = dict(enumerate(fields))
-    work = Work([node], inputs, node.outputs, Block(tuple(fields)), threads=place.threads)
+    work = Work([node], node.outputs, Block(tuple(fields)), threads=place.threads)
     given = () if place.out is None else each_out(place.out, len(node.outputs))
     outs = dict(zip(node.outputs, given, strict=False))
-    step = bind_call(work, node, node.outputs[:1], inputs, outs)
+    step = bind_call(work, node, inputs, outs)
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: _Taken, at: Sequence[int]) -> BoundCall:
-    """What does calls of one stencil on arrays of NumPy."""
+def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> BoundCall:
+    """What does calls of one stencil; a border of conditions may be given behind all values."""
     run, plain = step.run, not any(indices for _, indices in step.fields)
-    assert run is not None
+    last: list[Any] = [None, None]
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
         if not plain:
             fields = step.inputs(dict(enumerate(fields)))
-        return run(fields, _numbers_of(taken, values), out)
+        numbers = numbers_of(taken, values)
+        if len(values) == count or not isinstance(run, GhostCall):
+            return run(fields, numbers, out)
+        if values[-1] is not last[0]:
+            last[:] = values[-1], given_boundary(values[-1])
+        return run(fields, numbers, out, last[1])
 
     return call
 
 
-def _bordered(step: BorderedCall, taken: _Taken, at: Sequence[int], count: int) -> BoundCall:
-    """What does calls whose border has conditions; one that it is given is behind all values."""
-    last: list[Any] = [None, step.boundary]
+class Quick:
+    """Calls of a function of numbers on arrays of one shape that is not large, once more.
 
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        boundary = step.boundary
-        if len(values) > count:
-            given, boundary = last
-            if values[-1] is not given:
-                boundary = ghosts.given_boundary(values[-1])
-                last[:] = values[-1], boundary
-        fields = step.inputs(dict(enumerate([values[k] for k in at])))
-        return step.ghosts(fields, _numbers_of(taken, values), boundary, out)
+    To look at types and shapes takes a fraction of the microseconds in which all else that a call
+    may be is found out (see `arrays.keys`).  What is not quick after all gives nothing.
 
-    return call
+    `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
+    the function of NumPy's finds what it takes.  Calls that take long are none of these: the
+    ordinary way shares them among threads.
+    """
+
+    __slots__ = (
+        "_at", "_call", "_check", "_first", "_most", "_order", "_out", "_pace", "kinds",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        elements: Elements,
+        values: Sequence[Any],
+        at: Sequence[int],
+        order: Sequence[int],
+    ) -> None:
+        self.kinds = list(map(type, values))
+        self._first = at[0]
+        self._at = tuple([(k, values[k].dtype) for k in at])
+        self._order = None if list(order) == list(range(len(values))) else tuple(order)
+        self._call, self._check = elements.call, elements.check
+        (self._out, *more) = elements.out_dtypes
+        itemsize = max(dtype.itemsize for dtype in (self._out, *more))
+        # Larger results are made of memory that is warm.
+        self._most = min(MOST, (LEAST - 1) // itemsize)
+        # How long an element took the last time [s], as far as that was measured.
+        self._pace = 0.0
+
+    def call(self, values: Sequence[Any], out: Any) -> Any:
+        """What a call gives; nothing if it is not one of these."""
+        first = values[self._first]
+        shape, size = first.shape, first.size
+        if not shape or size > self._most:
+            return None
+        for k, dtype in self._at:
+            one = values[k]
+            if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
+                return None
+        if out is not None and (
+            type(out) is not np.ndarray or out.dtype != self._out or out.shape != shape
+        ):
+            return None
+        if size < SPLIT_POINTS:
+            return self._alone(values, out)
+        if self._pace * size > CREW_HANDOFF:
+            # A call that was slow for another reason is one of these again in a while.
+            self._pace *= 0.99
+            return None
+        began = perf_counter()
+        made = self._alone(values, out)
+        self._pace = (perf_counter() - began) / size
+        return made
+
+    def _alone(self, values: Sequence[Any], out: Any) -> Any:
+        if self._order is not None:
+            values = [values[k] for k in self._order]
+        try:
+            made = self._call(*values) if out is None else self._call(*values, out=out)
+        except (TypeError, ValueError, OverflowError):
+            # What is wrong is said in our own words.
+            return None
+        self._check()
+        return made
 
 
 def quick(call: Call, values: Sequence[Any]) -> Quick | None:
@@ -148,63 +196,3 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
         return None
     return Quick(elements, values, at, [*at, *map(names.index, numbers)])
 
-
-def numbers_in(
-    graph: Graph, parameter: Callable[[str], int] | None = None
-) -> Callable[[Sequence[Any], Leaves], Given]:
-    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
-    found = [
-        (
-            node.outputs[0],
-            graph.added.index(node.outputs),
-            _taken_of(node.compiled, node.call.scalars, None, parameter or str),
-            len(node.compiled.coefficients),
-        )
-        for node in graph.nodes
-    ]
-    if not any(taken for _, _, taken, _ in found):
-        return lambda values, leaves: NOTHING
-
-    def told(values: Sequence[Any], leaves: Leaves) -> Given:
-        numbers = {}
-        for first, leaf, taken, count in found:
-            own = _numbers_of(taken, values if parameter else leaves[leaf])
-            numbers[first] = own[:count], own[count:]
-        return Given(numbers)
-
-    return told
-
-
-def _taken_of(
-    compiled: Compiled,
-    scalars: Mapping[str, Any],
-    core: Sequence[int] | None,
-    place: Callable[[str], Any],
-) -> _Taken:
-    """Say where the numbers of a call are found, and how machine code is given numbers like them.
-
-    `place` says where the number of a name is; without a `core`, lengths are told later.
-    """
-    taken: list[tuple[Any, Any]] = []
-    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
-        value, wanted = scalars[name], computed(dtype)
-        as_it_is = readable(value, wanted) is value
-        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
-    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
-        if isinstance(one, Length):
-            taken.append((None, one if core is None else core[one.axis]))
-            continue
-        kind: type = _KINDS[scalar.numpy.kind]
-        same = type(scalars[one]) is kind
-        taken.append((place(one), None if same else partial(_number, kind)))
-    return taken
-
-
-def _number(kind: type, value: Any) -> Any:
-    """A number, or an array without axes, as one of Python's own."""
-    return kind(as_it_is(value))
-
-
-def _numbers_of(taken: _Taken, values: Any) -> list[Any]:
-    """Give the numbers of a call, from values by place."""
-    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,24 +21,15 @@ from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.ghosts import unnamed
 from .calls import Call
 from .definition import Definition
-from .graph import Graph, graph_of, has_conditions
-from .iteration import (
-    Iteration,
-    check_lengths,
-    in_memory,
-    is_worth_chains,
-    iterate,
-    positions,
-)
-from .language.positions import Spacing
-from .lowering.schedule import Schedule
+from .graph import graph_of, has_conditions
+from .iteration import Iteration, Scalars, iterate
+from .memory_states import in_memory, is_worth_chains, positions
+from .motion import Motion
 from .options import Place
 from .program import Program
 from .recording import Lazy, known, recorded
-from .running import ON_GPU, as_fields, evaluate, evaluate_steps, named_results, typed
+from .running import ON_GPU, as_fields, evaluate, named_results, typed
 from .slabs.ranks import on_ranks
-from .slabs.slab import Motion
-from .stepping import Record, Scalars
 from .waiting import before_writing
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
@@ -55,7 +46,9 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call, fields)
     if call.spacings:
-        call, place = _spaced(call, fields, types, place)
+        found, core = _spacings(call, fields, types, place)
+        # By name, so that it is not asked again which axes may be colours.
+        call, place = call.spaced(found), replace(place, axes=None, dims=core)
     # On a GPU no kernel is slow: what is not understood is refused there.
     looked = place.device is not None or any(map(is_device, fields))
     program = Program(*graph_of(call, types, looked=looked), call.definition.schedule_for(types))
@@ -80,24 +73,27 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
     return over_variables(one, given, place.dims, ndim)
 
 
-def _spaced(
-    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], place: Place
-) -> tuple[Call, Place]:
-    """The call with the spacings of the fields' coordinates, along the dimensions that it has."""
-    name = call.definition.name
+def _spacings(
+    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], place: Place | None
+) -> tuple[dict[str, float], tuple[Hashable, ...]]:
+    """The spacings that a call asks for, and the dimensions along which it works.
+
+    Without a place these are the last ones.
+    """
+    definition = call.definition
     if not any(map(is_xarray, fields)):
-        raise spacings.unknown(next(iter(call.spacings)), name)
+        raise spacings.unknown(next(iter(call.spacings)), definition.name)
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import Named
 
-    place.check(fields)
-    ndim, axes = graph_of(call.spaced(), types)[0].nodes[-1].ndim, place.axes
-    if axes is None and place.dims is None:
-        axes = working_axes(fields, ndim, name)
-    named = Named(fields, ndim, place.dims, axes)
-    # By name, so that it is not asked again which axes may be colours.
-    place = replace(place, axes=None, dims=named.core)
-    return call.spaced(spacings.found(call.spacings, named, call.definition, call.boundary)), place
+    ndim, dims, axes = graph_of(call.spaced(), types)[0].nodes[-1].ndim, None, None
+    if place is not None:
+        place.check(fields)
+        dims, axes = place.dims, place.axes
+        if axes is None and dims is None:
+            axes = working_axes(fields, ndim, definition.name)
+    named = Named(fields, ndim, dims, axes)
+    return spacings.found(call.spacings, named, definition, call.boundary), named.core
 
 
 # Iterations.
@@ -122,146 +118,98 @@ def iterated(
     Place(out=out, threads=plan.threads, device=device).check(fields)
     types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
     given = {name: values[name] for name in definition.scalars}
-    given = _steps_spaced(definition, given, fields, types, plan)
     scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
+    if call.spacings:
+        found, _ = _spacings(call, fields, types, None)
+        scalars.tell(found)
+        call = call.spaced(found)
     plan = replace(plan, boundary=call.boundary, cval=call.cval)
     # On a GPU no kernel is slow: what is not understood is refused there.
     there = device is not None or any(map(is_device, fields))
-    steps = _Steps(Record(call, types, there), scalars, device)
-    graph, _ = steps.first
-    check_lengths(graph)
+    motion = Motion(call, types, definition.schedule_for(types), there)
+    motion.check_lengths()
     if plan.steps and any(map(may_hold, fields)):
-        check_steps(fields, graph.nodes[-1].ndim, definition.name)
+        check_steps(fields, motion.ndim, definition.name)
     if any(map(is_xarray, fields)):
-        states = _by_names(steps, fields, plan)
+        states = _by_names(motion, scalars, fields, plan, device)
     else:
-        states = steps.after(fields, plan, out)
+        states = _after(motion, scalars, fields, plan, device, out)
     return states[0] if len(states) == 1 else tuple(states)
 
 
-def _steps_spaced(
-    definition: Definition,
-    given: dict[str, Any],
-    fields: Sequence[Any],
-    types: Sequence[np.dtype],
+def _after(
+    motion: Motion,
+    scalars: Scalars,
+    arrays: Sequence[Any],
     plan: Iteration,
-) -> dict[str, Any]:
-    """The scalars of all steps, with the spacings of the fields' coordinates."""
-    asked = {name: one for name, one in given.items() if isinstance(one, Spacing)}
-    if not asked:
-        return given
-    if not any(map(is_xarray, fields)):
-        raise spacings.unknown(next(iter(asked)), definition.name)
-    # Imported here: xarray is optional, and the caller has it.
-    from .arrays.xarray import Named
+    device: str | None,
+    out: Any = None,
+) -> list[Any]:
+    """The state after all steps, for arrays without names."""
+    # On xarray objects the values at the border have their names no more.
+    motion = replace(motion, call=replace(motion.call, boundary=plan.boundary))
+    if has_conditions(motion.step[0]):
+        _check_ghosts(plan, motion.looked)
+    if plan.comm is not None:
+        return _on_ranks(motion, scalars, arrays, plan, out)
+    if not any(map(is_chunked, arrays)):
+        arrays = [*arrays, *positions(motion, arrays, plan.steps)]
+    if any(map(is_chunked, arrays)):
+        return _in_chunks(motion, scalars, arrays, plan, device)
+    if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .device_states import on_device
 
-    given = given | dict.fromkeys(asked, 1.0)
-    first = Scalars(given, definition.options.standard_indexing, plan.steps).at(0)
-    call = Call.of(definition, first, plan.boundary, plan.cval)
-    named = Named(fields, graph_of(call, types)[0].nodes[-1].ndim)
-    return given | spacings.found(asked, named, definition, call.boundary)
+        return iterate(on_device(motion, arrays, scalars, plan, out), scalars, plan)
+    return iterate(in_memory(motion, arrays, scalars, plan, out), scalars, plan)
 
 
-@dataclass(frozen=True, slots=True)
-class _Steps:
-    """Steps that are recorded alike, each with its own scalars, and on which device."""
+def _on_ranks(
+    motion: Motion, scalars: Scalars, arrays: Sequence[Any], plan: Iteration, out: Any
+) -> list[Any]:
+    """The same of arrays of which each process has a part."""
+    if motion.step[0].places:
+        raise TypeError(
+            f"'{motion.call.definition.name}' asks for positions, which processes with "
+            "parts of an array do not know; give them as a field of its own, of which each "
+            "has its part."
+        )
+    if motion.looked or any(map(is_chunked, arrays)):
+        raise TypeError(
+            "comm= takes arrays of NumPy, in each process its own part: the points on "
+            "both sides come from other processes."
+        )
+    return on_ranks(_in_parts(motion, arrays, plan), plan.comm, arrays, scalars, plan, out)
 
-    record: Record
-    scalars: Scalars
-    device: str | None
 
-    @property
-    def first(self) -> tuple[Graph, tuple[int, ...]]:
-        """The calls of the first step, and which of their values are the results."""
-        return self.record(self.record.types, self.record.call.scalars)
+def _in_chunks(
+    motion: Motion, scalars: Scalars, arrays: Sequence[Any], plan: Iteration, device: str | None
+) -> list[Any]:
+    """The same of lazy arrays, by the workers of a cluster if there are any."""
+    # Imported here: Dask is optional, and the caller has it or its like.
+    from .lazy_states import InChunks
 
-    @property
-    def schedule(self) -> Schedule:
-        """The choices with which they are planned."""
-        return self.record.call.definition.schedule_for(self.record.types)
+    motion = _in_parts(motion, arrays, plan)
+    state = InChunks(motion, arrays, scalars, plan, device)
+    graph, _ = motion.step
+    apart = device is not None or has_conditions(graph) or graph.places
+    if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
+        # Imported here: it is optional, and the caller has it.
+        from .slabs.cluster import on_cluster
 
-    def after(self, arrays: Sequence[Any], plan: Iteration, out: Any = None) -> list[Any]:
-        """The state after all steps, for arrays without names."""
-        # On xarray objects the values at the border have their names no more.
-        call = replace(self.record.call, boundary=plan.boundary)
-        steps = replace(self, record=replace(self.record, call=call))
-        graph, wanted = steps.first
-        if has_conditions(graph):
-            _check_ghosts(plan, self.record.looked)
-        if plan.comm is not None:
-            return steps._on_ranks(arrays, plan, out)
-        if not any(map(is_chunked, arrays)):
-            arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
-        if any(map(is_chunked, arrays)):
-            return steps._in_chunks(arrays, plan)
-        if any(map(is_cupy, arrays)) or (self.device is not None and plan.steps):
-            # Imported here: CuPy is optional, and the caller has it.
-            from .device_states import on_device
+        made = on_cluster(motion, arrays, state.chunks, scalars, plan)
+        if made is not None:
+            return made
+    return iterate(state, scalars, plan)
 
-            there = on_device(steps.record, self.schedule, arrays, self.scalars, plan, out)
-            return iterate(there, self.scalars, plan)
-        here = in_memory(steps.record, self.schedule, arrays, self.scalars, plan, out)
-        return iterate(here, self.scalars, plan)
 
-    def _on_ranks(self, arrays: Sequence[Any], plan: Iteration, out: Any) -> list[Any]:
-        """The same of arrays of which each process has a part."""
-        if self.first[0].places:
-            raise TypeError(
-                f"'{self.record.call.definition.name}' asks for positions, which processes with "
-                "parts of an array do not know; give them as a field of its own, of which each "
-                "has its part."
-            )
-        if self.record.looked or any(map(is_chunked, arrays)):
-            raise TypeError(
-                "comm= takes arrays of NumPy, in each process its own part: the points on "
-                "both sides come from other processes."
-            )
-        return on_ranks(self._motion(arrays, plan), plan.comm, arrays, self.scalars, plan, out)
-
-    def _in_chunks(self, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
-        """The same of lazy arrays, by the workers of a cluster if there are any."""
-        # Imported here: Dask is optional, and the caller has it or its like.
-        from .lazy_states import InChunks
-
-        graph, _ = self.first
-        schedule, scalars = self._in_tasks(arrays, plan), self.scalars
-
-        def stepped(
-            states: Sequence[Any], each: Sequence[Mapping[str, Any]], step: int
-        ) -> list[Any]:
-            calls = [replace(self.record.call, scalars=others) for others in each]
-            own = self._in_tasks(states, plan)
-            if len(each) == 1:
-                # Steps that are left over would need kernels of their own if they were joined.
-                own = replace(own, steps=1)
-            place = Place(threads=plan.threads, device=self.device)
-            return evaluate_steps(calls, states, own, place, step)
-
-        state = InChunks(self.record, stepped, schedule, arrays, scalars, plan)
-        apart = self.device is not None or has_conditions(graph) or graph.places
-        if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
-            # Imported here: it is optional, and the caller has it.
-            from .slabs.cluster import on_cluster
-
-            motion = self._motion(arrays, plan)
-            made = on_cluster(motion, arrays, state.chunks, scalars, plan)
-            if made is not None:
-                return made
-        return iterate(state, scalars, plan)
-
-    def _motion(self, arrays: Sequence[Any], plan: Iteration) -> Motion:
-        """The steps as parts of the state are told of them."""
-        call, types = self.record.call, self.record.types
-        return Motion(call, types, len(self.first[1]), self._in_tasks(arrays, plan))
-
-    def _in_tasks(self, states: Sequence[Any], plan: Iteration) -> Schedule:
-        """How steps of parts of a state are planned: one by one, if no more is worth it."""
-        schedule = self.schedule
-        size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
-        if not schedule.steps and not is_worth_chains(size, plan.steps):
-            return replace(schedule, steps=1)
-        return schedule
+def _in_parts(motion: Motion, states: Sequence[Any], plan: Iteration) -> Motion:
+    """The steps of parts of a state: planned one by one, if no more is worth it."""
+    size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
+    if motion.schedule.steps or is_worth_chains(size, plan.steps):
+        return motion
+    return replace(motion, schedule=replace(motion.schedule, steps=1))
 
 
 def _check_ghosts(plan: Iteration, there: bool) -> None:
@@ -275,16 +223,17 @@ def _check_ghosts(plan: Iteration, there: bool) -> None:
         )
 
 
-def _by_names(steps: _Steps, fields: Sequence[Any], plan: Iteration) -> list[Any]:
+def _by_names(
+    motion: Motion, scalars: Scalars, fields: Sequence[Any], plan: Iteration, device: str | None
+) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import Named, arranged, restored
 
-    graph, _ = steps.first
-    named = Named(fields, graph.nodes[-1].ndim)
+    named = Named(fields, motion.ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
     plan.border(len(named.core))
-    likes = named_results(graph, named)
+    likes = named_results(motion.step[0], named)
     callback = plan.callback
 
     def back(states: Sequence[Any]) -> list[Any]:
@@ -295,7 +244,8 @@ def _by_names(steps: _Steps, fields: Sequence[Any], plan: Iteration) -> list[Any
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
     boundary = unnamed(plan.boundary, named, dims, len(named.core))
     plan = replace(plan, boundary=boundary)
-    made = steps.after([arranged(field, dims) for field in named.fields], plan)
+    arrays = [arranged(field, dims) for field in named.fields]
+    made = _after(motion, scalars, arrays, plan, device)
     if plan.steps:
         return back(made)
     return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

@@ -130,7 +130,7 @@ class Call:
             options.neighborhood,
             self.dtypes,
             self.overflow,
-            definition.kept if self.boundary.keeps else 0,
+            definition.kept if self.boundary.uses("keep") else 0,
             options.fastmath,
             schedule or definition.schedule_for(types),
             definition.factors,

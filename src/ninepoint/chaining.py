@@ -15,7 +15,7 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.borders import ABSENT, Border
-from .arrays.chains import MOST_AXES, Chain, Layout
+from .arrays.chains import MOST_AXES, Chain, How, turn_of
 from .arrays.regions import look, rules
 from .backends.compiled import Bound, Compiled
 from .graph import Graph, Node
@@ -48,29 +48,43 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
     nodes = graph.needed(wanted)
     last = nodes[-1]
     whole = {name for name, how in schedule.stages if how == "whole"}
-    if any(node.boundary.conditions for node in nodes):
-        return "values at the border are laid beside the state before each step"
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:
-        forms = node.compiled.as_part
-        if isinstance(forms, str):
-            return f"'{node.label}' holds {forms}"
-        reason = unchainable(forms.single, node.compiled.out_dtypes)
+        reason = apart(node, node.compiled.as_part, last, node.compiled.out_dtypes)
+        if not reason and node.along != tuple(range(-last.ndim, 0)):
+            reason = "it has other axes"
+        if not reason and node is not last and node.label in whole:
+            reason = "it is stored whole: the schedule says so"
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
-        if node.ndim > MOST_AXES:
-            return TOO_MANY_AXES
-        if node.resizes:
-            return f"'{node.label}' gives fewer points than it is given"
-        if node.ndim != last.ndim or node.along != tuple(range(-last.ndim, 0)):
-            return f"'{node.label}' has other axes"
-        if node.compiled.fastmath != last.compiled.fastmath:
-            return "some calls are compiled with fastmath, and some are not"
-        if node is not last and node.label in whole:
-            return f"'{node.label}' is stored whole: the schedule says so"
     if rings_of(nodes) is None:
         return MIXED_RINGS
+    return ""
+
+
+def apart(node: Node, forms: Forms | str, other: Node, stored: Sequence[np.dtype] = ()) -> str:
+    """Why a call cannot be done in one pass with another one; empty where it can.
+
+    Types of its results are `stored` that are kept for a call.
+    """
+    if isinstance(forms, str):
+        return f"it holds {forms}"
+    reason = unchainable(forms.single, stored)
+    if reason:
+        return reason
+    if node.boundary.conditions:
+        return "values at the border are laid beside what it reads"
+    if node.factors:
+        return "it gives more points than it is given"
+    if node.resizes:
+        return "it gives fewer points than it is given"
+    if node.ndim > MOST_AXES:
+        return TOO_MANY_AXES
+    if node.ndim != other.ndim or node.along != other.along:
+        return "it has other axes"
+    if node.compiled.fastmath != other.compiled.fastmath:
+        return "some calls are compiled with fastmath, and some are not"
     return ""
 
 
@@ -102,8 +116,8 @@ def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
 def lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation for being a part; or why it has none."""
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
-    part = node.call.compiled([graph.dtypes[k] for k in node.own], schedule).as_part
-    return f"it holds {part}" if isinstance(part, str) else part
+    forms: Forms | str = node.call.compiled([graph.dtypes[k] for k in node.own], schedule).as_part
+    return forms
 
 
 def all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
@@ -217,23 +231,25 @@ class Pipeline:
             compiled, edges, self.borders, self.rings, max(1, self.steps), tile, self.laid
         )
 
-    def laid(self, layout: Layout) -> Chain | None:
-        """The same for arrays that lie in another layout, if all calls have such a form."""
-        links = []
+    def laid(self, how: How) -> Chain | None:
+        """The same for arrays that lie in another way, if all calls have such a form."""
+        turn, rings, links = turn_of(how), self.rings, []
+        if rings is not None and isinstance(how, tuple):
+            rings = tuple(rings[axis] for axis in how)
+        elif rings is not None and how == 0:
+            rings = (*rings, False)
         for link in self.links:
-            kernel = layout.turn.kernel(link.part.kernel)
+            kernel = turn.kernel(link.part.kernel)
             if kernel is None:
                 return None
             part = replace(link.part, kernel=kernel)
-            links.append(
-                replace(link, part=part, reaches=tuple(map(layout.turn.box, link.reaches)))
-            )
+            links.append(replace(link, part=part, reaches=tuple(map(turn.box, link.reaches))))
         turned = replace(
             self,
             links=tuple(links),
-            borders=tuple((layout.border(border), cval) for border, cval in self.borders),
-            margin=layout.turn.box(self.margin),
-            rings=None if self.rings is None else layout.rings(self.rings),
+            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
+            margin=turn.box(self.margin),
+            rings=rings,
         )
         return turned.chain(*turned.compiled()[1:])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
@@ -15,7 +15,6 @@ from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import per_axis
 from .definition import Definition
-from .language.errors import hint
 from .language.readable import with_room
 from .language.signature import as_read
 from .language.source import capture
@@ -27,6 +26,7 @@ from .options import (
     checked_neighborhood,
     overflow_rule,
     parameter_names,
+    refuse_unknown,
 )
 from .tracebacks import door
 from .undisturbed import Later
@@ -167,13 +167,6 @@ def stencil(
         return Stencil(Definition(capture(plain), options, plain))
 
     return decorator("stencil", function, make)
-
-
-def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> None:
-    """Raise for options that a decorator does not have."""
-    for name in unknown:
-        words = f"{', '.join(known[:-1])} and {known[-1]}"
-        raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
 
 
 def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], Stencil]) -> Any:

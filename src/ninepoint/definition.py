@@ -42,7 +42,7 @@ from .language.source import Function
 from .language.stages import split
 from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.schedule import Request, Schedule
-from .options import CALL_OPTIONS, Options, no_number, renamed
+from .options import CALL_OPTIONS, Options, Parameters, no_number, renamed
 from .remembered import Registry, Remembered, digest
 from .undisturbed import Later
 
@@ -96,10 +96,8 @@ class Definition:
         The function itself, in the process where it was decorated.
     fields, scalars : tuple of str
         The parameters that are read relative to the point, and all others.
-    positional : int
-        How many parameters can be given by position.
-    unnamed : set of str
-        Those that can be given by position only.
+    arguments : Parameters
+        Puts the arguments of a call in their order.
     stages : Stages or None
         The calls of other stencils.
     token : str
@@ -125,9 +123,7 @@ class Definition:
         self.pointwise = options.pointwise
         self.stages = split(function) if whole is None and not self.pointwise else None
         self.graphs: Remembered[Any, Any] = Remembered(16)
-        arguments = function.definition.args
-        self.positional = len(arguments.posonlyargs) + len(arguments.args)
-        self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
+        self.arguments = Parameters(function, function.defaults)
         self._whole, self._keeping = whole, keeping
         self._compiled: dict[Any, Compiled] = {}
         self._compiling = threading.Lock()

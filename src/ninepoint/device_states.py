@@ -21,9 +21,9 @@ from .arrays.keys import device_key
 from .arrays.parts import write
 from .backends.cuda import driver
 from .device_passes import OnePass, longest_steps, steps_together
-from .iteration import Iteration, begun
-from .lowering.schedule import Schedule
-from .stepping import Record, Recorded, Scalars, Steps
+from .iteration import Iteration, Scalars
+from .motion import Motion
+from .stepping import Steps, begun
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
@@ -32,16 +32,11 @@ _START, _SPEED = 10e-6, 3e12
 
 
 def on_device(
-    record: Record,
-    schedule: Schedule,
-    arrays: Sequence[Any],
-    scalars: Scalars,
-    plan: Iteration,
-    out: Any,
+    motion: Motion, arrays: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
 ) -> OnDevice:
     """The state of an iteration on a GPU, whose first fields it is; in `out` if that is given."""
-    recorded, shape = begun(record, arrays, scalars, plan)
-    state = OnDevice(recorded, shape, schedule, arrays, plan)
+    steps, shape = begun(motion, arrays, scalars, plan)
+    state = OnDevice(steps, shape, arrays, plan)
     if out is not None:
         state.aim(out)
     return state
@@ -58,18 +53,16 @@ class OnDevice:
 
     def __init__(
         self,
-        recorded: Recorded,
+        steps: Steps,
         shape: tuple[int, ...],
-        schedule: Schedule,
         fields: Sequence[Any],
         plan: Iteration,
     ) -> None:
-        self._recorded, self._shape = recorded, shape
-        self._schedule, self._plan = schedule, plan
+        self._steps, self._shape, self._plan = steps, shape, plan
         self._sent = not any(map(is_cupy, fields))
         if self._sent:
             fields = [driver.uploaded(as_field(field)) for field in fields]
-        count = len(recorded.nodes[-1].compiled.out_dtypes)
+        count = len(steps.wanted)
         self._dtypes = [native(field.dtype) for field in fields[:count]]
         self._given = self._states = self._before = list(fields[:count])
         self._others = list(fields[count:])
@@ -77,7 +70,6 @@ class OnDevice:
         self._owned = self._sent and all(one.shape == shape for one in self._states)
         self._shown: list[Any] | None = None
         self._spare: list[Any] | None = None
-        self._single = Steps(recorded, schedule, None)
         # What does so many steps at once, and that bound to arrays of one kind.
         same = all(field.shape == shape for field in fields)
         self._chains = self._at_once() if same else {}
@@ -101,15 +93,14 @@ class OnDevice:
         As many as are done before somebody looks, and one by itself to tell what it changed; what
         is left over is a shorter pass.
         """
-        plan, schedule, graph, wanted = (
-            self._plan, self._schedule, self._recorded.graph, self._recorded.wanted,
-        )  # fmt: skip
+        plan, schedule = self._plan, self._steps.schedule
+        graph, wanted = self._steps.graph, self._steps.wanted
         size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
         asked, between = schedule.steps, plan.in_a_row
         looks = plan.steps // max(1, between)
         if not asked and not is_worth_passes(size, plan.steps):
             return {}
-        for node in self._recorded.nodes:
+        for node in self._steps.nodes:
             cuda.understood(node.compiled)
         most = min(asked or limits.current.recorded_steps, between)
         longest = longest_steps(graph, wanted, most, schedule)
@@ -132,7 +123,7 @@ class OnDevice:
         They go on from what was shown of a state that was sent.
         """
         chain = self._chains.get(length)
-        numbers = None if chain is None else self._recorded.over(first, length)
+        numbers = None if chain is None else self._steps.over(first, length)
         with cuda.beside(self._states):
             for state, shown in zip(self._states, self._shown or (), strict=False):
                 driver.refill(state, shown)
@@ -142,7 +133,7 @@ class OnDevice:
                 self._follow(partial(self._pass, chain.work, (*coefficients, *scalars)))
                 return length
             for step in range(first, first + length):
-                self._follow(partial(self._single, step))
+                self._follow(partial(self._steps, step))
         return length
 
     def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .arrays.borders import Border, Boundary
 from .arrays.every import Steps, steps_of, thinned_length
-from .arrays.executable import apply
-from .arrays.layout import layout
+from .arrays.executable import Executable
+from .arrays.layout import Shape, layout
 from .arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
@@ -319,7 +319,7 @@ class Graph:
                 raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         definition.check(call.scalars)
-        rest = definition.rest(call.boundary.keeps)
+        rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
         return self.add(
             replace(call, definition=rest, scalars=scalars),
@@ -351,7 +351,7 @@ class Graph:
         order = (*range(self.given), *beyond, *range(self.given, count))
         return graph._ordered(order, nodes, self.given + len(owners))
 
-    def placed(self, wanted: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+    def placed(self, wanted: Sequence[int]) -> Recorded:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -375,7 +375,7 @@ class Graph:
         graph.added = [tuple(numbers[value] for value in one) for one in self.added]
         return graph, tuple(numbers[value] for value in wanted)
 
-    def positions(self, shapes: Iterable[tuple[int, ...]]) -> list[np.ndarray]:
+    def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """What the last of the given values are, for fields of these shapes before them."""
         if not self.places:
             return []
@@ -383,7 +383,7 @@ class Graph:
         first = self.given - len(self.places)
         return [self._along(place, known[value]) for value, place in enumerate(self.places, first)]
 
-    def _along(self, place: Place, shape: tuple[int, ...]) -> np.ndarray:
+    def _along(self, place: Place, shape: Shape) -> np.ndarray:
         """The positions along an axis, for the shape of their value."""
         node, one = self.nodes[place.node], place.position
         if one.lines is not None:
@@ -406,7 +406,7 @@ class Graph:
             along //= node.every[one.axis]
         return along.reshape(shape)
 
-    def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
         found = list(given)
         fields = self.given - len(self.places)
@@ -435,10 +435,10 @@ class Graph:
     def _broadcast(
         self,
         node: Node,
-        shapes: Sequence[tuple[int, ...]],
+        shapes: Sequence[Shape],
         smaller: Mapping[int, Node],
         fine: Mapping[int, Finer],
-    ) -> tuple[int, ...]:
+    ) -> Shape:
         """The shape that the fields of a call have together; `smaller` names what made some so."""
         try:
             return broadcast_shape(shapes)
@@ -479,6 +479,10 @@ class Graph:
         return found[::-1]
 
 
+# A graph of calls, and which of its values are the results.
+Recorded: TypeAlias = tuple[Graph, tuple[int, ...]]
+
+
 def has_conditions(graph: Graph) -> bool:
     """Whether the border of some call has conditions."""
     return any(node.boundary.conditions for node in graph.nodes)
@@ -503,9 +507,7 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def graph_of(
-    call: Call, types: Sequence[np.dtype], *, looked: bool = False
-) -> tuple[Graph, tuple[int, ...]]:
+def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> Recorded:
     """Give the graph of a call on fields of given types, and which of its values are results.
 
     One that is only `looked` at is another one, which warns of no slow kernel.
@@ -524,31 +526,16 @@ def graph_of(
     return graph, wanted
 
 
-def repeated(calls: Sequence[Call], types: Sequence[np.dtype]) -> tuple[Graph, tuple[int, ...]]:
-    """Give the graph of calls of one definition, the results of each being fields of the next.
-
-    They take the place of the first fields.  What a call gives is stored whole; the calls may
-    differ in their scalars.
-    """
-    graph = Graph(calls[0].definition.fields, types)
-    fields = tuple(range(len(types)))
-    made: tuple[int, ...] = ()
-    for call in calls:
-        made = graph.record(call, fields)
-        graph.stored.update(made)
-        fields = (*made, *fields[len(made) :])
-    return graph.placed(made)
-
-
-def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+def _thin(shape: Sequence[int], axis: int) -> Shape:
     """A shape that is 1 along all axes but one."""
     return tuple(n if k - len(shape) == axis else 1 for k, n in enumerate(shape))
 
 
 def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
-    program = pipeline.compile_lines(found).bind({})
-    made = apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
+    program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
+    run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
+    made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
 
 

@@ -1,45 +1,25 @@
-"""`Stencil.iterate`: a state, taken step by step through a stencil."""
+"""`Stencil.iterate`: how often, who looks at the state in between, and the loop over the steps.
+
+What has the state does the steps: as arrays in memory (`memory_states`), on a GPU, in chunks, or a
+part of it in each process.
+"""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import accepted
-from .arrays import numpy as on_numpy
-from .arrays.accepted import is_cupy
+from .arrays.accepted import is_cupy, refuse_foreign
 from .arrays.borders import Border, Boundary
-from .arrays.chains import Numbers, Pass, block_length, even_length, plain, stacked
-from .arrays.gathering import copied
-from .arrays.layout import layout
-from .arrays.parts import write
-from .arrays.repeating import Repeats
-from .backends.compiled import Compiled
-from .backends.memory import empty
-from .backends.threads import thread_count
-from .chaining import chained, step_reach, unfit
-from .graph import Graph
 from .io.progress import Progress, shown
-from .lowering.schedule import Schedule
-from .program import positions as positions_beside
-from .program import reaching
-from .stepping import Record, Recorded, Scalars, Steps
-
-# Bytes of all states that are made, below which no chain is compiled: that takes one to four
-# seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
-WORTH = 1 << 28
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
-
-# Steps for which it is not worth finding out how machine code could repeat them.
-FEW = 8
 
 # Steps that take no longer [s] are done before one wonders how far they are.
 _SOON = 1.0
@@ -157,6 +137,56 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
         raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
 
 
+class Scalars:
+    """The arguments that are no fields, some of which have a value for each step."""
+
+    def __init__(self, values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> None:
+        self.fixed: dict[str, Any] = {}
+        self.varying: dict[str, Callable[[int], Any]] = {}
+        self._known: dict[int, dict[str, Any]] = {}
+        for name, value in values.items():
+            refuse_foreign(value, f"'{name}'")
+            if callable(value):
+                self.varying[name] = value
+            elif np.ndim(value) == 1 and name not in arrays:
+                if len(value) < steps:
+                    raise ValueError(
+                        f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
+                        "for each, or name it in standard_indexing if it is a small array."
+                    )
+                self.varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+            else:
+                self.fixed[name] = value
+
+    def at(self, step: int) -> dict[str, Any]:
+        """The values at one step; a function is called once for each, in their order."""
+        if not self.varying:
+            return self.fixed
+        if step not in self._known:
+            now = {name: value(step) for name, value in self.varying.items()}
+            self._known[step] = self.fixed | now
+        return self._known[step]
+
+    def tell(self, values: Mapping[str, Any]) -> None:
+        """Put these values in the place of others that stay the same."""
+        for known in (self.fixed, *self._known.values()):
+            known |= values
+
+    def forget(self, step: int) -> None:
+        """Drop the values of all steps before."""
+        for known in [k for k in self._known if k < step]:
+            del self._known[known]
+
+
+def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
+    if not len(values):
+        # No step asks for it, but its type is looked at.  An empty list has none, and a whole
+        # number is what most kernels take.
+        zero = values.dtype.type(0).item() if typed else 0
+        return lambda step: zero
+    return lambda step: values[step].item()
+
+
 def change(after: Any, before: Any, enough: float = math.inf) -> float:
     """The greatest change of an element; NaN where one is no number.
 
@@ -245,290 +275,3 @@ def advance(state: Advance, plan: Iteration, first: int = 0) -> Iterator[int]:
             yield start + done
         if (looked or done < length) and state.ends(start + done):
             return
-
-
-def in_memory(
-    record: Record,
-    schedule: Schedule,
-    fields: Sequence[Any],
-    scalars: Scalars,
-    plan: Iteration,
-    out: Any,
-) -> InMemory:
-    """The state of an iteration as NumPy arrays; in `out` at the end, if it is given."""
-    arrays = [accepted.as_field(field) for field in fields]
-    recorded, shape = begun(record, arrays, scalars, plan)
-    state = InMemory(recorded, shape, schedule, arrays, plan)
-    if out is not None:
-        state.aim(out, arrays)
-    return state
-
-
-class InMemory:
-    """The state of an iteration as NumPy arrays; it has the `shape`, and is the first of these."""
-
-    def __init__(
-        self,
-        recorded: Recorded,
-        shape: tuple[int, ...],
-        schedule: Schedule,
-        arrays: Sequence[np.ndarray],
-        plan: Iteration,
-    ) -> None:
-        self._recorded, self._shape = recorded, shape
-        self._schedule, self._plan = schedule, plan
-        count = len(recorded.wanted)
-        self._dtypes = [accepted.native(array.dtype) for array in arrays[:count]]
-        whole = list(arrays)
-        if len(recorded.nodes) == 1:
-            # The calls of a graph are given the fields as they are.
-            whole = [np.broadcast_to(array, shape) for array in arrays]
-        self.longest = 1
-        if all(array.shape == shape for array in whole):
-            size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
-            self.longest = _longest(recorded, schedule, size, plan)
-        self._chained, self.unit = self.longest > 1, self.longest
-        if self._chained:
-            whole = self._laid_for_passes(whole)
-        else:
-            # As many as somebody lets pass by: those that end soon are done in one go.
-            self.longest, self.unit = max(1, plan.steps), 1
-        given, self._others = whole[:count], whole[count:]
-        self._single = Steps(recorded, schedule, plan.threads)
-        # What does so many steps in one pass.
-        self._passes: dict[int, Pass] = {}
-        # What repeats steps, and from which arrays to which; nothing before it was asked for, or
-        # where it cannot be.
-        self._repeats: Repeats | None = None
-        self._turns: list[int] = []
-        self._repeatable = True
-        self._given = self._states = self._before = given
-        # Whether nobody else has the states, and arrays that may be written to.
-        self._owned = False
-        self._spare: list[np.ndarray] | None = None
-        self._target: list[np.ndarray] = []
-
-    def _laid_for_passes(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """The arrays as several steps in one pass take them; raises where values do not fit.
-
-        Axes in another order, gaps, other bytes: one copy costs less than single steps.
-        """
-        recorded = self._recorded
-        for node in recorded.nodes:
-            one = node.compiled
-            geometry = layout(recorded.core, one.reaches, node.border)
-            on_numpy.check_values(
-                geometry, node.call.cval, one.field_dtypes, one.out_dtypes, len(one.positions)
-            )
-        placed = len(arrays) - len(recorded.graph.places)
-        return [
-            array
-            if k >= placed or plain(array, accepted.native(array.dtype), len(recorded.core))
-            else copied(array, accepted.native(array.dtype))
-            for k, array in enumerate(arrays)
-        ]
-
-    def aim(self, out: Any, arrays: Sequence[np.ndarray]) -> None:
-        """Write the state to `out` at the end, or do the steps there, where nobody sees that."""
-        count = len(self._dtypes)
-        target = on_numpy.checked_out(out, [self._shape] * count, self._dtypes, None)
-        self._target = target
-        whole = all(
-            plain(array, dtype, len(self._recorded.core))
-            for array, dtype in zip(target, self._dtypes, strict=True)
-        )
-        # What a callback gets is its own, and what steps read must stay.
-        if self._plan.callback is None and whole and not _shared(target, arrays[count:]):
-            if all(one is other for one, other in zip(target, arrays, strict=False)):
-                self._states, self._owned = target, True
-            elif not _shared(target, arrays[:count]):
-                self._spare = target
-
-    def forward(self, first: int, length: int) -> int:
-        """Do steps in one pass over memory, or one by one where they cannot be a chain."""
-        if not self._chained:
-            done = self._repeat(first, length) if self._owned and length > 1 else 0
-            if done:
-                return done
-            length = 1
-        numbers = self._recorded.over(first, length) if length > 1 else None
-        if numbers is not None:
-            self._pass(length, numbers)
-            return length
-        for step in range(first, first + length):
-            results = self._results()
-            self._single(step, [*self._states, *self._others], results)
-            self._follow(results)
-        return length
-
-    def _repeat(self, first: int, most: int) -> int:
-        """Do some steps, `most` at the most, without coming back for each; how many they were."""
-        if not self._repeatable or (self._repeats is None and most < FEW):
-            return 0
-        spare = self._results()
-        turns = [self._states, spare], [spare, self._states]
-        if self._repeats is not None and self._turns in map(_places, turns):
-            self._repeats.turn = int(self._turns == _places(turns[1]))
-        else:
-            self._repeats = self._single.repeats(first, self._states, spare, self._others)
-            self._turns, self._repeatable = _places(turns[0]), self._repeats is not None
-        self._spare = spare
-        if self._repeats is None:
-            return 0
-        done = self._repeats(most)
-        self._states, self._spare = turns[done % 2]
-        self._before = self._spare
-        return done
-
-    def _pass(self, length: int, numbers: Numbers) -> None:
-        graph, wanted = self._recorded.graph, self._recorded.wanted
-        if length not in self._passes:
-            chain = chained(graph, wanted, length, self._schedule)
-            threads = thread_count(self._plan.threads)
-            self._passes[length] = Pass(chain, self._recorded.core, threads)
-        run = self._passes[length]
-        over = self._owned and run.takes_place
-        results = self._states if over else self._results()
-        one, two, three = (
-            [stacked(array, len(self._recorded.core)) for array in part]
-            for part in (self._states, self._others, results)
-        )
-        run(numbers, [*one, *two], one if over else three)
-        if not over:
-            self._follow(results)
-
-    def _results(self) -> list[np.ndarray]:
-        """Arrays for the next state."""
-        return self._spare or [empty(self._shape, dtype) for dtype in self._dtypes]
-
-    def _follow(self, results: list[np.ndarray]) -> None:
-        """Go on with the next state."""
-        # What the caller gave, or has kept from a callback, is never written to.
-        self._spare = self._states if self._owned else None
-        self._before, self._states, self._owned = self._states, results, True
-
-    def ends(self, step: int) -> bool:
-        """Show the state, which is somebody else's from then on if it is kept."""
-        # The first may be of another shape, if calls are given the fields as they are.
-        before = [np.broadcast_to(state, self._shape) for state in self._before]
-        counts = [sys.getrefcount(state) for state in self._states]
-        ended = self._plan.ends(step, self._states, before)
-        # A view of an array refers to it as well.
-        self._owned = counts == [sys.getrefcount(state) for state in self._states]
-        return ended
-
-    def final(self) -> list[np.ndarray]:
-        """Give the state: none of the arrays that were given, save for `out`."""
-        for array, state in zip(self._target, self._states, strict=False):
-            if array is not state:
-                write(array, state)
-        if self._target or self._states is not self._given:
-            return self._target or self._states
-        return [np.array(state, accepted.native(state.dtype)) for state in self._states]
-
-
-def _places(states: Sequence[Sequence[np.ndarray]]) -> list[int]:
-    """Which arrays these are; those that repeated steps know are kept by them."""
-    return [id(array) for some in states for array in some]
-
-
-def begun(
-    record: Record, arrays: Sequence[Any], scalars: Scalars, plan: Iteration
-) -> tuple[Recorded, tuple[int, ...]]:
-    """What the steps are on arrays in memory, of the CPU or a GPU, and the shape of the state."""
-    recorded = Recorded(record, scalars)
-    last = recorded.nodes[-1].compiled
-    check(last, record.types, len(last.out_dtypes))
-    plan.border(last.ndim)
-    shape = state_shape(recorded.graph, recorded.wanted, arrays)
-    recorded.on(arrays, shape[len(shape) - last.ndim :])
-    return recorded, shape
-
-
-def check_lengths(graph: Graph) -> None:
-    """Raise where a call makes fewer or more points than it is given."""
-    for node in graph.nodes:
-        if node.thins:
-            raise ValueError(
-                f"every={node.call.every} of '{node.call.definition.name}' makes the state "
-                "smaller at each step; iterate without it."
-            )
-    for node in graph.nodes:
-        if node.factors:
-            raise ValueError(
-                f"'{node.call.definition.name}' makes more points (upsample={node.factors}), and "
-                "iterate takes steps that leave all arrays as large as they are; call it before "
-                "or after."
-            )
-
-
-def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    return any(np.may_share_memory(one, other) for one in some for other in others)
-
-
-def state_shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[int, ...]:
-    """The shape of the state after a step, which must be that of all steps."""
-    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
-    ndim = graph.nodes[-1].ndim
-    if len(shape) < ndim:
-        raise on_numpy.too_few_axes(ndim, shape)
-    if len(graph.needed(wanted)) > 1:
-        reached = reaching(graph, arrays)
-        made = graph.shapes([array.shape for array in reached])[wanted[0]]
-        if made != shape:
-            raise ValueError(
-                f"the state would have shape {made} after a step, and {shape} before; give all "
-                'states one shape, and use no boundary="valid" and no every=.'
-            )
-    return shape
-
-
-def positions(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any], steps: int) -> list[Any]:
-    """The positions that each step asks for, as fields that stay."""
-    if not graph.places:
-        return []
-    graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-    shape = state_shape(graph, wanted, arrays)
-    made = positions_beside(graph, arrays)
-    # Several steps in one pass take arrays of one shape.
-    whole = is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps)
-    if not whole:
-        return made
-    read = sum(len(node.compiled.positions) for node in graph.needed(wanted))
-    if read < len(made) or any(map(is_cupy, arrays)):
-        # A chain takes those that nobody needs for ordinary fields.
-        return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made]
-    return [np.broadcast_to(a, shape) for a in made]
-
-
-def is_worth_chains(size: int, steps: int) -> bool:
-    """Whether so many steps of states of `size` bytes take longer than to compile a chain."""
-    return size * steps >= WORTH
-
-
-def _longest(recorded: Recorded, schedule: Schedule, size: int, plan: Iteration) -> int:
-    """How many steps to do in one pass over memory, for states of `size` bytes."""
-    worth = schedule.steps or is_worth_chains(size, plan.steps)
-    if not worth or unfit(recorded.graph, recorded.wanted, schedule):
-        return 1
-    reach = step_reach(recorded.graph, recorded.wanted)
-    compiled = recorded.nodes[-1].compiled
-    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
-    if schedule.steps:
-        return block_length(reach, recorded.core, itemsize, schedule.steps)
-    return even_length(block_length(reach, recorded.core, itemsize), plan.in_a_row)
-
-
-def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:
-    """Raise where the results cannot be the next state."""
-    if count > len(dtypes):
-        raise ValueError(
-            f"'{compiled.name}' has {count} outputs and {len(dtypes)} fields; each output must "
-            "take the place of a field."
-        )
-    for result, state in zip(compiled.out_dtypes, dtypes, strict=False):
-        if result != state:
-            raise ValueError(
-                f"'{compiled.name}' gives {result} for a state of {state}; convert the state "
-                f'first, with .astype("{result}"), or say dtype= in the decorator.'
-            )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,12 @@ from .arrays.accepted import is_dask, is_expression, library_of
 from .arrays.engines import check as check_fields
 from .arrays.engines import engine_of, refuse_unknown
 from .arrays.grid import grid
-from .cadence import Steps
-from .graph import has_conditions
-from .iteration import Iteration, change, check, state_shape
-from .lowering.schedule import Schedule
-from .stepping import Record, Scalars
+from .graph import has_conditions, with_boundaries
+from .iteration import Iteration, Scalars, change
+from .motion import Motion
+from .options import Place
+from .program import Program
+from .running import evaluate
 
 # What a task costs besides its work, with all that is done for it elsewhere [s]: some 0.2 ms on
 # threads and 1 ms on a cluster.
@@ -31,53 +33,45 @@ TASK = 0.5e-3
 
 
 class InChunks:
-    """The state of an iteration as lazy arrays.
-
-    `call` does as many steps as it gets scalars for, from a first one on, `longest` of them at
-    most.
-    """
+    """The state of an iteration as lazy arrays; its steps may be done on a `device`."""
 
     def __init__(
         self,
-        record: Record,
-        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]], int], list[Any]],
-        schedule: Schedule,
+        motion: Motion,
         fields: Sequence[Any],
         scalars: Scalars,
         plan: Iteration,
+        device: str | None,
     ) -> None:
-        self._call, self._scalars, self._plan = call, scalars, plan
-        dtypes = [accepted.native(np.dtype(field.dtype)) for field in fields]
-        graph, wanted = record(dtypes, scalars.at(0))
-        compiled = graph.nodes[-1].compiled
-        self._count = len(compiled.out_dtypes)
-        check(compiled, dtypes, self._count)
-        plan.border(compiled.ndim)
+        self._motion, self._scalars, self._plan = motion, scalars, plan
+        self._place = Place(threads=plan.threads, device=device)
+        motion.check()
+        plan.border(motion.ndim)
         engine_of(fields)
         check_fields(fields)
         for field in filter(is_dask, fields):
             refuse_unknown(field)
         self._states = self._before = list(fields)
-        shape = state_shape(graph, wanted, fields)
+        shape = motion.state_shape(fields)
         self.chunks = chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
-        self._tasks = 2 * self._count * math.prod(map(len, chunks))
+        self._tasks = 2 * motion.states * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]
         cut = [
             axis
-            for axis in range(-compiled.ndim, 0)
-            if len(chunks[axis]) > 1 and Steps(graph, wanted, 1).looks(axis) != (0, 0)
+            for axis in range(-motion.ndim, 0)
+            if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
         ]
-        steps = Steps.of(graph, wanted, schedule)
         # As little beyond the next chunk as can be, but chunks of a few points are no reason for
         # an exchange at each step.
         row = plan.in_a_row
         self.longest = max(
-            steps.between(part, cut, TASK, row), min(steps.together, _least(chunks), max(1, row))
+            motion.between(part, cut, TASK, row),
+            min(motion.together, _least(chunks), max(1, row)),
         )
-        if has_conditions(graph):
+        if has_conditions(motion.step[0]):
             self.longest = 1
-        self.unit = steps.unit(self.longest)
+        self.unit = motion.unit(self.longest)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""
@@ -86,17 +80,30 @@ class InChunks:
         ):
             self._states = _held(self._states)
             self._later = 0
-        each = [self._scalars.at(step) for step in range(first, first + length)]
         self._before = self._states
-        self._states = [*self._call(self._states, each, first), *self._states[self._count :]]
+        made = self._stepped(first, length)
+        self._states = [*made, *self._states[len(made) :]]
         self._later += self._tasks
         return length
+
+    def _stepped(self, first: int, length: int) -> list[Any]:
+        """The state after some steps more."""
+        motion = self._motion
+        each = [self._scalars.at(step) for step in range(first, first + length)]
+        graph, wanted = motion.repeated(each)
+        # Where borders have conditions it is one step.
+        graph = with_boundaries(graph, lambda node: node.boundary.after(first))
+        # Whether these are colour images was asked before: the axes are the last ones.
+        graph = graph.along(tuple(range(-motion.ndim, 0)))
+        # Steps that are left over would need kernels of their own if they were joined.
+        schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
+        return evaluate(Program(graph, wanted, schedule), self._states, self._place)
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""
         if self._plan.until is None and self._plan.callback is None:
             return False
-        count = self._count
+        count = self._motion.states
         before = self._before[:count] if self._plan.until is not None else []
         held = _held([*self._states[:count], *before])
         self._states[:count] = held[:count]
@@ -107,7 +114,7 @@ class InChunks:
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
         # Where no step was done these are the arrays that were given.
-        return [_native(one) for one in self._states[: self._count]]
+        return [_native(one) for one in self._states[: self._motion.states]]
 
 
 def _native(array: Any) -> Any:

@@ -1,6 +1,6 @@
 """Sizes and times at which the library changes its way of working: one record, measured values.
 
-No limit changes a result.  Those in force are `current`; `ninepoint._testing.limits` puts others
+No limit changes a result.  Those in force are `current`; `limits` of `tests/seams.py` puts others
 in their place, so that small arrays in tests go the ways of large ones.
 """
 
@@ -25,14 +25,6 @@ class Limits:
 
     # Such a piece has so many times as many rows as are moved for it and for the next one.
     rows_moved_twice: int = 8
-
-    # Results of fewer points are made apart, and moved to the place of fields.  (Laplace, float32,
-    # with `out` its field: 100x100 10 us so and 35 in its place, 512x512 119 and 134, 1024x1024
-    # 410 and 400, 2048x2048 2.1 and 1.4 ms.)
-    in_place_points: int = 1 << 19
-
-    # Bytes of the results of a band that is moved to its place later: it stays in a core's cache.
-    band_bytes: int = 1 << 18
 
     # Arrays of fewer points are copied where their core axes lie in another order: to compile a
     # kernel for that takes longer than thousands of calls on them gain.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from .language.box import FAR, Neighborhood
 from .language.dtypes import kind_of
 from .language.errors import hint
 from .language.stages import OPTIONS
+from .remembered import Remembered
 
 if TYPE_CHECKING:
+    from .language.source import Function
     from .lowering.schedule import Schedule
 
 # The options of a call that say where it works; the others say what it gives.
@@ -185,54 +187,95 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
     return tuple((int(low), int(high)) for low, high in pairs)
 
 
-class Parametrised(Protocol):
-    """What has parameters, as functions have them."""
-
-    # How many can be given by position, and those that can be given in no other way.
-    positional: int
-    unnamed: frozenset[str]
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-    @property
-    def defaults(self) -> Mapping[str, Any]: ...
+def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise for options that a decorator does not have."""
+    for name in unknown:
+        words = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
 
 
-def unfit(
-    definition: Parametrised,
-    args: tuple[Any, ...],
-    named: Mapping[str, Any],
-    options: Collection[str] = CALL_OPTIONS,
-) -> TypeError:
-    """What is wrong with arguments that do not fit the parameters, and are no `options`."""
-    name, parameters = definition.name, definition.parameters
-    positional = parameters[: definition.positional]
-    if len(args) > len(positional):
-        named_only = parameters[len(positional) :]
-        words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
-        count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
-        return TypeError(
-            f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
-        )
-    for given in named:
-        if given in options:
-            return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
-        if given not in parameters:
+class Parameters:
+    """The parameters of a function: puts arguments in their order, however they were given.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters, in the order of the function.
+    defaults : dict
+        The values of those that have one.
+    positional : int
+        How many can be given by position.
+    count : int
+        So many arguments by position are all that there are; -1 if some have a name only.
+    """
+
+    __slots__ = ("_rests", "_unnamed", "count", "defaults", "names", "positional")
+
+    def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
+        arguments = function.definition.args
+        self.names, self.defaults = function.parameters, defaults
+        self.positional = len(arguments.posonlyargs) + len(arguments.args)
+        # Those that can be given by position only.
+        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
+        # What follows the arguments that are given by position, as names and defaults: a program
+        # has a few orders of names, a test may shuffle many.
+        self._rests: Remembered[Hashable, tuple[tuple[str, Any], ...]] = Remembered(256)
+        self.count = len(self.names) if self.positional == len(self.names) else -1
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Give a value for every parameter; None if the arguments do not fit."""
+        shape = (len(args), *named)
+        rest = self._rests.get(shape)
+        if rest is None:
+            rest = self._rest(len(args), named)
+            if rest is None:
+                return None
+            self._rests[shape] = rest
+        return args + tuple([named.get(name, default) for name, default in rest])
+
+    def _rest(self, given: int, named: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+        rest = self.names[given:]
+        if given > self.positional or not set(named) <= set(rest) - self._unnamed:
+            return None
+        if any(name not in named and name not in self.defaults for name in rest):
+            return None
+        return tuple((name, self.defaults.get(name)) for name in rest)
+
+    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call with these values is given, by position and by name."""
+        names, count = self.names, self.positional
+        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
+
+    def unfit(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        options: Collection[str] = CALL_OPTIONS,
+    ) -> TypeError:
+        """What is wrong with arguments that do not fit, and are no `options`."""
+        parameters, positional = self.names, self.names[: self.positional]
+        if len(args) > len(positional):
+            named_only = parameters[len(positional) :]
+            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
+            count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
             return TypeError(
-                f"{name}() has no parameter '{given}'; it has "
-                f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                f"{function}() takes {count} ({', '.join(positional)}), but {len(args)} were "
+                f"given{words}."
             )
-        if given in definition.unnamed:
-            return TypeError(f"{name}() takes '{given}' by its position only.")
-        if given in parameters[: len(args)]:
-            return TypeError(f"{name}() got two values for '{given}'.")
-    missing = (
-        one
-        for one in parameters[len(args) :]
-        if one not in named and one not in definition.defaults
-    )
-    return TypeError(f"{name}() needs a value for '{next(missing)}'.")
+        for given in named:
+            if given in options:
+                return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+            if given not in parameters:
+                return TypeError(
+                    f"{function}() has no parameter '{given}'; it has "
+                    f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                )
+            if given in self._unnamed:
+                return TypeError(f"{function}() takes '{given}' by its position only.")
+            if given in parameters[: len(args)]:
+                return TypeError(f"{function}() got two values for '{given}'.")
+        missing = (
+            one for one in parameters[len(args) :] if one not in named and one not in self.defaults
+        )
+        return TypeError(f"{function}() needs a value for '{next(missing)}'.")

@@ -16,14 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
+from .arrays.chains import KEPT, NARROW, Chain, usual_length
 from .arrays.launching import Launches
 from .backends.compiled import Bound
 from .chaining import (
     MIXED_RINGS,
-    TOO_MANY_AXES,
     Pipeline,
     all_lowered,
+    apart,
     bound,
     chained,
     compiled,
@@ -31,13 +31,12 @@ from .chaining import (
     read_by,
     rings_of,
     step_reach,
+    unfit,
 )
-from .chaining import unfit as unfit_for_steps
 from .graph import Graph, Node, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
-from .lowering.fusion import unfit
 from .lowering.kept import rows_kept
 from .lowering.schedule import Schedule
 from .remembered import Remembered
@@ -191,23 +190,9 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
 def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
-        if one.factors:
-            return f"'{one.label}' gives more points than it is given"
-        forms = lowered(graph, one)
-        reason = forms if isinstance(forms, str) else unfit(forms.single)
+        reason = apart(one, lowered(graph, one), node)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if one.call.boundary.conditions:
-            words = "values at the border are laid beside what it reads"
-            return words if one is node else f"'{one.label}' reads it: {words}"
-        if one.resizes:
-            return f"'{one.label}' gives fewer points than it is given"
-        if one.ndim != node.ndim or one.along != node.along:
-            return "it has other axes"
-        if one.ndim > MOST_AXES:
-            return TOO_MANY_AXES
-        if one.compiled.fastmath != node.compiled.fastmath:
-            return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
     if any(map(short, node.compiled.out_dtypes)):
@@ -269,42 +254,32 @@ def _in_steps(
 
 def _alike(graph: Graph, groups: Sequence[Group], wanted: Sequence[int]) -> tuple[list[int], int]:
     """What the first group takes as its states, and how many from it on are steps."""
-    states: list[int] = []
-    if not graph.stored.issuperset(groups[0].outputs):
-        return states, 1
+    first = groups[0]
+    ends = graph.stored.issuperset(first.outputs) and first.nodes[-1].outputs == first.outputs
+    if not ends or len(groups) == 1:
+        return [], 1
+    # What the next group is given in the place of its results.
+    taken = dict(zip(groups[1].fields, first.fields, strict=False))
+    states = [taken[value] for value in first.outputs if value in taken]
+    if len(states) < len(first.outputs):
+        return [], 1
+    wiring = _wiring(first, states)
     for count, (before, after) in enumerate(pairwise(groups), 1):
-        found = _states(before, after)
-        expected = list(groups[count - 2].outputs) if count > 1 else found
         others = {v for one in groups[count + 1 :] for v in one.fields} | set(wanted)
-        if not found or found != expected or not others.isdisjoint(before.outputs):
+        if not others.isdisjoint(before.outputs) or _wiring(after, before.outputs) != wiring:
             return states, count
-        states = states or found
     return states, len(groups)
 
 
-def _states(before: Group, after: Group) -> list[int]:
-    """What a group takes where the next one takes what it makes; nothing if they do not match."""
-    pairs: dict[int, int] = {}
-    if len(before.nodes) != len(after.nodes) or before.nodes[-1].outputs != before.outputs:
-        return []
-    for one, other in zip(before.nodes, after.nodes, strict=True):
-        alike = one.compiled is other.compiled and one.along == other.along
-        if not alike or (one.border, repr(one.cval)) != (other.border, repr(other.cval)):
-            return []
-        fields = zip(one.fields, other.fields, strict=True)
-        for value, later in (*fields, *zip(one.outputs, other.outputs, strict=True)):
-            if pairs.setdefault(value, later) != later:
-                return []
-    made = {value for node in before.nodes for value in node.outputs}
-    states: dict[int, int] = {}
-    for value, later in pairs.items():
-        if value in made:
-            continue
-        if later in before.outputs and later not in states:
-            states[later] = value
-        elif later != value:
-            return []
-    return [states[v] for v in before.outputs] if len(states) == len(before.outputs) else []
+def _wiring(group: Group, states: Sequence[int]) -> list[Any]:
+    """What the nodes of a group do with its states, with what they make, and with other values."""
+    made = (value for node in group.nodes for value in node.outputs)
+    inside: dict[int, Any] = {value: (k,) for k, value in enumerate((*states, *made))}
+    return [
+        (id(node.compiled), node.along, node.border, repr(node.cval),
+         [inside.get(value, value) for value in node.fields])
+        for node in group.nodes
+    ]  # fmt: skip
 
 
 def _together(
@@ -313,7 +288,7 @@ def _together(
     """The first of some steps as one group, several of them; None if they cannot be."""
     part, numbers = graph.part(steps[0].nodes, states)
     wanted = tuple(numbers[value] for value in steps[0].outputs)
-    if unfit_for_steps(part, wanted, schedule):
+    if unfit(part, wanted, schedule):
         return None
     longest = schedule.steps or usual_length(step_reach(part, wanted))
     # Passes of about the same length, so that none is left with a single step.
@@ -349,7 +324,7 @@ def graph_text(graph: Graph, nodes: Sequence[Node]) -> str:
     for node in nodes:
         texts.append(f"{_call_text(graph, node)}:")
         forms = lowered(graph, node)
-        text = forms if isinstance(forms, str) else kernel_text(forms.simplified)
+        text = f"it holds {forms}" if isinstance(forms, str) else kernel_text(forms.simplified)
         texts.append("\n".join(f"    {line}" for line in text.split("\n")))
     return "\n".join(texts)
 

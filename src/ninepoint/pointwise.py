@@ -30,17 +30,16 @@ from .arrays.accepted import (
 )
 from .arrays.borders import Boundary
 from .arrays.foreign import Applied, asked, asks
-from .arrays.quick import Quick
-from .binding import quick
+from .binding import Quick, quick
 from .calls import Call
-from .decorate import NOTHING, decorator, refuse_unknown
+from .decorate import NOTHING, decorator
 from .definition import Definition
 from .language.dtypes import kind_of
 from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import Options, Place, overflow_rule
+from .options import Options, Place, overflow_rule, refuse_unknown
 from .remembered import Remembered
 from .tracebacks import door, shorten
 from .undisturbed import Later
@@ -238,7 +237,7 @@ class Ufunc(Stencil):
             if one._last is not None and list(map(type, values)) == one._last.kinds:
                 self._last = one._last
             return result
-        args, named = self._arranged(given)
+        args, named = self._arguments.given(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
         dims = next((one.dims[-1:] for one in labelled if one.dims), None)
@@ -256,13 +255,8 @@ class Ufunc(Stencil):
 
     def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Call with these values of the parameters."""
-        args, named = self._arranged(given)
+        args, named = self._arguments.given(given)
         return self(*args, out=out, **options, **named)
-
-    def _arranged(self, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """The values of the parameters by position and by name."""
-        count, names = self.definition.positional, self._names
-        return [given[n] for n in names[:count]], {n: given[n] for n in names[count:]}
 
     def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on numbers and on arrays without axes: one on arrays with one element."""

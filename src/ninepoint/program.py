@@ -9,10 +9,11 @@ A program pickles as its calls.  How it is done is planned where it is done, onc
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,13 +29,25 @@ from .arrays.parts import write
 from .arrays.phases import check_device
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
+from .backends.compiled import Compiled, readable
+from .calls import Leaves
 from .graph import Graph, Node
+from .language.dtypes import computed
+from .language.positions import Length
 from .lowering.schedule import Schedule
+from .options import as_it_is
 from .planning import Plan, plan
 from .remembered import Remembered
 
 # Bytes of pickles beyond which none is kept.
 LARGE = 1 << 20
+
+# Where each number of a call is found, and how it is converted, if it is; or None and a number
+# that calls with equal keys have in common.
+Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# Machine code takes Python's numbers.
+_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -252,6 +265,70 @@ class BoundProgram:
             write(target, made)
 
 
+# Numbers of calls.
+
+
+def numbers_in(
+    graph: Graph, parameter: Callable[[str], int] | None = None
+) -> Callable[[Sequence[Any], Leaves], Given]:
+    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
+    found = [
+        (
+            node.outputs[0],
+            graph.added.index(node.outputs),
+            taken_of(node.compiled, node.call.scalars, None, parameter or str),
+            len(node.compiled.coefficients),
+        )
+        for node in graph.nodes
+    ]
+    if not any(taken for _, _, taken, _ in found):
+        return lambda values, leaves: NOTHING
+
+    def told(values: Sequence[Any], leaves: Leaves) -> Given:
+        numbers = {}
+        for first, leaf, taken, count in found:
+            own = numbers_of(taken, values if parameter else leaves[leaf])
+            numbers[first] = own[:count], own[count:]
+        return Given(numbers)
+
+    return told
+
+
+def taken_of(
+    compiled: Compiled,
+    scalars: Mapping[str, Any],
+    core: Sequence[int] | None,
+    place: Callable[[str], Any],
+) -> Taken:
+    """Say where the numbers of a call are found, and how machine code is given numbers like them.
+
+    `place` says where the number of a name is; without a `core`, lengths are told later.
+    """
+    taken: list[tuple[Any, Any]] = []
+    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
+        value, wanted = scalars[name], computed(dtype)
+        as_it_is = readable(value, wanted) is value
+        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
+        if isinstance(one, Length):
+            taken.append((None, one if core is None else core[one.axis]))
+            continue
+        kind: type = _KINDS[scalar.numpy.kind]
+        same = type(scalars[one]) is kind
+        taken.append((place(one), None if same else partial(_number, kind)))
+    return taken
+
+
+def _number(kind: type, value: Any) -> Any:
+    """A number, or an array without axes, as one of Python's own."""
+    return kind(as_it_is(value))
+
+
+def numbers_of(taken: Taken, values: Any) -> list[Any]:
+    """Give the numbers of a call, from values by place."""
+    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]
+
+
 # Arrays that go together in a graph.
 
 
@@ -259,22 +336,12 @@ def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     """The positions that a graph asks for, as arrays that go with these."""
     if len(arrays) == graph.given:
         return []
-    if any(n != n for array in arrays for n in array.shape):
-        raise ValueError(
-            "an array has unknown chunk lengths, so where its elements are is not known; call "
-            "x.compute_chunk_sizes() first."
-        )
     made = graph.positions([array.shape for array in reaching(graph, arrays)])
     if any(map(is_cupy, arrays)):
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
 
         return cuda.taken_to(arrays, made)
-    if any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
-        # Imported here: Dask is optional, and the caller has it.
-        from .arrays import chunked
-
-        return chunked.taken_to(arrays, made)
     return list(made)
 
 

@@ -17,14 +17,14 @@ from .arrays.accepted import is_chunked, is_xarray
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.ghosts import unnamed
 from .arrays.keys import Key, array_key, axes_key, out_key
+from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.single import Given
-from .binding import numbers_in
 from .calls import Call, Leaves, flow_of, numbers_key
-from .graph import Graph, graph_of, has_conditions
+from .graph import Graph, Recorded, graph_of, has_conditions
 from .lowering.schedule import Schedule
 from .options import Place
-from .program import BoundProgram, Program, least_axes
+from .program import BoundProgram, Program, least_axes, numbers_in
 from .remembered import Remembered
 from .running import as_fields, evaluate, named_results
 from .tracebacks import door
@@ -150,7 +150,7 @@ class _Node:
 
     def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
         self.value, self.made, self.position = value, made, position
-        self.shape: tuple[int, ...] = made.shapes[position] if made else value.shape
+        self.shape: Shape = made.shapes[position] if made else value.shape
         self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
         self.like = value if made is None else made.likes[position] if made.likes else None
         self.dims: Dims | None = getattr(self.like, "dims", None)
@@ -191,7 +191,7 @@ class _Made:
             raise spacings.unknown(next(iter(call.spacings)), call.definition.name)
         self._find_axes(place.axes)
 
-    def _graph(self) -> tuple[Graph, tuple[int, ...]]:
+    def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
         return graph_of(self.call.spaced(), [_native(field) for field in self.fields])
 
@@ -250,11 +250,11 @@ class _Made:
 
 @lru_cache(maxsize=256)
 def _outcome(
-    recorded: tuple[Graph, tuple[int, ...]],
-    shapes: tuple[tuple[int, ...], ...],
+    recorded: Recorded,
+    shapes: tuple[Shape, ...],
     axes: Any,
     coloured: bool,
-) -> tuple[int, Behind | None, Sequence[int], list[tuple[int, ...]], list[np.dtype[Any]]]:
+) -> tuple[int, Behind | None, Sequence[int], list[Shape], list[np.dtype[Any]]]:
     """What calls give for arrays of these shapes, without names for their axes.
 
     Along how many axes they work and which, how many each field needs, shapes and types.
@@ -403,7 +403,7 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
 
 # A recorded call, along which axes it works, and of which calls or arrays its fields are: the
 # number of one, and which of its results.
-_Recorded: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
+_Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
 
 
 def _compute(
@@ -445,7 +445,7 @@ def _compute(
 
 
 def _evaluated(
-    recorded: Sequence[_Recorded],
+    recorded: Sequence[_Entry],
     goals: Sequence[tuple[int, int]],
     arrays: Sequence[Any],
     place: Place,
@@ -483,7 +483,7 @@ def _evaluated(
 
 
 def _key(
-    recorded: Sequence[_Recorded], arrays: Sequence[Any], place: Place, more: Sequence[Any]
+    recorded: Sequence[_Entry], arrays: Sequence[Any], place: Place, more: Sequence[Any]
 ) -> Key | None:
     """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
     if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):

@@ -21,9 +21,7 @@ from .arrays.parts import write
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
-from .dividing import divided
-from .graph import Graph, Node, has_conditions, repeated, with_boundaries
-from .lowering.schedule import Schedule
+from .graph import Graph, Node, has_conditions, with_boundaries
 from .options import Place
 from .program import BoundProgram, Program, positions, reaching
 
@@ -69,7 +67,8 @@ def evaluate(program: Program, arrays: Sequence[Any], place: Place) -> list[Any]
     sent = device is not None and not any(map(is_cupy, arrays))
     if not sent and not any(map(is_chunked, arrays)):
         return BoundProgram(program, arrays, place.out, place.threads)(arrays, out=place.out)
-    arrays = [*reaching(graph, arrays), *positions(graph, arrays)]
+    placed = _lazy_positions if any(map(is_chunked, arrays)) else positions
+    arrays = [*reaching(graph, arrays), *placed(graph, arrays)]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
@@ -78,6 +77,22 @@ def evaluate(program: Program, arrays: Sequence[Any], place: Place) -> list[Any]
     if laid:
         program, arrays = _with_edges(program, arrays)
     return _on_chunks(program, arrays, device)
+
+
+def _lazy_positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """The positions that a graph asks for, beside lazy arrays."""
+    if len(arrays) < graph.given and any(n != n for array in arrays for n in array.shape):
+        raise ValueError(
+            "an array has unknown chunk lengths, so where its elements are is not known; call "
+            "x.compute_chunk_sizes() first."
+        )
+    made = positions(graph, arrays)
+    if any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays import chunked
+
+        return chunked.taken_to(arrays, made)
+    return made
 
 
 def _with_edges(program: Program, arrays: Sequence[Any]) -> tuple[Program, list[Any]]:
@@ -121,7 +136,7 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
     axes = [k for k in range(-len(shape), 0) if k not in node.along]
     turned = tuple(shape[k] for k in (*axes, *node.along))
     boundary = ghosts.turned(node.boundary, shape, node.along)
-    sides = ghosts.Sides.of(node, turned, boundary, lazy=True)
+    rules = ghosts.laid(node, turned, boundary, lazy=True)
 
     def slot(value: Any) -> Any:
         if not getattr(value, "ndim", 0):
@@ -133,7 +148,7 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
 
     pairs = (
         tuple(one.of(slot) if isinstance(one, Condition) else one for one in pair)
-        for pair in sides.rules
+        for pair in rules
     )
     return Boundary(tuple((before, after) for before, after in pairs), False)
 
@@ -152,25 +167,6 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
         else accepted.as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
-
-
-def evaluate_steps(
-    calls: Sequence[Call],
-    states: Sequence[Any],
-    schedule: Schedule,
-    place: Place,
-    first: int = 0,
-) -> list[Any]:
-    """The state after some calls, each of which gets what the one before gave.
-
-    Where borders have conditions it is one call, of the step `first`.
-    """
-    types = [accepted.native(np.dtype(state.dtype)) for state in states]
-    graph, wanted = repeated(calls, types)
-    graph = with_boundaries(graph, lambda node: node.boundary.after(first))
-    # Whether these are colour images was asked before: the axes are the last ones.
-    graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-    return evaluate(Program(graph, wanted, schedule), states, place)
 
 
 def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
@@ -199,6 +195,7 @@ def _on_chunks(program: Program, arrays: Sequence[Any], device: str | None) -> l
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
     from .arrays import chunked
+    from .dividing import divided
 
     graph, wanted = program.graph, program.wanted
     engine = engine_of(arrays)
@@ -257,7 +254,7 @@ def _task(
     made = engine.lazily(work, cut_fields(arrays, sources, finer_values(graph.nodes)))
     if work is done and engine is chunked:
         # Imported here, as Dask is.
-        from .following import follow
+        from .dividing import follow
 
         follow(done, made)
     found = dict(zip(order, made, strict=True))

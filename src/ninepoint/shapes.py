@@ -300,23 +300,33 @@ def _radius(name: str, value: Any) -> int:
     return int(_number(name, value))
 
 
-def _number(name: str, value: Any) -> float:
+def real(name: str, value: Any) -> float:
+    """Give the argument as a number, or raise."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} holds {value!r}, which is no number.")
-    number = float(value)
+    return float(value)
+
+
+def whole(name: str, value: Any) -> int:
+    """Give the argument as a whole number, or raise."""
+    error = TypeError(f"{name} holds {value!r}, which is no whole number.")
+    if isinstance(value, bool | np.bool_):
+        raise error
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise error from None
+
+
+def _number(name: str, value: Any) -> float:
+    number = real(name, value)
     if not 0 <= number < np.inf:
         raise ValueError(f"{name} holds {value!r}; give a finite number that is not negative.")
     return number
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    error = TypeError(f"{name} holds {value!r}, which is no whole number.")
-    if isinstance(value, bool | np.bool_):
-        raise error
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise error from None
+    number = whole(name, value)
     if number < least:
         raise ValueError(f"{name} holds {value!r}; give at least {least}.")
     return number

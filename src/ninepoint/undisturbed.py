@@ -20,7 +20,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -136,6 +136,26 @@ class Later:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(imported(*self._place), name)
+
+
+def handed_on(
+    package: str, places: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and the `__dir__` of a package that hands on names of its modules.
+
+    `places` says which module has a name; of a module itself it says nothing.
+    """
+
+    def found(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        place = places[name]
+        module = imported(place or f".{name}", package)
+        value = getattr(module, name) if place else module
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return found, lambda: sorted(places)
 
 
 def _begun(module: ModuleType) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 import ninepoint as npt
 import weighted
-from ninepoint._testing import interpreted
+from seams import interpreted
 from weighted import RULES, each, whole, window
 
 dask = pytest.importorskip("dask")

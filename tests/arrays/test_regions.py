@@ -10,7 +10,7 @@ import pytest
 
 import ninepoint as npt
 import weighted
-from ninepoint._testing import interpreted, view
+from seams import interpreted, view
 from sliced import Sliced, sliced
 from weighted import RULES, each, whole
 

@@ -11,7 +11,7 @@ from scipy import ndimage
 
 import ninepoint as npt
 import weighted
-from ninepoint._testing import interpreted
+from seams import interpreted
 from weighted import RULES, each, whole, window
 
 

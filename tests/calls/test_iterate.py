@@ -12,7 +12,7 @@ import xarray as xr
 
 import ninepoint as npt
 from ninepoint import Schedule
-from ninepoint._testing import plan_of
+from seams import plan_of
 
 FOUR = Schedule(steps=4)
 ONE = Schedule(steps=1)
@@ -799,3 +799,20 @@ def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, mon
         np.testing.assert_array_equal(found, state)
         # Besides that of a call there is a kernel of three steps.
         assert len(list(tmp_path.glob(f"{kernel.__name__}_*.o"))) == 2
+
+
+def test_an_option_of_a_call_inside_that_depends_on_a_number_of_each_step():
+    @npt.stencil(boundary="constant")
+    def blur(x):
+        return (x[-1] + x[1]) * 0.5
+
+    @npt.stencil(boundary="nearest", schedule=npt.Schedule(steps=4))
+    def step(u, c):
+        low = blur(u, cval=c)
+        return low[0]
+
+    state, values = np.zeros(100), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    one = state
+    for value in values:
+        one = step(one, value)
+    np.testing.assert_array_equal(step.iterate(state, values, steps=8), one)

@@ -9,7 +9,7 @@ import kernels
 import ninepoint as npt
 import unlucky
 from nightly import only
-from ninepoint._testing import interpreted, plan_of
+from seams import interpreted, plan_of
 
 
 @npt.stencil(boundary="reflect")

@@ -175,9 +175,7 @@ def turned(x, y):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rule", ["nearest", "reflect", "wrap", "constant", "keep"])
-def test_results_take_the_place_of_fields(rule, threads, limited):
-    # Many bands, each of which is moved over what the one before it has read.
-    limited(band_bytes=64, in_place_points=0)
+def test_results_take_the_place_of_fields(rule, threads):
     options = {"boundary": rule, "threads": threads}
     for shape in [(7, 11), (61, 13), (2, 43, 9)]:
         x, y = RNG.random((2, *shape))

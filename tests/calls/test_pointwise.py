@@ -14,7 +14,7 @@ import xarray as xr
 
 import ninepoint as npt
 from compiling import nothing_compiled
-from ninepoint._testing import plan_of
+from seams import plan_of
 
 
 @npt.ufunc

@@ -13,7 +13,7 @@ import xarray as xr
 import ninepoint as npt
 from compiling import nothing_compiled
 from ninepoint import Schedule
-from ninepoint._testing import plan_of
+from seams import plan_of
 
 X = np.random.default_rng(0).integers(0, 99, (9, 11)).astype("int32")
 

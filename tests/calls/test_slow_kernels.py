@@ -15,7 +15,7 @@ import pytest
 
 import kernels
 import ninepoint as npt
-from ninepoint._testing import limits
+from seams import limits
 
 PROGRAM = """
 import pickle, sys, warnings

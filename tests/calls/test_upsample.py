@@ -13,7 +13,7 @@ import xarray as xr
 
 import kernels
 import ninepoint as npt
-from ninepoint._testing import interpreted
+from seams import interpreted
 from weighted import each
 
 RULES = (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ninepoint import _testing
+import seams
 
 STANDIN = Path(__file__).with_name("standin")
 _modules = {}
 
 
 def _forget():
-    _testing.forget_device()
+    seams.forget_device()
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupy_backends")]:
         _modules[name] = sys.modules.pop(name)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint import _testing
+import seams
 
 X = np.random.default_rng(0).random((12, 33)).astype("float32")
 
@@ -31,7 +31,7 @@ def said(call):
 
 
 def test_without_cupy(monkeypatch):
-    _testing.forget_device()
+    seams.forget_device()
     monkeypatch.setitem(sys.modules, "cupy", None)
     kind, words = said(lambda: cross(X, device="cuda"))
     assert kind is ImportError
@@ -224,7 +224,7 @@ def test_the_compilers_version_is_its_own_once_it_is_loaded(cupy, folder, tmp_pa
         installed.parent.mkdir(parents=True)
         installed.write_text(f"Metadata-Version: 2.1\nName: nvidia-cuda-nvrtc\nVersion: {told}\n")
         monkeypatch.syspath_prepend(str(tmp_path / told))
-        _testing.forget_device()
+        seams.forget_device()
         cupy.fake.refusing = "error: no"
         _, words = said(lambda: crossing()(X, device="cuda"))
         assert words.startswith(f"CUDA's compiler NVRTC {found} refuses")
@@ -244,7 +244,7 @@ def test_machine_code_is_kept(cupy, folder):
     (file,) = folder.glob("*.cubin")
     assert file.name.startswith("cross_")
     assert cupy.fake.compiled == 1
-    _testing.forget_device()
+    seams.forget_device()
     np.testing.assert_array_equal(crossing()(there).get(), wanted)
     assert cupy.fake.compiled == 1
     # Of another GPU it is loaded, of another kind of GPU compiled.
@@ -252,7 +252,7 @@ def test_machine_code_is_kept(cupy, folder):
         np.testing.assert_array_equal(crossing()(cupy.asarray(X)).get(), wanted)
         assert cupy.fake.compiled == 1
         cupy.fake.architecture = "120"
-        _testing.forget_device()
+        seams.forget_device()
         np.testing.assert_array_equal(crossing()(cupy.asarray(X)).get(), wanted)
     assert cupy.fake.compiled == 2
     assert len(list(folder.glob("*.cubin"))) == 2
@@ -265,7 +265,7 @@ def test_damaged_machine_code_is_made_anew(cupy, folder):
     (file,) = folder.glob("*.cubin")
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + b"?")
-    _testing.forget_device()
+    seams.forget_device()
     with pytest.warns(RuntimeWarning, match=r"compiles cross_\w+ anew: its machine code is dam"):
         np.testing.assert_array_equal(crossing()(there).get(), wanted)
     assert cupy.fake.compiled == 2

@@ -18,8 +18,8 @@ import pytest
 
 import ninepoint as npt
 import on_gpu
+import seams
 from kernels import RULES
-from ninepoint import _testing
 
 # Nothing is written out, or done in stages.
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
@@ -56,7 +56,7 @@ def agree(cupy: Any, cases: list[Case], compiled: bool = False) -> None:
     def there(case: Case) -> Any:
         return case(*map(cupy.asarray, case.fields))
 
-    python = contextlib.nullcontext() if compiled else _testing.interpreted()
+    python = contextlib.nullcontext() if compiled else seams.interpreted()
     with python, np.errstate(all="ignore"):
         wanted = [listed(case(*case.fields)) for case in cases]
         with on_gpu.prepared(lambda case=case: there(case) for case in cases):

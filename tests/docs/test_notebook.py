@@ -190,6 +190,8 @@ def notebook(tmp_path_factory):
         # A kernel that was compiled before gives no sign of it.
         "NINEPOINT_CACHE_DIR": str(folder / "cache"),
         "NINEPOINT_QUIET": "",
+        # A cell changes a limit.
+        "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
     done = subprocess.run(
         [sys.executable, "-c", NOTEBOOK],
@@ -225,7 +227,7 @@ def edges(x, k=3):
 image = np.ones((60, 80))
 """,
     "compile": """
-from ninepoint._testing import limits
+from seams import limits
 
 with limits(announced_below_cells_seconds=0.0):
     result = smooth(image)

@@ -14,8 +14,8 @@ import pytest
 from scipy import ndimage
 
 import ninepoint as npt
-from ninepoint._testing import forget
 from ninepoint.cli import main
+from seams import forget
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

@@ -15,8 +15,8 @@ import pytest
 
 import kernels
 import ninepoint as npt
-from ninepoint._testing import PassesOf, passes_of
 from ninepoint.language import ir
+from seams import PassesOf, passes_of
 from verify_kernels import verify
 
 KERNELS = 1000

@@ -18,8 +18,8 @@ from test_passes import random_schedule
 
 import ninepoint as npt
 import protected
+import seams as bounds
 from ninepoint import Schedule
-from ninepoint import _testing as bounds
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
 

@@ -14,9 +14,9 @@ from test_passes import arguments, drawn
 
 import ninepoint as npt
 from nightly import only
-from ninepoint._testing import passes_of
 from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, smallest_integer
 from ninepoint.language.dtypes import DType
+from seams import passes_of
 
 KERNELS = 200
 BATCH = 25

@@ -17,7 +17,7 @@ import pytest
 import kernels
 import ninepoint as npt
 from nightly import only
-from ninepoint._testing import interpreted, plan_of
+from seams import interpreted, plan_of
 
 # Windows: height, width, and the offset of the first element, one-sided ones among them.
 WINDOWS = [

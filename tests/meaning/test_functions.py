@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 WAYS = {"compiled": contextlib.nullcontext, "interpreted": interpreted}
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint._testing import plan_of
+from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

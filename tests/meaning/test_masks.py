@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint._testing import interpreted, plan_of
+from seams import interpreted, plan_of
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
 ROWS, COLUMNS = np.mgrid[-3:4, -3:4]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,

@@ -17,7 +17,7 @@ import kernels
 import ninepoint as npt
 from nightly import only
 from ninepoint import StencilError
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 WORD = 2**64
@@ -782,3 +782,28 @@ def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
     x = np.array([0, 1, 7, 2, 0, 0, 0], "uint8")
     np.testing.assert_array_equal(counted(x), counted.debug(x))
     assert not counted(x)[-1]
+
+
+def test_functions_of_numpy_make_its_own_numbers_of_pythons() -> None:
+    @npt.stencil(boundary="nearest")
+    def kernel(x, whole=3, part=0.7):
+        return (
+            np.minimum(whole, 2) * 0.5 * x[0],
+            np.round(part) * x[0],
+            np.divmod(part, 0.3)[1] * x[0],
+            np.conj(part) * x[0],
+            min(whole, 2) * 0.5 * x[0],
+        )
+
+    x = np.arange(4, dtype=np.float32)
+    wanted = (
+        np.minimum(3, 2) * 0.5 * x,
+        np.round(0.7) * x,
+        np.divmod(0.7, 0.3)[1] * x,
+        np.conj(0.7) * x,
+        min(3, 2) * 0.5 * x,
+    )
+    for one, made, meant in zip(kernel(x), kernel.debug(x), wanted, strict=True):
+        assert one.dtype == np.asarray(meant).dtype
+        np.testing.assert_array_equal(one, meant)
+        np.testing.assert_array_equal(made, meant)

@@ -11,7 +11,7 @@ import pytest
 import kernels
 import ninepoint as npt
 from nightly import only
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import ninepoint as npt
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 DTYPES = ("uint8", "int64", "uint64", "bool", "float16", "float32", "float64")
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint._testing import interpreted
+from seams import interpreted
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
 NONE = np.zeros((3, 3), bool)

@@ -15,7 +15,7 @@ import pytest
 
 import ninepoint as npt
 from ninepoint import Schedule
-from ninepoint._testing import plan_of
+from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

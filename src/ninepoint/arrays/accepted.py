@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.language.dtypes import kind_of
+from ..language.dtypes import kind_of
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
 _CUDA = (2, 13)

@@ -28,16 +28,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.gathering import copied
-from ninepoint.arrays.lanes import Lanes, with_lanes
-from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
-from ninepoint.backends.compiled import Bound
-from ninepoint.language.positions import Length
+from .. import limits
+from ..backends.compiled import Bound
+from ..language.positions import Length
+from .accepted import listed
+from .borders import Array, Border
+from .gathering import copied
+from .lanes import Lanes, Turned, arranged, core_last
+from .layout import Shape
+from .numpy import core_axes, whole_shape
+from .parts import is_movable, is_readable, mergeable, rows_of, write
+from .strided import Strided, memory_order, merged_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,53 +77,48 @@ def looks_at_points(code: Bound) -> bool:
 def merging(arrays: Sequence[Array]) -> Merging:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
-    size = math.prod(shape)
-    if len(shape) == 1 or not size:
+    if len(shape) == 1 or not math.prod(shape):
         return Merging(shape, tuple(range(len(shape))), shape)
-    if all(array.flags.c_contiguous for array in arrays):
-        return Merging(shape, tuple(range(len(shape))), (size,))
-    steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(len(shape))]
-    # An axis of length 1 has any stride, and stands where it does no harm: first.
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] != 1, -steps[axis]))
-    merged: list[int] = []
-    last = -1
-    for axis in order:
-        if shape[axis] == 1:
-            continue
-        if last >= 0 and all(
-            array.strides[last] == array.strides[axis] * shape[axis] for array in arrays
-        ):
-            merged[-1] *= shape[axis]
-        else:
-            merged.append(shape[axis])
-        last = axis
-    return Merging(shape, tuple(order), tuple(merged) or (1,))
+    order = memory_order([Strided(shape, array.strides) for array in arrays])
+    turned = [array.transpose(order) for array in arrays]
+    lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
+    return Merging(shape, order, tuple(lengths) or (1,))
 
 
 View: TypeAlias = Callable[[Array], Array]
 
 
 class Arrangement:
-    """How the arrays of calls like one are given to a program."""
+    """How the arrays of calls like one are given to a program.
 
-    def __init__(self, program: Bound, fields: Sequence[Array], axes: Any, out: Any) -> None:
-        self.program = program
-        self._lanes: Lanes | None = None
-        shape = broadcast_shape([field.shape for field in fields])
-        ndim = len(shape)
+    Without `lanes` a stack stays outside, and becomes one axis.
+    """
+
+    def __init__(
+        self,
+        program: Bound,
+        fields: Sequence[Array],
+        axes: Any,
+        out: Any,
+        *,
+        lanes: bool = True,
+    ) -> None:
+        self.program, self._stacked = program, not lanes
+        shape = whole_shape(fields)
+        outs, ndim = listed(out), len(shape)
         order = tuple(range(ndim))
         if axes is not None:
-            core = core_axes(axes, ndim, program.ndim)
-            order = (*(axis for axis in range(ndim) if axis not in core), *core)
-        self._merging: Merging | None = None
+            order = core_last(ndim, core_axes(axes, ndim, program.ndim))
+        # How axes are put in another order; nothing if all stay as they are.
+        self._how: Merging | Turned | None = None
+        whole = [np.broadcast_to(field, shape) for field in fields]
         if looks_at_points(program) and not program.positions:
-            whole = [np.broadcast_to(field, shape) for field in fields]
-            found = merging([*whole, *listed(out)])
-            order, self._merging = found.order, None if found.is_trivial else found
-        self._order = None if order == tuple(range(ndim)) and not self._merging else order
-        self._back = tuple(order.index(axis) for axis in range(ndim))
-        if self._merging is None:
-            self._find_lanes([np.broadcast_to(field, shape) for field in fields], listed(out))
+            found = merging([*whole, *outs])
+            self._how = None if found.is_trivial else found
+        else:
+            core = tuple(shape[axis] for axis in order[ndim - program.ndim :])
+            program = program.within(core)
+            self._how, self.program = arranged(program, order, whole, outs, lanes=lanes)
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= limits.current.block_elements
         self._moves = self.program.takes_commands and not self.program.takes_elements
@@ -131,26 +127,16 @@ class Arrangement:
             self._view(field, shape, dtype, k in rows)
             for k, (field, dtype) in enumerate(zip(fields, program.field_dtypes, strict=True))
         ]
-        outs = [self._turned(one) for one in listed(out)]
+        outs = [self._turned(one) for one in outs]
         self._apart = self._small and not all(map(is_readable, outs, program.out_dtypes))
+        self._apart |= not all(map(self._is_stack, outs))
         self.plain = (
-            self._order is None
-            and self._lanes is None
-            and not self._apart
-            and all(view is None for view in self._views)
+            self._how is None and not self._apart and all(view is None for view in self._views)
         )
-
-    def _find_lanes(self, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Find whether the stack lies innermost, and what does the program then."""
-        turned = [self._turned(one) for one in (*fields, *outs)]
-        program = self.program.within(turned[0].shape[-self.program.ndim :])
-        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
-        if found is not None:
-            self._lanes, self.program = found
 
     def border(self, border: Border) -> Border:
         """Give the border of the program."""
-        return border if self._lanes is None else self._lanes.border(border)
+        return self._how.border(border) if isinstance(self._how, Lanes) else border
 
     def fields(self, fields: Sequence[Array]) -> list[Array]:
         """Give the fields as the program reads them."""
@@ -163,37 +149,29 @@ class Arrangement:
         """Give the `out` of the program; None where it makes its own results."""
         if out is None or self._apart:
             return None
-        if self._order is None and self._lanes is None:
-            return out
-        return tuple(map(self._turned, listed(out)))
+        return out if self._how is None else tuple(map(self._how.of, listed(out)))
 
     @property
     def has_place(self) -> bool:
         """Whether results are made in the caller's own arrays, element by element."""
-        return self._lanes is None and not self._apart
+        return not isinstance(self._how, Lanes) and not self._apart
 
     def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""
         if targets and not self._apart:
             return targets
-        if self._order is not None or self._lanes is not None:
-            results = [self._returned(one) for one in results]
+        if self._how is not None:
+            results = list(map(self._how.back, results))
         for target, one in zip(targets, results, strict=False):
             write(target, one)
         return targets or results
 
     def _turned(self, array: Array) -> Array:
-        if self._merging is not None:
-            return self._merging.of(array)
-        turned = array if self._order is None else array.transpose(self._order)
-        return turned if self._lanes is None else self._lanes.of(turned)
+        return array if self._how is None else self._how.of(array)
 
-    def _returned(self, result: Array) -> Array:
-        if self._merging is not None:
-            return self._merging.back(result)
-        if self._lanes is not None:
-            result = self._lanes.back(result)
-        return result if self._order is None else result.transpose(self._back)
+    def _is_stack(self, array: Array) -> bool:
+        """Whether the stack is one axis, if it is to be one."""
+        return not self._stacked or mergeable(array, array.ndim - self.program.ndim)
 
     def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any], alike: bool) -> View | None:
         """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
@@ -201,13 +179,14 @@ class Arrangement:
         if field.shape != shape:
             views.append(_spread(field, shape))
             field = views[0](field)
-        if self._order is not None or self._lanes is not None:
-            views.append(self._turned)
-            field = self._turned(field)
+        if self._how is not None:
+            views.append(self._how.of)
+            field = self._how.of(field)
         # Commands take any strides, of one axis for the stack.
         few = field.ndim <= self.program.ndim + 1
         moves = self._moves and few and is_movable(field, dtype)
-        if self._small and not alike and not moves and not is_readable(field, dtype):
+        unreadable = self._small and not alike and not moves and not is_readable(field, dtype)
+        if unreadable or not self._is_stack(field):
             views.append(partial(copied, dtype=dtype))
         if len(views) > 1:
             return partial(_one_after_another, views)

@@ -10,14 +10,12 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from ninepoint.arrays.conditions import Condition, Slot, named_function
-
 from ..language.errors import alike
+from .conditions import Condition, Slot, named_function
 
 Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
 ]
-Index: TypeAlias = tuple[slice, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
 
 RULES: tuple[str, ...] = get_args(Rule)
@@ -71,6 +69,15 @@ class Border:
     def lanes_along(self, axis: int) -> int:
         """How many elements a column has, along this of the core axes."""
         return self.lanes if axis == len(self.rules) - 1 else 1
+
+    def turned(self, how: int | tuple[int, ...]) -> Border:
+        """The border of arrays that lie in another way (see `Compiled.turned`)."""
+        if isinstance(how, tuple):
+            rules = tuple(self.rules[axis] for axis in how)
+            return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
+        if how:
+            return replace(self, lanes=how)
+        return replace(self, rules=(*self.rules, ("nearest", "nearest")))
 
     def __str__(self) -> str:
         """Give it as one would write the option."""
@@ -213,11 +220,6 @@ class Boundary:
     def has_slots(self) -> bool:
         """Whether values of conditions are among the fields of a node."""
         return any(isinstance(value, Slot) for one in self.conditions for value in one.abc)
-
-    @property
-    def keeps(self) -> bool:
-        """Whether any side of any axis has the rule "keep"."""
-        return self.uses("keep")
 
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -31,15 +31,12 @@ from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
 from .borders import Array, Border
 from .gathering import source_indices
 from .numpy import fitting_cval
+from .parts import is_readable, mergeable
 
 
 def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     """Whether a kernel can read an array as it is, its leading axes taken as one."""
-    if array.dtype != dtype or not array.flags.aligned:
-        return False
-    if array.ndim <= ndim + 1:
-        return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
-    return bool(array.flags.c_contiguous)
+    return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
 
 
 def spread(arrays: Sequence[Array], positions: int) -> list[Array]:
@@ -60,16 +57,11 @@ def stacked(array: Array, ndim: int) -> Array:
     return array[None]
 
 
-def cut(span: tuple[int, int], count: int) -> list[slice]:
+def _cut(span: tuple[int, int], count: int) -> list[slice]:
     """A span in at most `count` parts of nearly one size, none of them empty."""
     first, last = span
     edges = [first + (last - first) * k // count for k in range(count + 1)]
     return [slice(a, b) for a, b in pairwise(edges) if a < b]
-
-
-def at(axis: int, part: slice) -> tuple[slice, ...]:
-    """The index of a part of one axis of a stack, the stack's own axis not counted."""
-    return (slice(None),) * (axis + 1) + (part,)
 
 
 # Whether an axis ends before, and after, with the whole array.
@@ -166,13 +158,16 @@ def _cost(length: int, steps: int) -> float:
     return steps // length * (length + PASS) + steps % length * SINGLE
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """Another order of axes in memory: how kernels are turned, and borders."""
+# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
+# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
+How: TypeAlias = int | tuple[int, ...]
 
-    turn: Turn
-    border: Callable[[Border], Border]
-    rings: Callable[[tuple[bool, ...]], tuple[bool, ...]]
+
+def turn_of(how: How) -> Turn:
+    """How kernels are written for arrays that lie so."""
+    if isinstance(how, tuple):
+        return transposed(how)
+    return interleaved(how) if how else LEVELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +175,8 @@ class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
-    done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same in another
-    layout, if it has such a form.
+    done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same for
+    arrays that lie in another way, if it has such a form.
     """
 
     compiled: Compiled
@@ -190,7 +185,7 @@ class Chain:
     rings: tuple[bool, ...]
     steps: int = 1
     tile: int = 0
-    laid: Callable[[Layout], Chain | None] = lambda layout: None
+    laid: Callable[[How], Chain | None] = lambda how: None
     _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -203,37 +198,12 @@ class Chain:
         """It makes all points."""
         return ()
 
-    def turned(self, how: int | tuple[int, ...]) -> Chain | None:
-        """The same for arrays that lie in another way, if it has such a form.
-
-        A number says how many lanes each column of a row has; 0 asks for one more axis, along
-        which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
-        """
+    def turned(self, how: How) -> Chain | None:
+        """The same for arrays that lie in another way, if it has such a form."""
         if how not in self._known:
             unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
-            self._known[how] = None if unfit else self.laid(self._layout(how))
+            self._known[how] = None if unfit else self.laid(how)
         return self._known[how]
-
-    def _layout(self, how: int | tuple[int, ...]) -> Layout:
-        if isinstance(how, tuple):
-            return Layout(
-                transposed(how),
-                lambda border: replace(
-                    border,
-                    rules=tuple(border.rules[axis] for axis in how),
-                    deciding=tuple(map(how.index, range(self.ndim))),
-                ),
-                lambda rings: tuple(rings[axis] for axis in how),
-            )
-        if how:
-            return Layout(
-                interleaved(how), lambda border: replace(border, lanes=how), lambda rings: rings
-            )
-        return Layout(
-            LEVELLED,
-            lambda border: replace(border, rules=(*border.rules, ("nearest", "nearest"))),
-            lambda rings: (*rings, False),
-        )
 
     def pays(self, core: tuple[int, ...], asked: bool) -> bool:
         """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
@@ -293,7 +263,7 @@ class Pass:
             self.spans.append((0 if low else a, n if high else n - b))
             self.origin.append(0 if self.rings[axis] else self.spans[-1][0])
         pairs = zip(self.spans, self.counts, strict=True)
-        self.bands = [cut(span, count) for span, count in pairs]
+        self.bands = [_cut(span, count) for span, count in pairs]
         # Whether the kernel makes all of the results in one go, of all of the fields.
         whole = all(map(all, self.closed)) and max(self.counts) == 1
         # What is known of each region: of which part of the fields it is made, and what the kernel

@@ -19,185 +19,196 @@ it is also one long row, with as many copies below it as the stencil looks down,
     6 7 8         6 7 8 . . .
 
 so that the ends are computed as one row.  What comes out where two rows meet is dropped.
-
-Results that take the place of fields are made in bands, in memory of their own.  A band is moved
-to its place once the next one has been made, which may read what stood there.
 """
 
 from __future__ import annotations
 
-import math
+import operator
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.gathering import COPY, VALUE, Beyond, Extensions, Gather, Run, Span
-from ninepoint.arrays.layout import Layout, Region, Shape, around
+from .. import limits
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from ..remembered import Remembered
+from .borders import Array
+from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run
+from .layout import Layout, Region, Shape, Values, around
+from .strided import merged_axes
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
 
-_MOVE, _RUN, _GHOSTS = 0, 1, 2
+# What `ninepoint.backends.llvm.commands` has: the commands, words of the head, axes of a move.
+_MOVE, _RUN, _GHOSTS = range(3)
+_HEAD, _AXES = 4, 5
+
 _LINE = 64
 
-# Words of the head of a list.
-_HEAD = 5
-
-# Where arrays are that are none of the caller's.
-_IN_LIST, _IN_MEMORY, _ELSEWHERE = range(3)
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a list depends on beside the layout.
-
-    `sizes` are those of an element of each field, then of each output [bytes]; `values` are the
-    constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
-    how many rows are made before the first of a result; `flat` says whether rows may be computed
-    as one: positions are those of one row.  Of the last fields, positions, it says `along` which
-    axis they have other elements: along others the first of equal ones is read.  The arrays of the
-    numbers `moved` are read and written by moves alone, in whatever strides.  Of fields with
-    `ghosts`, floats, `kinds` say which these are.
-    """
-
-    sizes: tuple[int, ...]
-    fields: int
-    values: tuple[bytes, ...]
-    zones: bool
-    warm: int
-    flat: bool = True
-    along: tuple[int, ...] = ()
-    moved: tuple[int, ...] = ()
-    ghosts: tuple[Extensions, ...] = ()
-    kinds: tuple[int, ...] = ()
-
-    @property
-    def copied(self) -> int:
-        """How many fields are copied where neighbours are missing: all but such positions."""
-        return self.fields - len(self.along)
+# The kinds of floats, as machine code counts them.
+_FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some images of a stack, and the points from `first` on and before `last` in them.
-
-    The results may lie `over` fields, element by element.
-    """
+    """Some images of a stack, and the points from `first` on and before `last` in them."""
 
     start: int
     stop: int
     first: int
     last: int
-    over: bool = False
-
-
-def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
-    """List what to do for a part of the arrays."""
-    key = machine, part
-    found = plan.made.get(key)
-    if found is None:
-        found = plan.made[key] = _Writer(plan, machine, part).written(part.first, part.last)
-    return found
-
-
-def band_rows(plan: Layout, machine: Machine, images: int) -> int:
-    """How many rows of so many images are made before they are moved over a field."""
-    sizes = machine.sizes[machine.fields :]
-    row = images * sum(sizes) * math.prod(plan.shape[1:])
-    # What stands two bands before is read by nobody any more.
-    return max(2 * plan.spans[0] + 1, limits.current.band_bytes // max(1, row))
 
 
 @dataclass(frozen=True, slots=True)
-class _Own:
-    """An array that is none of the caller's: where it begins, and its strides.
+class Place:
+    """Where elements lie: a base, the bytes from there on, and those to the next along each axis.
 
-    It lies in the list, in memory for blocks, or elsewhere.
+    Bases are the arrays of the caller, by number, and what follows them.  The first axis is the
+    stack.
     """
 
-    where: int
+    base: int
     start: int
     strides: Shape
 
+    def at(self, first: Shape, step: Shape | None = None) -> Place:
+        """The elements from one on, in each image; all, or some steps apart."""
+        start = self.start + sum(map(operator.mul, first, self.strides[1:]))
+        if step is None:
+            return Place(self.base, start, self.strides)
+        strides = map(operator.mul, (1, *step), self.strides)
+        return Place(self.base, start, tuple(strides))
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A part of an array, by its number: the first elements, and how far it is to the next."""
-
-    array: int
-    first: Shape
-    step: Shape
+    def of(self, runs: Sequence[Run]) -> Place:
+        """The elements that runs are made of."""
+        return self.at(tuple(run.first for run in runs), tuple(run.step for run in runs))
 
 
-class _Writer:
-    def __init__(self, plan: Layout, machine: Machine, part: Part) -> None:
-        self.plan = plan
-        self.machine = machine
-        self.image = part.start
+# An array of a kernel, or a part of one: where it lies, and its shape.
+_View: TypeAlias = tuple[Place, Shape]
+
+
+class Commands:
+    """The lists of a program on arrays of one kind, which have one axis for the stack.
+
+    The arrays of the numbers `moved` are read and written by moves alone, in whatever strides.
+    """
+
+    def __init__(
+        self,
+        program: Bound,
+        plan: Layout,
+        values: Values,
+        arrays: Sequence[Array],
+        moved: Sequence[int],
+    ) -> None:
+        self.program, self.plan, self.values, self.moved = program, plan, values, moved
+        self.dtypes = (*program.field_dtypes, *program.out_dtypes)
+        self.strides = [array.strides for array in arrays]
+        self._made: Remembered[Part, Array] = Remembered(64)
+
+    def of(self, part: Part) -> Array:
+        """List what to do for a part of the arrays."""
+        found = self._made.get(part)
+        if found is None:
+            writer = _Writer(self, part)
+            writer.walk()
+            found = self._made[part] = writer.written()
+        return found
+
+    def perform(self, program: Bound, arrays: Sequence[Array], part: Part) -> None:
+        """Do it without a list, with a program that has its numbers."""
+        with np.errstate(all="ignore"):
+            _Performer(self, part, program, arrays).walk()
+
+    def constant(self, k: int) -> Array:
+        """The constant of a field or a result."""
+        plan, values, count = self.plan, self.values, len(self.program.field_dtypes)
+        used, value = (
+            (plan.has_constant, values.fields[k])
+            if k < count
+            else (plan.has_fill, values.outs[k - count])
+        )
+        return np.array(value if used else 0).astype(self.dtypes[k])
+
+
+class _Walk(ABC):
+    """What is done for a part of the arrays, one after the other: by a list, or at once."""
+
+    # Whether rows at the ends are computed as one.
+    joins_rows = True
+
+    def __init__(self, lists: Commands, part: Part) -> None:
+        self.lists, self.program, self.plan = lists, lists.program, lists.plan
+        self.part = part
         self.stack = part.stop - part.start
-        self.given = len(machine.sizes)
-        self.axes = len(plan.shape) + 1
-        self.own: list[_Own] = []
-        self.blocks: dict[_Own, int] = {}
-        self.constants: dict[int, int] = {}
-        self.constant_bytes = b""
-        self.words: list[int] = []
-        self.count = 0
-        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
-        self.used = self.memory = 0
-        # Bytes that stay, and the blocks for the results of a band that begins at a row.
-        self.held = 0
-        # Arrays of values from which ghosts are made, by their addresses.
-        self.values: dict[int, int] = {}
-        self.band: tuple[int, Sequence[int]] | None = None
-        self.over = part.over
+        self.sizes = [dtype.itemsize for dtype in lists.dtypes]
+        self.given = len(self.sizes)
+        # Where the arrays of the caller are; results may be made elsewhere, and moved there.
+        self.places = [
+            Place(k, part.start * strides[0], strides) for k, strides in enumerate(lists.strides)
+        ]
 
-    def written(self, first: int, last: int) -> np.ndarray:
-        """The list."""
-        if self.over:
-            self._make_over(first, last)
-        else:
-            self._make(first, last)
-        length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
-        constants = np.frombuffer(self.constant_bytes, np.int64)
-        head = [self.axes, self.given, len(self.own), self.memory, self.count]
-        for one in self.own:
-            start = one.start + 8 * length if one.where == _IN_LIST else one.start
-            head += [one.where, start, *one.strides]
-        return np.concatenate([np.array([*head, *self.words], np.int64), constants])
+    # How it is done.
 
-    def _make_over(self, first: int, last: int) -> None:
-        """Make results in the place of fields."""
-        machine, shape = self.machine, self.plan.shape
-        rows = min(band_rows(self.plan, machine, self.stack), last - first)
-        sizes = machine.sizes[machine.fields :]
-        blocks = [[self._block((rows, *shape[1:]), size) for size in sizes] for _ in range(2)]
-        self.held = self.used
-        made: list[tuple[int, int]] = []
-        for start in range(first, last, max(1, rows)):
-            self.band = start, blocks[len(made) % 2]
-            made.append((start, min(start + rows, last)))
-            self._make(*made[-1])
-            if len(made) > 1:
-                self._move_band(*made[-2], blocks[len(made) % 2])
-        if made:
-            self._move_band(*made[-1], blocks[(len(made) - 1) % 2])
+    @property
+    def piece_bytes(self) -> int:
+        """Bytes of the blocks of a piece, where arrays are moved into them."""
+        return limits.current.moved_piece_bytes
 
-    def _move_band(self, first: int, last: int, blocks: Sequence[int]) -> None:
-        """Move the results of a band to their place."""
-        self.band, shape = None, self.plan.shape
-        for number, block in enumerate(blocks, self.machine.fields):
-            to = self._all(number, (first, *(0 for _ in shape[1:])))
-            at = self._all(block, (0,) * len(shape))
-            self._move(number, (last - first, *shape[1:]), to, at)
+    @abstractmethod
+    def _memory(self, size: int) -> tuple[int, int]:
+        """So many bytes for a block: a base, and where they begin."""
 
-    def _make(self, first: int, last: int) -> None:
+    @abstractmethod
+    def _forget(self) -> None:
+        """Nobody needs the blocks any more."""
+
+    @abstractmethod
+    def _outside(self, array: Array) -> tuple[int, int]:
+        """An array that is none of the caller's: a base, and where it begins."""
+
+    @abstractmethod
+    def _constant(self, k: int) -> Place:
+        """The constant of a field or an output, at every place."""
+
+    @abstractmethod
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        """Move elements of the type of a field or output."""
+
+    @abstractmethod
+    def _run(self, arrays: Sequence[_View]) -> None:
+        """Run the program."""
+
+    @abstractmethod
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        """Make ghosts of a field, of what they mirror, alpha and beta.
+
+        Says how, how many terms there are, and the bytes to the next element and alpha of these.
+        """
+
+    # What is done.
+
+    @property
+    def fields(self) -> int:
+        return len(self.program.field_dtypes)
+
+    @property
+    def copied(self) -> int:
+        """How many fields are copied where neighbours are missing: all but lines of positions."""
+        return self.fields - len(self.program.along)
+
+    def walk(self) -> None:
         """Compute points, and write what is not computed."""
+        first, last = self.part.first, self.part.last
         self._compute(self.plan.computed.within(first, last))
-        for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
+        for k, output in enumerate(self.plan.outputs):
             for zone, keeps in output.zones:
                 self._zone(k, zone.within(first, last), keeps)
 
@@ -213,38 +224,31 @@ class _Writer:
             self._padded(box)
             return
         self._inside(interior)
-        slabs = around(interior, box)
-        if len(plan.shape) > 1:
-            slabs = [
-                slab
-                for slab in slabs
-                if slab.start[:-1] != interior.start[:-1] or slab.stop[:-1] != interior.stop[:-1]
-            ]
-            self._ends(interior, box)
-        for slab in slabs:
+        for slab in around(interior, box):
             self._padded(slab)
 
     # Pieces.
 
     def _inside(self, region: Region) -> None:
         """Compute points whose neighbours all lie inside, from the fields themselves."""
-        for piece in self._pieces(region) if self.machine.moved else (region,):
+        for piece in self._pieces(region) if self.lists.moved else (region,):
             self._piece_inside(piece)
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
-        machine, last = self.machine, len(self.plan.shape) - 1
+        last = len(self.plan.shape) - 1
         length = region.shape[axis]
+        source = self.plan.source(region)
         moved = (
-            machine.sizes[k] * (source if k < machine.fields else region).points
-            for source in (self.plan.source(region),)
-            for k in machine.moved
+            self.sizes[k] * (source if k < self.fields else region).points
+            for k in self.lists.moved
         )
         size = self.stack * sum(moved)
-        twice = max(1, self.plan.spans[axis], machine.warm if axis == last - 1 else 0)
+        warm = self.program.warm if axis == last - 1 else 0
+        twice = max(1, self.plan.spans[axis], warm)
         rows = max(
             limits.current.rows_moved_twice * twice,
-            limits.current.moved_piece_bytes * length // max(1, size),
+            self.piece_bytes * length // max(1, size),
         )
         for first in range(region.start[axis], region.stop[axis], rows):
             start, stop = list(region.start), list(region.stop)
@@ -256,268 +260,286 @@ class _Writer:
                 yield piece
 
     def _piece_inside(self, region: Region) -> None:
-        source, here = self.plan.source(region), (0,) * self.axes
-        fields = []
-        for k in range(self.machine.copied):
-            if k not in self.machine.moved:
-                fields.append((k, (0, *source.start), source.shape))
-                continue
-            block = self._block(source.shape, self.machine.sizes[k])
-            self._move(k, source.shape, self._all(block, here[1:]), self._all(k, source.start))
-            fields.append((block, here, source.shape))
-        for k, axis in enumerate(self.machine.along, self.machine.copied):
-            fields.append((k, self._only(axis, source.start[axis]), source.shape))
+        source = self.plan.source(region)
+        fields: list[Place] = []
+        for k in range(self.fields):
+            line = k >= self.copied
+            first = source.start
+            if line:
+                # The first of those that are equal.
+                axis = self.program.along[k - self.copied]
+                first = tuple(start if j == axis else 0 for j, start in enumerate(source.start))
+            place = self.places[k].at(first)
+            if k in self.lists.moved:
+                block = self._block(source.shape, k)
+                self._move(k, source.shape, block, place)
+                place = block
+            fields.append(place)
         self._run_on(fields, region)
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
-        plan = self.plan
-        if plan.gather(region).is_inside:
+        plan, program, source = self.plan, self.program, self.plan.source(region)
+        if plan.has(source):
             self._inside(region)
             return
-        source = plan.source(region)
-        gather, start = plan.with_ghosts(region, self.machine.ghosts)
-        first = (0, *(a - b for a, b in zip(source.start, start, strict=True)))
-        blocks = self._blocks(gather)
-        self._run_on([(block, first, source.shape) for block in blocks], region)
+        gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
+        first = tuple(map(operator.sub, source.start, start))
+        fields = [block.at(first) for block in self._blocks(gather)]
+        columns = 0
+        # Positions are those of one row; between rows that are apart, others are made as well.
+        if len(plan.shape) > 1 and region.shape[-1] < plan.computed.shape[-1]:
+            few = program.warm <= FLAT_ROWS and plan.every[-2] <= FLAT_ROWS
+            few = few and self.joins_rows and not program.positions
+            columns = gather.shape[-1] if few and not gather.shape[-1] % plan.every[-1] else 0
+        self._run_on(fields, region, columns)
 
-    def _blocks(self, gather: Gather) -> list[int]:
+    def _blocks(self, gather: Gather) -> list[Place]:
         """Blocks of all fields."""
-        machine = self.machine
-        blocks = [self._filled(k, gather) for k in range(machine.copied)]
-        for k, axis in enumerate(machine.along, machine.copied):
+        blocks = [self._filled(k, gather) for k in range(self.copied)]
+        for k, axis in enumerate(self.program.along, self.copied):
             # Positions: beyond the array none is asked for, and any will do.
-            own = gather.axes[axis]
-            block = self._line(axis, own.length, machine.sizes[k])
-            for source, runs in ((k, own.taken), (block, own.own)):
-                for run in runs:
-                    to = self._all(block, self._only(axis, run.start)[1:])
-                    steps = self._only(axis, run.step, 1)
-                    at = _Part(source, self._only(axis, run.first), steps)
-                    self._move(k, self._only(axis, run.length, 1)[1:], to, at)
-            blocks.append(block)
+            block = self._filled(k, gather.line(axis))
+            stack, *others = block.strides
+            strides = [step if k == axis else 0 for k, step in enumerate(others)]
+            blocks.append(replace(block, strides=(stack, *strides)))
         return blocks
 
-    def _filled(self, field: int, gather: Gather) -> int:
+    def _filled(self, field: int, gather: Gather) -> Place:
         """A block of a field with all that stands outside."""
-        machine = self.machine
-        block = self._block(gather.shape, machine.sizes[field])
+        sides = self.lists.values.ghosts
+        block = self._block(gather.shape, field)
         for part in gather.taken:
-            self._copied(field, block, field, part)
-        for ghosts in gather.ghosts(machine.ghosts[field]) if machine.ghosts else ():
+            self._fill(field, block, part, self.places[field].of(part))
+        for ghosts in gather.ghosts(sides[field]) if field < len(sides) else ():
             self._make_ghosts(field, block, ghosts)
         for part, constant in gather.patches:
-            self._copied(field, block, None if constant else block, part)
+            source = self._constant(field) if constant else block.of(part)
+            self._fill(field, block, part, source)
         return block
 
-    def _copied(self, field: int, block: int, source: int | None, part: Sequence[Run]) -> None:
-        """Copy runs of an array, or of the constant of a field, to their places in a block."""
-        to = self._all(block, tuple(run.start for run in part))
-        at = self._constant(field) if source is None else _elements(source, part)
-        self._move(field, tuple(run.length for run in part), to, at)
+    def _fill(self, field: int, block: Place, part: Sequence[Run], source: Place) -> None:
+        """Copy elements to the places of runs in a block."""
+        to = block.at(tuple(run.start for run in part))
+        self._move(field, tuple(run.length for run in part), to, source)
 
-    def _make_ghosts(self, field: int, block: int, ghosts: Beyond) -> None:
+    def _make_ghosts(self, field: int, block: Place, ghosts: Beyond) -> None:
         """Make ghosts of a field in a block."""
         extension, part = ghosts.extension, ghosts.part
-        shape = tuple(run.length for run in part)
-        to = self._all(block, tuple(run.start for run in part))
-        at = _elements(block, ghosts.elements(0))
+        mirrored = block.of(ghosts.mirrored)
         alpha, beta = (
-            _elements(self._elsewhere(one, of_terms), ghosts.values(one))
+            self._elsewhere(one, of_terms).of(ghosts.values(one))
             for one, of_terms in ((extension.alpha, extension.from_end), (extension.beta, False))
         )
         if extension.how in (VALUE, COPY):
-            self._move(field, shape, to, beta if extension.how == VALUE else at)
+            self._fill(field, block, part, beta if extension.how == VALUE else mirrored)
             return
-        terms = (len(ghosts.runs), extension.alpha.strides[0]) if extension.from_end else (1, 0)
-        self.words += (_GHOSTS, self.machine.kinds[field], extension.how)
-        self.words += (to.array, at.array, alpha.array, beta.array, *terms)
         # From the end of the array on, or from what is mirrored: there is but one term of this.
-        self.words += (ghosts.axis + 1, -1 if ghosts.side else 1, self.stack, *shape)
-        for one in (to, at, alpha, beta):
-            self.words += (*one.first, *one.step)
-        self.count += 1
+        terms = (1, 0, 0)
+        if extension.from_end:
+            further = block.strides[ghosts.axis + 1] * (-1 if ghosts.side else 1)
+            terms = (len(extension.alpha), further, extension.alpha.strides[0])
+        to = block.at(tuple(run.start for run in part))
+        shape = (self.stack, *(run.length for run in part))
+        self._mix(field, (extension.how, *terms), shape, (to, mirrored, alpha, beta))
 
-    def _elsewhere(self, values: np.ndarray, of_terms: bool) -> int:
+    def _elsewhere(self, values: Array, of_terms: bool) -> Place:
         """An array of values, which are those of each image or of all."""
-        address = values.ctypes.data
-        if address not in self.values:
-            pairs = zip(values.shape, values.strides, strict=True)
-            strides = [0 if n == 1 else step for n, step in pairs]
-            strides[0] = 0 if of_terms else strides[0]
-            start = address + self.image * strides[0]
-            self.own.append(_Own(_ELSEWHERE, start, tuple(strides)))
-            self.values[address] = self.given + len(self.own) - 1
-        return self.values[address]
+        pairs = zip(values.shape, values.strides, strict=True)
+        strides = [0 if n == 1 else step for n, step in pairs]
+        strides[0] = 0 if of_terms else strides[0]
+        base, start = self._outside(values)
+        return Place(base, start + self.part.start * strides[0], tuple(strides))
 
-    def _run_on(self, fields: Sequence[tuple[int, Shape, Shape]], region: Region) -> None:
-        """Run on arrays, or parts of such, that hold the neighbours of a region."""
-        outs: list[tuple[int, Shape, Shape]] = []
+    def _run_on(self, fields: Sequence[Place], region: Region, columns: int = 0) -> None:
+        """Run on arrays, or parts of such, that hold the neighbours of a region.
+
+        If these have so many `columns`, their rows are computed as one.
+        """
+        plan, made, block_shape = self.plan, region.shape, region.shape
+        shape = plan.source(region).shape
+        if columns:
+            # The same memory, whose rows are as long.
+            *lead, rows, width = region.shape
+            wide = plan.every[-2] * columns // plan.every[-1]
+            long = plan.every[-2] * (rows - 1) * columns + shape[-1]
+            shape = (*shape[:-2], plan.spans[-2] + 1, long)
+            block_shape, made = (*lead, rows, wide), (*lead, 1, (rows - 1) * wide + width)
+        views = [(place, shape) for place in fields]
         moves = []
-        for k, output in enumerate(self.plan.outputs, self.machine.fields):
+        for k, output in enumerate(plan.outputs, self.fields):
             part = region.clip(output.extent)
-            first = tuple(a - b for a, b in zip(part.start, output.extent.start, strict=True))
-            if part == region and k not in self.machine.moved:
-                outs.append((k, (0, *first), region.shape))
-                continue
-            # An output does not cover the region, or has gaps: it is computed apart.
-            block = self._block(region.shape, self.machine.sizes[k])
-            outs.append((block, (0,) * self.axes, region.shape))
-            if part.points:
-                at = tuple(a - b for a, b in zip(part.start, region.start, strict=True))
-                moves.append((k, part.shape, self._all(k, first), self._all(block, at)))
-        self._run([*fields, *outs])
+            place = self.places[k].at(tuple(map(operator.sub, part.start, output.extent.start)))
+            if columns or part != region or k in self.lists.moved:
+                # An output does not cover the region, or has gaps: it is computed apart.
+                block = self._block(block_shape, k)
+                at = block.at(tuple(map(operator.sub, part.start, region.start)))
+                moves.append((k, part.shape, place, at))
+                place = block
+            views.append((place, made))
+        self._run(views)
         for move in moves:
             self._move(*move)
-        self.used = self.held
-
-    def _ends(self, interior: Region, box: Region) -> None:
-        """Compute the points before and after the interior in each of its rows."""
-        plan, machine = self.plan, self.machine
-        spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
-        spans = [(a, b) for a, b in spans if a < b]
-        if not spans:
-            return
-        every, apart, span = plan.every[-1], plan.every[-2], plan.spans[-1]
-        groups, places = self._groups(spans)
-        columns = sum(stop - start for start, stop in groups)
-        rows = plan.source(interior)
-        outer = [(pair,) for pair in zip(rows.start[:-1], rows.stop[:-1], strict=True)]
-        gather = plan.gathered([*outer, tuple(groups)])
-        shape, here = gather.shape, (0,) * self.axes
-        blocks = [(block, here, shape) for block in self._blocks(gather)]
-        made = interior.shape[:-1]
-        if machine.warm > FLAT_ROWS or apart > FLAT_ROWS or not machine.flat:
-            width = (columns - 1 - span) // every + 1
-            results = [
-                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
-            ]
-            ran = blocks + [(one, here, (*made, width)) for one in results]
-        else:
-            # Rows between those that are wanted are computed as well.
-            width = apart * columns // every
-            results = [
-                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
-            ]
-            long = (apart * (made[-1] - 1) + 1) * columns
-            # The same memory, whose rows are as long.
-            ran = [(one, here, (*shape[:-2], plan.spans[-2] + 1, long)) for one, *_ in blocks]
-            long = (long - 1 - span) // every + 1
-            ran += [(one, here, (*made[:-1], 1, long)) for one in results]
-        self._run(ran)
-        for (a, b), place in zip(spans, places, strict=True):
-            part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
-            origin = (*interior.start[:-1], a - place)
-            for k, output in enumerate(plan.outputs):
-                wanted = part.clip(output.extent)
-                if wanted.points:
-                    start = output.extent.start
-                    first = tuple(x - y for x, y in zip(wanted.start, start, strict=True))
-                    made_at = tuple(x - y for x, y in zip(wanted.start, origin, strict=True))
-                    number = machine.fields + k
-                    to, at = self._all(number, first), self._all(results[k], made_at)
-                    self._move(number, wanted.shape, to, at)
-        self.used = self.held
-
-    def _groups(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
-        """The columns that some results at the ends of rows depend on, and where these are made.
-
-        There is a column for each neighbour of the ends, low | high; and some more, where results
-        are made at every other one, for those of the last end to begin at such a one.
-        """
-        plan, last = self.plan, len(self.plan.shape) - 1
-        every, columns = plan.every[last], 0
-        groups: list[Span] = []
-        places: list[int] = []
-        for a, b in spans:
-            first = plan.first[last] + every * a + plan.reach.lo[last]
-            stop = first + every * (b - a - 1) + 1 + plan.spans[last]
-            start, stop = plan.with_mirrored(last, (first, stop), self.machine.ghosts)
-            before = -(-(first - start) // every)
-            start = first - every * before
-            length = -(-(stop - start) // every) * every
-            groups.append((start, start + length))
-            places.append(columns // every + before)
-            columns += length
-        return groups, places
+        self._forget()
 
     def _zone(self, k: int, zone: Region, keeps: bool) -> None:
         """Write what is not computed."""
         if not zone.points:
             return
-        number, start = self.machine.fields + k, self.plan.outputs[k].extent.start
-        first = tuple(a - b for a, b in zip(zone.start, start, strict=True))
+        number, start = self.fields + k, self.plan.outputs[k].extent.start
+        to = self.places[number].at(tuple(map(operator.sub, zone.start, start)))
         source = self._constant(number)
         if keeps:
-            source = _Part(k, (0, *self.plan.at(zone.start)), (1, *self.plan.every))
-        self._move(number, zone.shape, self._all(number, first), source)
+            source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
+        self._move(number, zone.shape, to, source)
 
-    # Arrays.
-
-    def _all(self, array: int, first: Shape) -> _Part:
-        """A part of an array with all elements from the first on."""
-        return _Part(array, (0, *first), (1,) * self.axes)
-
-    def _block(self, shape: Shape, size: int) -> int:
-        """An array in the memory for blocks."""
-        strides = [size]
+    def _block(self, shape: Shape, k: int) -> Place:
+        """Memory for a block of a field or an output."""
+        strides = [self.sizes[k]]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
-        own = _Own(_IN_MEMORY, self.used, tuple(strides))
-        self.used += -(-self.stack * strides[0] // _LINE) * _LINE
+        return Place(*self._memory(self.stack * strides[0]), tuple(strides))
+
+
+class _Writer(_Walk):
+    """Writes the list for machine code."""
+
+    def __init__(self, lists: Commands, part: Part) -> None:
+        super().__init__(lists, part)
+        self.words: list[int] = []
+        self.count = 0
+        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
+        self.used = self.memory = 0
+
+    def written(self) -> Array:
+        """The list."""
+        constants = [self.lists.constant(k).tobytes() for k in range(self.given)]
+        words = np.frombuffer(b"".join(one.ljust(16, b"\0") for one in constants), np.int64)
+        head = (self.given, 2 * len(self.places[0].strides) + 1, self.memory, self.count)
+        return np.concatenate([np.array(head), words, np.array(self.words, np.int64)])
+
+    def _memory(self, size: int) -> tuple[int, int]:
+        start = self.used
+        self.used += -(-size // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
-        if own not in self.blocks:
-            self.own.append(own)
-            self.blocks[own] = self.given + len(self.own) - 1
-        return self.blocks[own]
+        return self.given, start
 
-    def _line(self, axis: int, length: int, size: int) -> int:
-        """An array in the memory for blocks whose elements differ along one axis only."""
-        self.own.append(_Own(_IN_MEMORY, self.used, self._only(axis, size)))
-        self.used += -(-length * size // _LINE) * _LINE
-        self.memory = max(self.memory, self.used)
-        return self.given + len(self.own) - 1
+    def _forget(self) -> None:
+        self.used = 0
 
-    def _only(self, axis: int, value: int, other: int = 0) -> Shape:
-        """A number for each axis, the stack's first, of which one differs."""
-        return tuple(value if k == axis + 1 else other for k in range(self.axes))
+    def _constant(self, k: int) -> Place:
+        return Place(self.given + 1, 8 * _HEAD + 16 * k, (0,) * len(self.places[0].strides))
 
-    def _constant(self, k: int) -> _Part:
-        """The constant of a field or an output, at every place."""
-        if k not in self.constants:
-            strides = (0,) * self.axes
-            self.own.append(_Own(_IN_LIST, len(self.constant_bytes), strides))
-            self.constant_bytes += self.machine.values[k].ljust(16, b"\0")
-            self.constants[k] = self.given + len(self.own) - 1
-        return _Part(self.constants[k], (0,) * self.axes, (0,) * self.axes)
+    def _outside(self, array: Array) -> tuple[int, int]:
+        return self.given + 2, array.ctypes.data
 
-    # Commands.
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        shape, size = (self.stack, *lengths), self.sizes[k]
+        if size > 8:
+            # Machine code knows numbers of one part.
+            shape = (*shape, size // 8)
+            to, at = (replace(one, strides=(*one.strides, 8)) for one in (to, at))
+        self._strided((_MOVE, min(size, 8)), shape, (to, at))
 
-    def _move(self, k: int, lengths: Shape, to: _Part, at: _Part) -> None:
-        """Move elements of the type of field or output `k`."""
-        there, first = self._placed(to.array, to.first)
-        here, begin = self._placed(at.array, at.first)
-        self.words += (_MOVE, self.machine.sizes[k], there, here, self.stack, *lengths)
-        self.words += (*first, *to.step, *begin, *at.step)
-        self.count += 1
-
-    def _run(self, arrays: Sequence[tuple[int, Shape, Shape]]) -> None:
+    def _run(self, arrays: Sequence[_View]) -> None:
         self.words.append(_RUN)
-        for array, first, lengths in arrays:
-            number, begin = self._placed(array, first)
-            self.words += (number, *begin, self.stack, *lengths)
+        for place, lengths in arrays:
+            self.words += (place.base, place.start, self.stack, *lengths, *place.strides)
         self.count += 1
 
-    def _placed(self, array: int, first: Shape) -> tuple[int, Shape]:
-        """An array and its first element, of the images of this part where it has all."""
-        if array >= self.given:
-            return array, (0, *first[1:])
-        if self.band is None or array < self.machine.fields:
-            return array, (self.image, *first[1:])
-        start, blocks = self.band
-        return blocks[array - self.machine.fields], (0, first[1] - start, *first[2:])
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        self._strided((_GHOSTS, _FLOATS[self.lists.dtypes[k].char], *how), shape, places)
+
+    def _strided(self, begin: Shape, shape: Shape, places: Sequence[Place]) -> None:
+        """Write a command for elements of arrays of one shape."""
+        if 0 in shape:
+            return
+        lengths, steps = merged_axes(shape, [place.strides for place in places])
+        extra = max(0, len(lengths) - _AXES)
+        missing = _AXES - len(lengths) + extra
+        for index in product(*map(range, lengths[:extra])):
+            self.words += begin
+            for place, step in zip(places, steps, strict=True):
+                further = sum(map(operator.mul, index, step))
+                self.words += (place.base, place.start + further)
+            self.words += (*(1,) * missing, *lengths[extra:])
+            for step in steps:
+                self.words += (*(0,) * missing, *step[extra:])
+            self.count += 1
 
 
-def _elements(array: int, part: Sequence[Run]) -> _Part:
-    """The elements of an array that runs are made of."""
-    return _Part(array, (0, *(run.first for run in part)), (1, *(run.step for run in part)))
+class _Lying:
+    """Elements at an address, as NumPy asks for them; they are those of an array."""
+
+    def __init__(self, array: Array, place: Place, shape: Shape, size: int) -> None:
+        self.array = array
+        data = array.__array_interface__["data"][0] + place.start, False
+        self.__array_interface__ = {
+            "version": 3, "data": data, "shape": shape, "strides": place.strides,
+            "typestr": f"|V{size}",
+        }  # fmt: skip
+
+
+class _Performer(_Walk):
+    """Does it at once: for programs that take no list, and arrays whose elements are converted."""
+
+    # What loops where it is told to end would not, on elements that are no neighbours.
+    joins_rows = False
+
+    def __init__(
+        self, lists: Commands, part: Part, program: Bound, arrays: Sequence[Array]
+    ) -> None:
+        super().__init__(lists, part)
+        self.program, self.arrays = program, list(arrays)
+
+    @property
+    def piece_bytes(self) -> int:
+        return 8 * limits.current.block_elements
+
+    def _of(self, place: Place, shape: Shape, dtype: np.dtype[Any]) -> Array:
+        """The elements at a place, which are of this type if they are none of the caller's."""
+        array = self.arrays[place.base]
+        own = array.dtype if place.base < self.given else dtype
+        found: Array = np.asarray(_Lying(array, place, shape, own.itemsize)).view(own)
+        return found
+
+    def _memory(self, size: int) -> tuple[int, int]:
+        return self._outside(empty((size,), np.uint8))
+
+    def _outside(self, array: Array) -> tuple[int, int]:
+        self.arrays.append(array)
+        return len(self.arrays) - 1, 0
+
+    def _forget(self) -> None:
+        del self.arrays[self.given :]
+
+    def _constant(self, k: int) -> Place:
+        return Place(*self._outside(self.lists.constant(k)), (0,) * len(self.places[0].strides))
+
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        shape, dtype = (self.stack, *lengths), self.lists.dtypes[k]
+        if 0 not in shape:
+            self._of(to, shape, dtype)[...] = self._of(at, shape, dtype)
+
+    def _run(self, arrays: Sequence[_View]) -> None:
+        pairs = zip(arrays, self.lists.dtypes, strict=True)
+        views = [self._of(place, (self.stack, *own), dtype) for (place, own), dtype in pairs]
+        self.program.run(views[: self.fields], views[self.fields :])
+
+    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
+        kind, count, *far = how
+        dtype = self.lists.dtypes[k]
+        wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
+        to, mirrored, alpha, beta = places
+        made = self._of(beta, shape, wide)
+        for term in range(count):
+            at, factor = (
+                replace(one, start=one.start + term * step)
+                for one, step in zip((mirrored, alpha), far, strict=True)
+            )
+            value = self._of(at, shape, dtype).astype(wide)
+            if kind == FACE:
+                made = made - value
+            else:
+                made = made + (self._of(factor, shape, wide) * value if kind == MIX else value)
+        self._of(to, shape, dtype)[...] = made

@@ -98,11 +98,13 @@ def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Steps) -> tuple[tuple
     return tuple(thinned_sizes(sizes, step) for sizes, step in zip(chunks, steps, strict=True))
 
 
-def thinned(array: Any, steps: Steps, along: Sequence[int]) -> Any:
-    """The points of a full result that are made; `along` counts its axes from the end."""
+def thinned(
+    array: Any, steps: Steps, along: Sequence[int], first: Sequence[int] | None = None
+) -> Any:
+    """Some points of an array, the first of each axis or others on; axes count from the end."""
     index = [slice(None)] * array.ndim
-    for axis, step in zip(along, steps, strict=True):
-        index[axis] = slice(None, None, step)
+    for axis, step, start in zip(along, steps, first or (0,) * len(steps), strict=True):
+        index[axis] = slice(start, None, step)
     return array[tuple(index)]
 
 

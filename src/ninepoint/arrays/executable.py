@@ -11,57 +11,42 @@ lies outside of them, what is checked.  A call then allocates its results and co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.accepted import as_field, check_writable, listed
-from ninepoint.arrays.arranging import Arrangement, are_writable
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.commands import Machine, Part, commands
-from ninepoint.arrays.gathering import Extensions
-from ninepoint.arrays.layout import Layout, layout
-from ninepoint.arrays.numpy import (
-    broadcast_shape,
-    check_values,
-    checked_out,
-    core_axes,
-    core_shape,
-)
-from ninepoint.arrays.parts import (
+from ..backends.compiled import Bound
+from ..backends.memory import LEAST, empty
+from ..backends.threads import Held, run_parallel
+from .accepted import check_writable, listed
+from .arranging import Arrangement, are_writable, may_overlap
+from .borders import Array, Border
+from .commands import Part
+from .gathering import Extensions
+from .layout import layout
+from .numpy import check_values, checked_out, core_axes, core_shape, whole_shape
+from .parts import (
     LASTING,
+    PARTS,
     SPLIT_POINTS,
-    Batch,
-    Values,
+    Elements,
+    Listed,
+    Way,
+    are_same,
     divided,
-    has_movable_zones,
-    images_together,
     itemsize_of,
-    machine_of,
-    moved_arrays,
+    mergeable,
     note_pace,
-    takes_over,
     threads_for,
+    way_of,
     write,
-    write_zones,
 )
-from ninepoint.backends.compiled import Bound
-from ninepoint.backends.memory import LEAST, empty
-from ninepoint.backends.threads import Held, thread_count
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
-
-# Arrays of more points are cut into parts anew in each call.
-LARGE = 2_000_000
-
-# Lists of commands for each thread.  With one thread and with two a Sobel of 400 x 400 float32
-# took 18 and 12 us, of 512 x 512 37 and 23; where the other core is busy, two take 3 more (Zen 5).
-SHARES = 2
 
 
 class Executable:
@@ -79,9 +64,8 @@ class Executable:
     """
 
     __slots__ = (
-        "_apart", "_arrangement", "_bound", "_entry", "_flat", "_lead", "_lists", "_machine",
-        "_make", "_plan", "_points", "_program", "_shared", "_specs", "_stack", "_told",
-        "_values", "_zones",
+        "_apart", "_arrangement", "_bound", "_direct", "_entry", "_image", "_lead", "_make",
+        "_parts", "_plan", "_points", "_program", "_shared", "_specs", "_values", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -98,7 +82,7 @@ class Executable:
         # What it was bound to, and what does the same without `out`, once that is asked for.
         self._bound = program, border, cval, axes, threads
         self._apart: Executable | None = None
-        shape = broadcast_shape([field.shape for field in fields])
+        shape = whole_shape(fields)
         core = core_shape(fields, program.ndim, axes)
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
         dtypes = program.field_dtypes, program.out_dtypes
@@ -110,72 +94,98 @@ class Executable:
             lead = tuple(n for axis, n in enumerate(shape) if axis not in along)
             shapes = [(*lead, *one) for one in plan.out_shapes]
             checked_out(out, shapes, program.out_dtypes, order)
-        found = Arrangement(program, fields, axes, out)
+        found = Arrangement(program, fields, axes, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
         if not found.plain:
             program, border = found.program, found.border(border)
             fields, out = found.fields(fields), found.out(out)
             core = fields[0].shape[len(fields[0].shape) - program.ndim :]
             plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
-        lead = fields[0].shape[: -program.ndim]
         self._program, self._plan, self._values = program, plan, values
-        self._lead, self._stack = len(lead), math.prod(lead)
-        self._points = self._stack * plan.points
+        self._lead = lead = fields[0].shape[: -program.ndim]
+        self._points = math.prod(lead) * plan.points
         shapes = [(*lead, *one) for one in plan.out_shapes]
         self._specs = list(zip(shapes, program.out_dtypes, strict=True))
         most = max(math.prod(shape) * dtype.itemsize for shape, dtype in self._specs)
         self._make = np.empty if most < LEAST else empty
         self._shared = self._points >= SPLIT_POINTS and threads != 1
-        self._machine = machine_of_list(program, plan, values, fields, listed(out))
-        self._zones = not has_movable_zones(program, plan)
-        # Whether machine code takes all arrays as they are, and does all.
-        self._flat = len(lead) < 2 and not self._zones
-        # For so many threads of the last call.
-        self._lists: tuple[int, list[Array]] = 0, []
-        self._told: Array | None = None
-        if self._machine is not None:
-            self._entry = program.entry
-            self._told = commands(plan, self._machine, self._whole)
+        outs = listed(out) or [np.empty(shape, dtype) for shape, dtype in self._specs]
+        # What does one of some images that do not lie in memory as one axis would.
+        self._image: Executable | None = None
+        # The list of a call that takes all arrays as they are, and does all, on this thread.
+        self._direct: Array | None = None
+        apart = not all(mergeable(one, len(lead)) for one in (*fields, *outs))
+        if apart and self._stack:
+            first = next(self._images)
+            fields, outs = ([one[first] for one in arrays] for arrays in (fields, outs))
+            self._image = Executable(program, fields, border, cval, None, tuple(outs), threads)
+            self._shared = False
+            return
+        self._way = way_of(program, plan, values, self._stacked(fields), self._stacked(outs))
+        self._parts: dict[int, list[Part]] = {}
+        self._entry = program.entry
+        if self._is_one and len(lead) < 2:
+            self._direct = self._lists(1)[0]
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
         targets: Sequence[Array] = () if out is None else listed(out)
         if targets and not are_writable(targets, fields):
             return self._over(fields, numbers, targets)
-        arranged, told = self._arrangement, self._told
+        arranged = self._arrangement
         if arranged is not None:
             fields, out = arranged.fields(fields), arranged.out(out)
         if out is None:
             results = [self._make(shape, dtype) for shape, dtype in self._specs]
         else:
             results = listed(out)
-        if told is None or self._shared:
+        if self._shared or self._direct is None:
             self._compute(fields, results, numbers)
-        elif self._flat:
-            self._entry(*fields, *results, *numbers, told)
         else:
-            self._run(fields, results, numbers, told)
+            self._entry(*fields, *results, *numbers, self._direct)
         if arranged is not None:
             results = list(arranged.given(results, targets))
         return results[0] if len(results) == 1 else tuple(results)
 
     @property
-    def _whole(self) -> Part:
-        return Part(0, self._stack, 0, self._plan.shape[0])
+    def _stack(self) -> int:
+        return math.prod(self._lead)
 
-    def _run(
-        self,
-        fields: Sequence[Array],
-        results: Sequence[Array],
-        numbers: Sequence[Any],
-        told: Array,
-    ) -> None:
-        """Carry out a list of commands for all of the arrays, on this thread."""
-        if not self._flat:
-            fields, results = self._stacked(fields), self._stacked(results)
-        self._entry(*fields, *results, *numbers, told)
-        if self._zones:
-            write_zones(self._program, self._plan, self._values, fields, results)
+    @property
+    def _is_one(self) -> bool:
+        """Whether machine code takes one list of commands for all images."""
+        way = self._way
+        return isinstance(way, Listed) and way.by_machine and 0 < self._stack <= way.images
+
+    @property
+    def _images(self) -> Iterator[Any]:
+        """Where images are that lie along the longest axis of the stack."""
+        lead = list(self._lead)
+        longest = lead.index(max(lead))
+        others = lead[:longest] + lead[longest + 1 :]
+        for place in np.ndindex(*others):
+            yield (*place[:longest], slice(None), *place[longest:])
+
+    def _stacked(self, arrays: Sequence[Array]) -> Sequence[Array]:
+        """The arrays with one axis for the stack: of a result without points -1 says nothing."""
+        if len(self._lead) == 1:
+            return arrays
+        stack = self._stack
+        return [array.reshape(stack, *array.shape[len(self._lead) :]) for array in arrays]
+
+    def _cut(self, threads: int) -> list[Part]:
+        """The parts that so many threads share."""
+        if threads not in self._parts:
+            found = [Part(0, self._stack, 0, self._plan.shape[0])]
+            if threads > 1:
+                found = divided(self._plan, self._stack, threads * PARTS)
+            self._parts[threads] = found
+        return self._parts[threads]
+
+    def _lists(self, threads: int) -> list[Array]:
+        """The lists of commands of these parts."""
+        assert isinstance(self._way, Listed)
+        return list(map(self._way.lists.of, self._cut(threads)))
 
     def held(
         self,
@@ -188,58 +198,61 @@ class Executable:
 
         None where there is something to do besides.  The results must overlap no field.
         """
-        if self._told is None or self._arrangement is not None or self._zones:
+        if self._arrangement is not None or self._image is not None or not self._is_one:
             return None
-        assert self._machine is not None
-        lists = [self._told]
-        if threads > 1:
-            cut = divided(self._plan, self._stack, threads * SHARES)
-            lists = [commands(self._plan, self._machine, part) for part in cut]
-        if self._lead > 1:
-            fields, outs = self._stacked(fields), self._stacked(outs)
-        return self._program.with_numbers(numbers).held(fields, outs, lists)
-
-    def _stacked(self, arrays: Sequence[Array]) -> list[Array]:
-        """The arrays with one axis for the stack: of a result without points -1 says nothing."""
-        return [array.reshape(self._stack, *array.shape[self._lead :]) for array in arrays]
+        program = self._program.with_numbers(numbers)
+        return program.held(self._stacked(fields), self._stacked(outs), self._lists(threads))
 
     def _compute(
-        self, fields: Sequence[Array], results: Sequence[Array], numbers: Sequence[Any]
+        self,
+        fields: Sequence[Array],
+        results: Sequence[Array],
+        numbers: Sequence[Any],
+        in_place: bool = False,
     ) -> None:
-        """Compute on this thread or on several, by how long a point took the last time.
+        """Compute on this thread or on several, by how long a point took the last time."""
+        # To ask how many threads there are takes as long as a small call.
+        threads = threads_for(self._program, self._points, self._bound[-1]) if self._shared else 1
+        began = perf_counter()
+        if threads == 1 and self._direct is not None and not in_place:
+            self._entry(*fields, *results, *numbers, self._direct)
+        elif self._image is not None:
+            for place in self._images:
+                outs = tuple([one[place] for one in results])
+                self._image([one[place] for one in fields], numbers, outs)
+        elif self._stack:
+            bound = self._program.with_numbers(numbers)
+            way = Elements() if in_place else self._way
+            self._share(way, bound, (self._stacked(fields), self._stacked(results)), threads)
+        if self._shared:
+            note_pace(self._program, self._points, perf_counter() - began, threads)
+
+    def _share(
+        self,
+        way: Way,
+        program: Bound,
+        arrays: tuple[Sequence[Array], Sequence[Array]],
+        threads: int,
+    ) -> None:
+        """Compute fields and results on so many threads.
 
         What would keep somebody waiting who interrupts it is done part by part.
         """
-        program, told = self._program, self._told
-        expected = program.pace[0] * self._points if program.pace else math.inf
-        # To ask how many threads there are takes as long as a small call.
-        threads = threads_for(program, self._points, self._bound[-1]) if self._shared else 1
-        if told is not None and threads == 1:
-            began = perf_counter()
-            self._run(fields, results, numbers, told)
-            note_pace(program, self._points, perf_counter() - began, 1)
-            return
-        bound = program.with_numbers(numbers) if numbers else program
-        if told is None or self._zones or expected > LASTING:
-            Batch(bound, self._plan, self._values, fields, results, threads).run()
-            return
-        if self._lists[0] != threads:
-            assert self._machine is not None
-            cut = divided(self._plan, self._stack, threads * SHARES)
-            self._lists = threads, [commands(self._plan, self._machine, part) for part in cut]
-        if self._lead > 1:
-            fields, results = self._stacked(fields), self._stacked(results)
-        began = perf_counter()
-        bound.run_parts(fields, results, self._lists[1], threads)
-        note_pace(program, self._points, perf_counter() - began, threads)
+        parts = self._cut(threads)
+        lasts = not program.pace or program.pace[0] * self._points > LASTING
+        if threads == 1:
+            way.run(program, *arrays, *parts)
+        elif self._is_one and way is self._way and not lasts:
+            program.run_parts(*arrays, self._lists(threads), threads)
+        else:
+            run_parallel((partial(way.run, program, *arrays, part) for part in parts), threads)
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> Any:
         """The same where results may lie over fields: made in their place, or moved there."""
         check_writable(targets)
-        small = self._points <= limits.current.in_place_points
-        if small or not self._takes_place(fields, numbers, targets):
+        if not self._takes_place(fields, numbers, targets):
             if self._apart is None:
                 program, border, cval, axes, threads = self._bound
                 ghosts = self._values.ghosts
@@ -254,53 +267,23 @@ class Executable:
     def _takes_place(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> bool:
-        """Compute into the place of fields, if machine code can."""
-        program, plan, arranged, outs = self._program, self._plan, self._arrangement, targets
+        """Compute into the place of fields, if each result depends on its own elements alone."""
+        arranged, outs = self._arrangement, targets
+        if not self._program.takes_elements or self._image is not None:
+            return False
         if arranged is not None:
             if not arranged.has_place:
                 return False
             fields, outs = arranged.fields(fields), listed(arranged.out(tuple(targets)))
-        threads = thread_count(self._bound[-1]) if self._shared else 1
-        if not takes_over(program, plan, fields, outs, threads):
+        arrays = zip((*fields, *outs), self._dtypes, strict=True)
+        if not all(array.dtype == dtype for array, dtype in arrays):
             return False
-        if self._machine is not None and threads == 1:
-            told = commands(plan, self._machine, replace(self._whole, over=True))
-            self._run(fields, outs, numbers, told)
-            return True
-        bound = program.with_numbers(numbers) if numbers else program
-        Batch(bound, plan, self._values, fields, outs, threads, over=True).run()
+        for field in fields:
+            if any(may_overlap(out, field) and not are_same(out, field) for out in outs):
+                return False
+        self._compute(fields, outs, numbers, in_place=True)
         return True
 
-
-def apply(
-    program: Bound,
-    fields: Sequence[object],
-    *,
-    border: Border,
-    cval: Any = 0,
-    axes: Any = None,
-    out: Any = None,
-    threads: int | None = None,
-) -> Any:
-    """What a program with its numbers gives for arrays of any kind that NumPy takes, once."""
-    arrays = [as_field(value) for value in fields]
-    program = program.within(core_shape(arrays, program.ndim, axes))
-    made = Executable(program, arrays, border, cval, axes, out, threads)
-    return made(arrays, (*program.coefficients, *program.scalars), out)
-
-
-def machine_of_list(
-    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
-) -> Machine | None:
-    """What one list of commands for a whole call depends on; None if it takes another way."""
-    lead = fields[0].shape[: -len(plan.shape)]
-    moved = moved_arrays(program, fields, outs, values)
-    if (
-        moved is None
-        or not fields[0].size
-        or fields[0].size > LARGE
-        or math.prod(lead) > images_together(program, plan, moved)
-        or (len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)))
-    ):
-        return None
-    return machine_of(program, plan, values, moved)
+    @property
+    def _dtypes(self) -> Sequence[np.dtype[Any]]:
+        return (*self._program.field_dtypes, *self._program.out_dtypes)

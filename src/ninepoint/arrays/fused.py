@@ -14,135 +14,150 @@ import numpy as np
 
 from ..backends.memory import empty
 from .borders import Array
-from .chains import Chain, Numbers, Pass, Sides, fits, plain, spread, stacked
-from .lanes import Lanes, with_lanes
+from .chains import Chain, Numbers, Pass, fits, plain, spread, stacked
+from .lanes import Lanes, Turned, arranged, core_last
 from .numpy import check_kept
 from .parts import SPLIT_POINTS, note_pace, threads_for
 from .single import Given, Step, lengths_of, told
-from .work import Group, Spans, Work, cut, extents, ranked, reached, within
+from .work import Common, Group, Work, common, ranked
 
 
 def bind_pass(
     work: Work,
     group: Group,
-    members: Sequence[int],
     values: Mapping[int, Array],
     outs: Mapping[int, Array],
 ) -> Step | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    program, chain, threads = group.program, group.chain, work.threads
-    assert program is not None
-    assert chain is not None
+    assert group.program is not None
     for node in group.nodes:
         if node.border.uses("keep"):
             check_kept(node.program.field_dtypes, node.out_dtypes)
-    ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]
-    ends = tuple(range(-ndim, 0))
-    sides: tuple[Sides, ...] = ((True, True),) * ndim
-    has: Spans = ()
-    gives: Spans = ()
-    if work.shape is not None:
-        has, sides, gives = extents(work, group.nodes[0], group.fields, margin)
-        enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not reached(group, margin, gives, has, work.shape):
+    part = common(work, group, group.program.reaches[0])
+    if part is None:
+        return None
+    taken = _Taken(group, part)
+    chain = taken.of(values)
+    if chain is None:
+        return None
+    step = _FusedCall(work, taken, chain, outs)
+    if part.at:
+        work.at |= dict.fromkeys(group.outputs, part.gives)
+    return step
+
+
+class _Taken:
+    """How arrays are given to the kernel of a group: core axes last, and the stack as one axis."""
+
+    def __init__(self, group: Group, part: Common) -> None:
+        assert group.program is not None
+        self.group, self.part, self.program = group, part, group.program
+        self.along = group.nodes[0].along
+        self.how: Turned | None = None
+        self.ndim = self.program.ndim
+        self.shape: tuple[int, ...] = ()
+
+    def of(self, values: Mapping[int, Array]) -> Chain | None:
+        """What does such arrays; None if nothing does."""
+        chain, fields = self.group.chain, self.fields(values)
+        assert chain is not None
+        self.shape = shape = fields[0].shape
+        if any(field.shape != shape for field in fields[: len(fields) - self.program.positions]):
             return None
-    at = {value: work.at.get(value, has) for value in group.fields}
+        order, lanes = core_last(len(shape), self.along), not self.group.steps
+        self.how, chain = arranged(chain, order, fields, lanes=lanes)
+        self.ndim = chain.ndim
+        if self.how is not None:
+            fields = list(map(self.how.of, fields))
+        return chain if _takes(self.group, chain, fields) else None
 
-    def turned(array: Array) -> Array:
-        return array if along == ends else np.moveaxis(array, along, ends)
+    def fields(self, values: Mapping[int, Array]) -> list[Array]:
+        """The fields, with all axes."""
+        fields = self.part.fields(values, self.group.fields)
+        return [ranked(fields[value], self.along) for value in self.group.fields]
 
-    def taken(values: Mapping[int, Array]) -> list[Array]:
-        """The fields, with core axes last."""
-        fields = [values[value] for value in group.fields]
-        if work.shape is not None:
-            fields = [cut(values[value], at[value], has) for value in group.fields]
-        return [turned(ranked(field, along)) for field in fields]
+    def lain(self, array: Array) -> Array:
+        """An array as the kernel takes it."""
+        return stacked(array if self.how is None else self.how.of(array), self.ndim)
 
-    fields = taken(values)
-    shape, lanes = fields[0].shape, None
-    if any(field.shape != shape for field in fields[: len(fields) - program.positions]):
-        return None
-    if not group.steps and len(shape) >= ndim:
-        found = with_lanes(chain, fields)
-        lanes, chain = found or (None, chain)
+    def is_lain(self, out: Array, dtype: np.dtype) -> bool:
+        """Whether the kernel can write to an array as it is."""
+        if self.how is None:
+            return plain(out, dtype, self.ndim)
+        return self.how.lies(out) and plain(self.how.of(out), dtype, self.ndim)
 
-    def lain(array: Array) -> Array:
-        return stacked(array if lanes is None else lanes.of(array), chain.ndim)
 
-    if not _takes(group, chain, [field if lanes is None else lanes.of(field) for field in fields]):
-        return None
-    lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
-    length = [
-        n - (0 if before else low) - (0 if after else high)
-        for n, (before, after), (low, high) in zip(core, sides, margin.sides, strict=True)
-    ]
-    dtypes = {value: dtype for value, dtype in _dtypes(group).items() if value in group.outputs}
-    into = [
-        value
-        for value, dtype in dtypes.items()
-        if (out := work.target(value, gives, outs)) is not None
-        and _is_lain(turned(out), dtype, lanes, chain.ndim)
-    ]
-    lengths = work.lengths or shape
-    whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
-    bound, told_lengths = program.within(whole), lengths_of(program, whole)
-    fixed, count = (bound.coefficients, bound.scalars), len(bound.coefficients)
-    points = math.prod(shape)
-    small = points < SPLIT_POINTS or threads == 1
-    make = empty if lanes is None else lanes.empty
-    if lanes is not None:
-        sides = (*lanes.in_turn(sides), *[(True, True)] * lanes.levels)
-    core = lain(fields[0]).shape[1:]
-    alone = Pass(chain, core, 1, sides)
-    passes: dict[int, Pass] = {1: alone}
-    if work.shape is not None:
-        work.at |= dict.fromkeys(group.outputs, gives)
+class _FusedCall:
+    """Calls of a group as one kernel; called as each `Step` is."""
 
-    def do(
-        values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
-        results = {
-            value: turned(outs[value]) if value in into else make((*lead, *length), dtype)
-            for value, dtype in dtypes.items()
+    def __init__(
+        self,
+        work: Work,
+        taken: _Taken,
+        chain: Chain,
+        outs: Mapping[int, Array],
+    ) -> None:
+        self._taken, self._chain = taken, chain
+        group, part, how, program = taken.group, taken.part, taken.how, taken.program
+        shape, margin = list(taken.shape), program.reaches[0].sides
+        core = tuple(shape[axis] for axis in taken.along)
+        for axis, (before, after), (low, high) in zip(
+            taken.along, part.sides, margin, strict=True
+        ):
+            shape[axis] -= (0 if before else low) + (0 if after else high)
+        self._shape = tuple(shape)
+        self._members = [node.outputs[0] for node in group.nodes]
+        self._dtypes = {
+            value: dtype
+            for node in group.nodes
+            for value, dtype in zip(node.outputs, node.out_dtypes, strict=True)
+            if value in group.outputs
         }
-        fields = taken(values)
-        if program.positions:
-            fields = spread(fields, program.positions)
-        inputs = [lain(field) for field in fields]
-        made = [lain(results[value]) for value in group.outputs]
-        numbers: Numbers = fixed
+        targets = {value: work.target(value, part.gives, outs) for value in self._dtypes}
+        self._into = {
+            value
+            for value, out in targets.items()
+            if out is not None and taken.is_lain(out, self._dtypes[value])
+        }
+        lengths = work.lengths and tuple(work.lengths[axis] for axis in taken.along)
+        whole = lengths or core
+        self._bound, self._lengths = program.within(whole), lengths_of(program, whole)
+        self._points = math.prod(taken.shape)
+        self._threads = 1 if self._points < SPLIT_POINTS else work.threads
+        self._make = empty if how is None else how.empty
+        sides = part.sides
+        if isinstance(how, Lanes):
+            sides = (*how.in_turn(sides), *[(True, True)] * how.levels)
+        self._sides, self._passes = sides, dict[int, Pass]()
+
+    def __call__(
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        taken, bound = self._taken, self._bound
+        results = {
+            value: outs[value] if value in self._into else self._make(self._shape, dtype)
+            for value, dtype in self._dtypes.items()
+        }
+        fields = taken.fields(values)
+        if bound.positions:
+            fields = spread(fields, bound.positions)
+        inputs = list(map(taken.lain, fields))
+        made = [taken.lain(results[value]) for value in taken.group.outputs]
+        numbers: Numbers = bound.coefficients, bound.scalars
         if given.numbers is not None:
-            own = told(given.numbers, members, told_lengths)
+            own, count = told(given.numbers, self._members, self._lengths), len(numbers[0])
             numbers = tuple(own[:count]), tuple(own[count:])
-        if small:
-            alone(numbers, inputs, made)
-        else:
-            many = threads_for(bound, points, threads)
-            if many not in passes:
-                passes[many] = Pass(chain, core, many, sides)
-            began = perf_counter()
-            passes[many](numbers, inputs, made)
-            note_pace(bound, points, perf_counter() - began, many)
-        if along == ends:
-            return results
-        return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
-
-    return do
-
-
-def _dtypes(group: Group) -> dict[int, np.dtype]:
-    return {
-        value: dtype
-        for node in group.nodes
-        for value, dtype in zip(node.outputs, node.out_dtypes, strict=True)
-    }
-
-
-def _is_lain(out: Array, dtype: np.dtype, lanes: Lanes | None, ndim: int) -> bool:
-    """Whether a kernel can write to an array as it is."""
-    if lanes is None:
-        return plain(out, dtype, ndim)
-    return lanes.lies(out) and plain(lanes.of(out), dtype, ndim)
+        threads = 1
+        if self._threads != 1:
+            threads = threads_for(bound, self._points, self._threads)
+        if threads not in self._passes:
+            core = inputs[0].shape[1:]
+            self._passes[threads] = Pass(self._chain, core, threads, self._sides)
+        began = perf_counter()
+        self._passes[threads](numbers, inputs, made)
+        if self._threads != 1:
+            note_pace(bound, self._points, perf_counter() - began, threads)
+        return results
 
 
 def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:

@@ -16,71 +16,27 @@ a block is filled that sticks out of its array:
     patches    copied from what is in the block by now, or the constant
 
 Names hold for what conditions have extended, so their patches come last.
-
-Copying: what lies in another order in memory is copied square by square.
-
-    rows of the target      0 1 | 4 5        columns of the source      0 4
-                            2 3 | 6 7                                   1 5 ...
-
-A row of the one is a column of the other, each element of which lies in another line of the cache:
-NumPy goes along one of the two, and needs every line as often as it has elements.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Rule
-from ninepoint.backends.memory import empty
-
-# The side of a square.  (1024x1024 float32: as a whole 4.8 ms, squares of 16 4.2, of 32 1.8, of 64
-# 2.0, of 128 2.7, Zen 4.)
-SIDE = 32
-
-# Shorter arrays stay in the first cache while they are copied.
-_SMALL = 64
+from ..backends.memory import empty
+from .borders import Array, Rule
 
 
 def copied(array: Array, dtype: np.dtype[Any] | None = None) -> Array:
     """A copy in C order, of that dtype."""
     made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
-    copy_to(made, array)
+    made[...] = array
     return made
-
-
-def copy_to(target: Array, source: Array) -> None:
-    """Write an array of this shape to another, converted as assignment does it."""
-    axis = _across(target, source)
-    if axis < 0:
-        target[...] = source
-        return
-    last = target.ndim - 1
-    before = (slice(None),) * axis
-    between = (slice(None),) * (last - axis - 1)
-    for row in range(0, target.shape[axis], SIDE):
-        for column in range(0, target.shape[last], SIDE):
-            part = slice(row, row + SIDE), *between, slice(column, column + SIDE)
-            target[(*before, *part)] = source[(*before, *part)]
-
-
-def _across(target: Array, source: Array) -> int:
-    """The axis along which the source lies together and the target does not; -1 if there is none.
-
-    Targets lie together along their last axis.
-    """
-    if source.ndim < 2 or source.shape != target.shape:
-        return -1
-    axis = min(range(source.ndim), key=lambda k: (source.shape[k] < 2, abs(source.strides[k])))
-    long = min(source.shape[axis], source.shape[-1]) > _SMALL
-    still = not source.strides[axis]
-    nearer = abs(source.strides[-1]) >= SIDE * abs(source.strides[axis])
-    return axis if long and nearer and not still and axis != source.ndim - 1 else -1
 
 
 # Positions start <= p < stop along an axis.
@@ -147,14 +103,6 @@ class Run:
         """How many places these are."""
         return self.stop - self.start
 
-    @property
-    def source(self) -> slice:
-        """The elements as a slice, in the order of the places; one where it is repeated."""
-        last = self.first + self.step * self.length
-        if self.step == 0:
-            return slice(self.first, self.first + 1)
-        return slice(self.first, last if last >= 0 else None, self.step)
-
     def within(self, other: Run) -> Run | None:
         """The same elements where they stand among those of another run, if all of them do."""
         last = self.first + self.step * (self.length - 1)
@@ -171,31 +119,25 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Ghosts:
-    """Places of a block beyond one side of its array: ghosts from a `number` on.
+    """Places of a block beyond one side of its array, and the elements that they mirror.
 
-    They are counted by their positions.  They mirror elements that are `step` apart, from
-    `first` on.
+    The first of them has this number, by which ghosts are counted in the order of positions.
     """
 
     side: int
-    start: int
-    stop: int
     number: int
-    first: int
-    step: int
+    run: Run
 
 
 @dataclass(frozen=True)
 class Along:
     """How the places of a block along an axis of so many elements are filled.
 
-    Runs that are `taken` are elements of the array, `own` ones places of the block.  The block is
-    `inside` where it is a part of the array.
+    Runs that are `taken` are elements of the array, `own` ones places of the block.
     """
 
     elements: int
     length: int
-    inside: bool
     taken: tuple[Run, ...]
     own: tuple[Run, ...]
     constant: tuple[Run, ...]
@@ -206,52 +148,49 @@ class Along:
         """The places that are taken, or ghosts, as runs of themselves."""
         found: list[Run] = []
         spans = [(run.start, run.stop) for run in self.taken]
-        for start, stop in sorted([*spans, *((one.start, one.stop) for one in self.ghosts)]):
+        spans += [(one.run.start, one.run.stop) for one in self.ghosts]
+        for start, stop in sorted(spans):
             if found and found[-1].stop == start:
                 start = found.pop().start
             found.append(Run(start, stop, start, 1))
         return tuple(found)
 
-    def mirrored(self, ghosts: Ghosts, term: int | None) -> Run:
-        """The places of what ghosts mirror, or of an element so far from the end for all."""
-        one = Run(ghosts.start, ghosts.stop, ghosts.first, ghosts.step)
-        if term is not None:
-            element = self.elements - 1 - term if ghosts.side else term
-            one = Run(ghosts.start, ghosts.stop, element, 0)
+    def mirrored(self, ghosts: Ghosts, from_end: bool) -> Run:
+        """The places of what ghosts mirror, or of the last element for all."""
+        one = ghosts.run
+        if from_end:
+            one = replace(one, first=self.elements - 1 if ghosts.side else 0, step=0)
         return next(filter(None, map(one.within, self.taken)))
 
 
 @lru_cache(maxsize=4096)
 def along(
-    spans: tuple[Span, ...], n: int, rules: tuple[Rule, Rule], lanes: int, ghosts: tuple[int, int]
+    span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, ghosts: tuple[int, int]
 ) -> Along:
-    """Say how a block is filled that has some positions of an axis of length `n`, side by side.
+    """Say how a block is filled that has some positions of an axis of length `n`.
 
     There are `ghosts`, so many, beyond sides of which the rule is "constant".  It costs time in
     proportion to what lies outside the array, not to its length.
     """
+    start, stop = span
     taken: list[Run] = []
     own: list[Run] = []
     constant: list[Run] = []
     made: list[Ghosts] = []
     inside: list[Run] = []
-    at = 0
-    for start, stop in spans:
-        for run in _runs(start, stop, n, rules, lanes, at):
-            position = start + run.start - at
-            side = 0 if position < 0 else 1
-            if run.first >= 0:
-                inside.append(run)
-            elif ghosts[side]:
-                low, high = max(position, -ghosts[0]), min(position + run.length, n + ghosts[1])
-                mirrored = source_indices(low, high, n, "reflect", "reflect")
-                first = -ghosts[0] if side == 0 else n
-                for one in _split(mirrored, run.start - position + low):
-                    number = position + one.start - run.start - first
-                    made.append(Ghosts(side, one.start, one.stop, number, one.first, one.step))
-            else:
-                constant.append(run)
-        at += stop - start
+    for run in _runs(start, stop, n, rules, lanes):
+        position = start + run.start
+        side = 0 if position < 0 else 1
+        if run.first >= 0:
+            inside.append(run)
+        elif ghosts[side]:
+            low, high = max(position, -ghosts[0]), min(position + run.length, n + ghosts[1])
+            mirrored = source_indices(low, high, n, "reflect", "reflect")
+            first = -ghosts[0] if side == 0 else n
+            for one in _split(mirrored, run.start - position + low):
+                made.append(Ghosts(side, position + one.start - run.start - first, one))
+        else:
+            constant.append(run)
     # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
     # each is taken from there once, if that can be.
     for run in sorted(inside, key=lambda run: -run.length):
@@ -260,22 +199,18 @@ def along(
             taken.append(run)
         else:
             own.append(found)
-    whole = len(spans) == 1 and spans[0][0] >= 0 and spans[0][1] <= n
-    return Along(n, at, whole, tuple(taken), tuple(own), tuple(constant), tuple(made))
+    return Along(n, stop - start, tuple(taken), tuple(own), tuple(constant), tuple(made))
 
 
-def _runs(
-    start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int, at: int
-) -> Iterator[Run]:
-    """`source_indices` as few runs, whose places begin at `at`; -1 is first where nothing does."""
-    inner_start, inner_stop = min(max(start, 0), stop), max(min(stop, n), start)
-    if inner_start >= inner_stop:
-        yield from _split(source_indices(start, stop, n, *rules, lanes), at)
+def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -> Iterator[Run]:
+    """`source_indices` as few runs; -1 is first where nothing does."""
+    first, last = min(max(start, 0), stop), max(min(stop, n), start)
+    if first >= last:
+        yield from _split(source_indices(start, stop, n, *rules, lanes), 0)
         return
-    yield from _split(source_indices(start, inner_start, n, *rules, lanes), at)
-    yield Run(at + inner_start - start, at + inner_stop - start, inner_start, 1)
-    after = at + inner_stop - start
-    yield from _split(source_indices(inner_stop, stop, n, *rules, lanes), after)
+    yield from _split(source_indices(start, first, n, *rules, lanes), 0)
+    yield Run(first - start, last - start, first, 1)
+    yield from _split(source_indices(last, stop, n, *rules, lanes), last - start)
 
 
 def _split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
@@ -311,10 +246,11 @@ class Gather:
         """The lengths of the block."""
         return tuple(axis.length for axis in self.axes)
 
-    @property
-    def is_inside(self) -> bool:
-        """Whether all of it is one part of the array."""
-        return all(axis.inside for axis in self.axes)
+    def line(self, axis: int) -> Gather:
+        """The same of arrays that have one element along all other axes."""
+        one = Run(0, 1, 0, 1)
+        only = Along(1, 1, (one,), (), (), ())
+        return Gather(tuple(own if k == axis else only for k, own in enumerate(self.axes)))
 
     @property
     def taken(self) -> Iterator[Part]:
@@ -328,16 +264,16 @@ class Gather:
                 extension = sides[k][one.side]
                 assert extension is not None
                 beside: list[Sequence[Run]] = [other.taken for other in self.axes]
-                beside[k] = [Run(one.start, one.stop, one.number, 1)]
+                beside[k] = [replace(one.run, first=one.number, step=1)]
                 for j, other in enumerate(self.axes[:k]):
                     # Beyond the ends of an edge its last value stands.
-                    ends = [Run(g.start, g.stop, -g.side, 0) for g in other.ghosts]
+                    ends = [replace(g.run, first=-g.side, step=0) for g in other.ghosts]
                     beside[j] = [*beside[j], *ends]
-                terms = range(len(extension.alpha)) if extension.from_end else (None,)
-                runs = [axis.mirrored(one, term) for term in terms]
-                yield from (
-                    Beyond(extension, k, one.side, p, runs) for p in itertools.product(*beside)
-                )
+                run = axis.mirrored(one, extension.from_end)
+                for part in itertools.product(*beside):
+                    mirrored = [Run(own.start, own.stop, own.start, 1) for own in part]
+                    mirrored[k] = run
+                    yield Beyond(extension, k, one.side, part, tuple(mirrored))
 
     @property
     def patches(self) -> Iterator[tuple[Part, bool]]:
@@ -348,19 +284,6 @@ class Gather:
             for runs, constant in ((axis.own, False), (axis.constant, True)):
                 for part in itertools.product(runs, *rest):
                     yield (*whole[:k], *part), constant
-
-    def __call__(
-        self, array: Array, cval: Any, dtype: np.dtype[Any], sides: Extensions = ()
-    ) -> Array:
-        """Give the block, C-contiguous and of `dtype`; `cval` stands where nothing else does."""
-        block: Array = empty((array.shape[0], *self.shape), dtype)
-        for part in self.taken:
-            copy_to(block[_places(part)], array[_sources(part)])
-        for one in self.ghosts(sides) if sides else ():
-            one.make(block)
-        for part, constant in self.patches:
-            block[_places(part)] = cval if constant else block[_sources(part)]
-        return block
 
 
 # How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it: `beta -
@@ -381,13 +304,6 @@ class Extension:
     beta: Array
     from_end: bool
 
-    def of_images(self, cut: slice) -> Extension:
-        """The same for some images of the stack."""
-        if self.from_end or len(self.alpha) == len(self.beta) == 1:
-            return self
-        alpha, beta = (one[cut] if len(one) > 1 else one for one in (self.alpha, self.beta))
-        return Extension(self.how, alpha, beta, from_end=False)
-
 
 # What is laid before and after each axis; None where there are no ghosts.
 Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
@@ -395,22 +311,16 @@ Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """Ghosts beyond one side of an axis: their places in a block, and what they are made of.
+    """Ghosts beyond one side of an axis: their places in a block, and those of what they mirror.
 
-    The runs of `part` have in the place of elements those of values: -1 for the last.  Along the
-    axis itself the elements of each term stand at the places of `runs`.
+    The runs of `part` have in the place of elements those of values: -1 for the last.
     """
 
     extension: Extension
     axis: int
     side: int
     part: Part
-    runs: Sequence[Run]
-
-    def elements(self, term: int) -> Part:
-        """The places in the block of what a term is made of."""
-        own = tuple(Run(run.start, run.stop, run.start, 1) for run in self.part)
-        return (*own[: self.axis], self.runs[term], *own[self.axis + 1 :])
+    mirrored: Part
 
     def values(self, array: Array) -> Part:
         """The places of values in an array of them, of which one may stand for all."""
@@ -418,37 +328,3 @@ class Beyond:
         return tuple(
             Run(run.start, run.stop, run.first % n, run.step if n > 1 else 0) for run, n in pairs
         )
-
-    def make(self, block: Array) -> None:
-        """Make them."""
-        extension, wide = self.extension, np.complex128 if block.dtype.kind == "c" else np.float64
-        beta = extension.beta[_sources(self.values(extension.beta))]
-        with np.errstate(all="ignore"):
-            if extension.how != VALUE:
-                alpha = extension.alpha[_sources(self.values(extension.alpha))]
-                terms = [block[_sources(self.elements(k))] for k in range(len(self.runs))]
-                beta = terms[0] if extension.how == COPY else self._sum(alpha, beta, terms, wide)
-            block[_places(self.part)] = beta
-
-    def _sum(self, alpha: Array, beta: Array, terms: Sequence[Array], wide: Any) -> Array:
-        first, *others = (term.astype(wide) for term in terms)
-        made: Array
-        if self.extension.how == FACE:
-            made = beta - first
-        elif self.extension.how == SLOPE:
-            made = first + beta
-        elif not self.extension.from_end:
-            made = alpha * first + beta
-        else:
-            made = alpha[:1] * first + beta
-            for k, term in enumerate(others, 1):
-                made = made + alpha[k : k + 1] * term
-        return made
-
-
-def _places(part: Part) -> tuple[slice, ...]:
-    return (slice(None), *(slice(run.start, run.stop) for run in part))
-
-
-def _sources(part: Part) -> tuple[slice, ...]:
-    return (slice(None), *(run.source for run in part))

@@ -11,13 +11,12 @@ small array, which takes a few microseconds as a whole; so it does what is neede
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..language.dtypes import kind_of
-from ..remembered import Remembered
 from .accepted import is_cupy
 from .conditions import Condition
 
@@ -25,48 +24,6 @@ Key: TypeAlias = tuple[Hashable, ...]
 
 # Numbers whose type says all that a call depends on.
 _NUMBERS = frozenset((float, bool, complex, *np.sctypeDict.values()))
-
-
-class Parameters:
-    """The parameters of a stencil: puts arguments in their order, however they were given."""
-
-    __slots__ = ("_defaults", "_names", "_positional", "_rests", "_unnamed", "count")
-
-    def __init__(
-        self,
-        names: Sequence[str],
-        defaults: Mapping[str, Any],
-        positional: int,
-        unnamed: frozenset[str],
-    ) -> None:
-        self._names = tuple(names)
-        self._defaults = defaults
-        self._positional = positional
-        self._unnamed = unnamed
-        # What follows the arguments that are given by position, as names and defaults: a program
-        # has a few orders of names, a test may shuffle many.
-        self._rests: Remembered[Hashable, tuple[tuple[str, Any], ...]] = Remembered(256)
-        # So many arguments by position are all that there are; never, if some have a name only.
-        self.count = len(self._names) if positional == len(self._names) else -1
-
-    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """Give a value for every parameter; None if the arguments do not fit."""
-        shape = (len(args), *named)
-        rest = self._rests.get(shape)
-        if rest is None:
-            rest = self._rest(len(args), named)
-            if rest is None:
-                return None
-            self._rests[shape] = rest
-        return args + tuple([named.get(name, default) for name, default in rest])
-
-    def _rest(self, given: int, named: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
-        rest = self._names[given:]
-        if given > self._positional or not set(named) <= set(rest) - self._unnamed:
-            return None
-        if any(name not in named and name not in self._defaults for name in rest):
-            return None
-        return tuple((name, self._defaults.get(name)) for name in rest)
 
 
 def call_key(

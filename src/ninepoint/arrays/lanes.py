@@ -17,12 +17,13 @@ from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
-from ninepoint import limits
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.every import Steps
-from ninepoint.arrays.layout import Shape
-from ninepoint.backends.compiled import Bound
-from ninepoint.backends.memory import empty
+from .. import limits
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from .borders import Array, Border
+from .every import Steps
+from .layout import Shape
+from .strided import Strided, memory_order
 
 
 class Laid(Protocol):
@@ -52,8 +53,32 @@ LEVELS, MANY = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """How arrays whose core axes come last are given to a program that takes the stack last.
+class Turned:
+    """How the axes of arrays are put in another order."""
+
+    order: tuple[int, ...]
+
+    def of(self, array: Array) -> Array:
+        """Give an array so: a view, of arrays that lie as they must."""
+        return array.transpose(self.order)
+
+    def back(self, result: Array) -> Array:
+        """Give a result of the program the axes of the arrays, in their order."""
+        return result.transpose(np.argsort(self.order))
+
+    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
+        """Make an array of the axes of the arrays, which lies as it must."""
+        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
+        return made.transpose(np.argsort(self.order))
+
+    def lies(self, array: Array) -> bool:
+        """Whether `of` gives a view of an array, whose rows have no gaps."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes(Turned):
+    """How arrays are given to a program that takes the stack last.
 
     Attributes
     ----------
@@ -70,7 +95,6 @@ class Lanes:
         stands in its own.
     """
 
-    order: tuple[int, ...]
     inner: Shape
     core: int
     levels: bool
@@ -83,23 +107,14 @@ class Lanes:
 
     def border(self, border: Border) -> Border:
         """The border of the program that takes such arrays."""
-        rules = tuple(self.in_turn(border.rules))
-        deciding = tuple(self.turn.index(axis) for axis in range(self.core) if self.turn)
-        if self.levels:
-            levels = (self.core,) if deciding else ()
-            return Border((*rules, ("nearest", "nearest")), 1, (*deciding, *levels))
-        return Border(rules, self.count, deciding)
+        turned = border.turned(self.turn) if self.turn else border
+        return turned.turned(0 if self.levels else self.count)
 
     def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
         """Give what there is for each core axis in the order of the program's."""
         return [items[axis] for axis in self.turn] or items
 
-    def axis(self, axis: int) -> int:
-        """Give the core axis for which an axis of the program stands."""
-        return self.turn[axis] if self.turn else axis
-
     def of(self, array: Array) -> Array:
-        """Give an array so: a view, of arrays that lie as they must."""
         turned = array.transpose(self.order)
         shape = turned.shape[: turned.ndim - len(self.inner)]
         if self.levels:
@@ -107,16 +122,10 @@ class Lanes:
         return turned.reshape((*shape[:-1], shape[-1] * self.count))
 
     def back(self, result: Array) -> Array:
-        """Give a result of the program the axes of the arrays, in their order."""
         shape = result.shape[:-1]
         if not self.levels:
             shape = (*shape, result.shape[-1] // self.count)
         return result.reshape((*shape, *self.inner)).transpose(np.argsort(self.order))
-
-    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
-        """Make an array of the axes of the arrays, which lies as it must."""
-        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
-        return made.transpose(np.argsort(self.order))
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
@@ -162,8 +171,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
     if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
         return ()
-    # An axis of length 1 has any stride, and stands where it does no harm: first.
-    return tuple(sorted(range(core), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
+    return memory_order([Strided(lengths, array.strides[-core:]) for array in arrays])
 
 
 def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:
@@ -218,6 +226,34 @@ def with_lanes(
             return replace(found, levels=True), other
     other = program.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
+
+
+def arranged(
+    program: Program,
+    order: tuple[int, ...],
+    fields: Sequence[Array],
+    outs: Sequence[Array] = (),
+    *,
+    lanes: bool = True,
+) -> tuple[Turned | None, Program]:
+    """How arrays are given to a program, with core axes last in this order, and which takes them.
+
+    With `lanes` a stack stays where it lies, if it can.
+    """
+    turned = [one.transpose(order) for one in (*fields, *outs)]
+    found = None
+    if lanes:
+        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
+    if found is None:
+        return None if order == tuple(range(len(order))) else Turned(order), program
+    own, program = found
+    return replace(own, order=tuple(order[axis] for axis in own.order)), program
+
+
+def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
+    """An order of axes in which some come last."""
+    axes = [axis % ndim for axis in core]
+    return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
 def told(program: Bound, fields: Sequence[Array]) -> str:

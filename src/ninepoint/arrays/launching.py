@@ -16,16 +16,17 @@ arrays that are there then; all blocks of the kind are done so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
 from .borders import Array
-from .executable import Executable
+from .executable import Executable, Run
 from .fused import bind_pass
+from .ghosts import GhostCall
 from .layout import Region
 from .regions import Node
-from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call, lengths_of
-from .work import Block, Group, Spans, Work, cut, extents, index_of, reached, within
+from .single import NOTHING, Given, OneCall, Step, bind_call, lengths_of
+from .work import Block, Group, Work, common, cut, index_of
 
 # Which of them is bound, on values that are there, and arrays to write to.
 Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -92,11 +93,9 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._groups, self._wanted = groups, wanted
-        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region, threads)
-        self._steps = InTurn(
-            groups, wanted, lambda k, values, outs: self._bound(groups[k], values, outs)
-        )
+        self._all, self._wanted = groups, wanted
+        self._work = Work(nodes, wanted, block, region, threads)
+        self._steps = self._groups(groups, wanted)
 
     def __call__(
         self,
@@ -122,58 +121,50 @@ class Launches:
         """
         values = {**dict(enumerate(fields)), **outs}
         found: list[OneCall] = []
-        for group in self._groups:
+        for group in self._all:
             for one in self._in_turn(group).bound(values, outs):
-                call = one.fixed(values, outs) if isinstance(one, BorderedCall) else one
-                if not isinstance(call, OneCall) or not isinstance(call.run, Executable):
+                if not isinstance(one, OneCall):
                     return None
-                found.append(call)
+                run: Run | None = one.run
+                if isinstance(run, GhostCall) and one.targets:
+                    results = [outs[value] for value in one.outputs]
+                    run = run.fixed(one.inputs(values), results)
+                if not isinstance(run, Executable):
+                    return None
+                found.append(replace(one, run=run))
         return found
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
         """What does a group on such values."""
         step: Step | None = None
-        members = [node.outputs[0] for node in group.nodes]
         if group.at_once is not None:
             step = _bind_at_once(self._work, group, values, outs)
         if step is None and group.chain is not None:
-            step = bind_pass(self._work, group, members, values, outs)
+            step = bind_pass(self._work, group, values, outs)
         if step is None and group.steps:
-            return partial(self._step_by_step, group, {})
+            return self._groups(group.steps, group.outputs)
         if step is None:
             step = self._in_turn(group)
             if len(group.nodes) == 1:
                 (step,) = step.bound(values, outs)
         return step
 
+    def _groups(self, groups: Sequence[Group], wanted: Sequence[int]) -> InTurn:
+        """What does groups one by one."""
+
+        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
+            return self._bound(groups[k], values, outs)
+
+        return InTurn(groups, wanted, bind)
+
     def _in_turn(self, group: Group) -> InTurn:
         """What does the nodes of a group one by one."""
         nodes = group.nodes
 
         def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return bind_call(self._work, nodes[k], nodes[k].outputs[:1], values, outs)
+            return bind_call(self._work, nodes[k], values, outs)
 
         return InTurn(nodes, group.outputs, bind)
-
-    def _step_by_step(
-        self,
-        group: Group,
-        known: dict[int, Step],
-        values: Mapping[int, Array],
-        given: Given,
-        outs: Mapping[int, Array],
-    ) -> dict[int, Array]:
-        """What the last of some steps gives; what does each of them is `known`."""
-        values = dict(values)
-        before: Sequence[int] = ()
-        for k, one in enumerate(group.steps):
-            if k not in known:
-                known[k] = self._bound(one, values, outs)
-            values |= known[k](values, given, outs)
-            for value in before:
-                del values[value]
-            before = one.outputs
-        return {value: values[value] for value in group.outputs}
 
 
 def _bind_at_once(
@@ -189,20 +180,16 @@ def _bind_at_once(
 
     one, program, along = group.at_once, group.program, group.nodes[0].along
     assert program is not None
-    has: Spans = ()
-    gives: Spans = ()
-    if work.shape is not None:
-        has, _, gives = extents(work, group.nodes[0], group.fields, one.margin)
-        enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not reached(group, one.margin, gives, has, work.shape):
-            return None
-        outs = {}
+    part = common(work, group, one.margin)
+    if part is None:
+        return None
     pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
     for value in group.fields:
-        index = index_of(values[value], work.at[value], has) if has else None
+        index = index_of(values[value], part.at[value], part.has) if part.at else None
         pairs.append((value, () if index is None else (index,)))
-    fields = [values[value][index[0]] if index else values[value] for value, index in pairs]
+    fields = list(part.fields(values, group.fields).values())
     shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
+    into = [] if part.at else into
     if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
         return None
     if len(shape) < -min(along):
@@ -212,13 +199,14 @@ def _bind_at_once(
     run = cuda.Executable(one.work, fields, into or None, along)
     numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
     call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
-    if not has:
+    if not part.at:
         return call
-    work.at |= dict.fromkeys(group.outputs, gives)
+    work.at |= dict.fromkeys(group.outputs, part.gives)
 
     def step(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        return {value: cut(made, has, gives) for value, made in call(values, given, outs).items()}
+        made = call(values, given, outs)
+        return {value: cut(one, part.has, part.gives) for value, one in made.items()}
 
     return step

@@ -20,18 +20,17 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ninepoint import limits
-from ninepoint.arrays.borders import ABSENT, Border, Index
-from ninepoint.arrays.every import Steps
-from ninepoint.arrays.gathering import Extensions, Gather, Span, along
-from ninepoint.language.box import Box, joined
-from ninepoint.remembered import Remembered
+from .. import limits
+from ..language.box import Box, joined
+from .borders import ABSENT, Border
+from .every import Steps
+from .gathering import Extension, Extensions, Gather, Span, along
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -69,13 +68,10 @@ class Region:
         start, stop = max(self.start[0], first), min(self.stop[0], last)
         return Region((start, *self.start[1:]), (stop, *self.stop[1:]))
 
-    def index(self, origin: Shape) -> Index:
-        """Slices, after one for the stack, into an array whose element 0 is point `origin`."""
-        cut = (
-            slice(a - o, max(a, b) - o)
-            for a, b, o in zip(self.start, self.stop, origin, strict=True)
-        )
-        return (slice(None), *cut)
+    def index(self, origin: Shape) -> tuple[Any, ...]:
+        """Slices into the last axes of an array whose element 0 is point `origin`."""
+        ends = zip(self.start, self.stop, origin, strict=True)
+        return (..., *(slice(a - o, max(a, b) - o) for a, b, o in ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +88,21 @@ class Output:
     zones: tuple[tuple[Region, bool], ...]
 
 
+@dataclass(slots=True)
+class Values:
+    """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
+
+    fields: list[Any]
+    outs: list[Any]
+    ghosts: tuple[Extensions, ...] = ()
+
+
 class Layout:
-    """The geometry of a stencil on fields of one core shape."""
+    """The geometry of a stencil on fields of one core shape.
+
+    `itemsize` is the bytes of one element of every field together; `every` is the step along each
+    axis, if some points are not made: all outputs have the same first point then.
+    """
 
     def __init__(
         self,
@@ -101,12 +110,10 @@ class Layout:
         reaches: tuple[Box, ...],
         border: Border,
         itemsize: int = 8,
-        whole_bytes: int | None = None,
         every: Steps = (),
     ) -> None:
         self.every = every or (1,) * len(shape)
         self._itemsize = itemsize
-        self._whole_bytes = whole_bytes
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
@@ -128,8 +135,6 @@ class Layout:
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
         self.has_constant = border.has_constant
-        # What others make of this layout, and want to keep with it.
-        self.made: Remembered[Any, Any] = Remembered(64)
 
     @property
     def inside(self) -> bool:
@@ -139,14 +144,10 @@ class Layout:
     @property
     def is_small(self) -> bool:
         """Whether to copy the fields as a whole, with all that lies outside."""
-        limit = self._whole_bytes
-        if limit is None:
-            limit = limits.current.whole_bytes[
-                min(len(self.shape), len(limits.current.whole_bytes)) - 1
-            ]
-            *spans, span = self.spans
-            far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
-            limit = FAR_BYTES if far else limit
+        *spans, span = self.spans
+        far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
+        sizes = limits.current.whole_bytes
+        limit = FAR_BYTES if far else sizes[min(len(self.shape), len(sizes)) - 1]
         # To copy costs the same for fewer results.
         copied = math.prod(self.every) ** 2
         return self.points * copied * self._itemsize <= limit
@@ -154,8 +155,7 @@ class Layout:
     def _thinned(self, output: Output) -> Output:
         """An output of whose points some are made."""
         extent, window = self._made(output.extent), self._made(output.window)
-        ends = absent(self.border, window, extent)
-        return Output(extent, window, _zones(self.border, extent, ends))
+        return Output(extent, window, _zones(self.border, window, extent))
 
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
@@ -173,11 +173,6 @@ class Layout:
         places = zip(result, self.first, self.every, strict=True)
         return tuple(first + step * p for p, first, step in places)
 
-    def kept(self, zone: Region) -> Index:
-        """Slices, after one for the stack, of the elements of a field at which these stand."""
-        places = zip(self.at(zone.start), zone.shape, self.every, strict=True)
-        return (slice(None), *(slice(a, a + n * step, step) for a, n, step in places))
-
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
         reach = self.reach
@@ -186,42 +181,31 @@ class Layout:
         stop = tuple(b + 1 + r for b, r in zip(last, reach.hi, strict=True))
         return Region(start, stop)
 
-    def with_mirrored(self, axis: int, span: Span, ghosts: Sequence[Extensions]) -> Span:
-        """Positions along an axis, with those of the elements that ghosts there are made of."""
-        if not ghosts:
-            return span
-        (start, stop), n = span, self.shape[axis]
-        before, after = (
-            0 if one is None else len(one.alpha) if one.from_end else far
-            for one, far in zip(ghosts[0][axis], self.reach.sides[axis], strict=True)
-        )
-        return (
-            max(0, min(start, n - after)) if start > 0 and stop > n else start,
-            min(n, max(stop, before)) if start < 0 and stop < n else stop,
-        )
+    def has(self, region: Region) -> bool:
+        """Whether points of the fields all lie inside."""
+        places = zip(region.start, region.stop, self.shape, strict=True)
+        return all(a >= 0 and b <= n for a, b, n in places)
 
     def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
-        """Say the same, and where the block begins: it has all that ghosts in it are made of."""
-        source = self.source(region)
-        pairs = enumerate(zip(source.start, source.stop, strict=True))
-        spans = [self.with_mirrored(axis, span, ghosts) for axis, span in pairs]
-        return self.gathered([(span,) for span in spans]), tuple(start for start, _ in spans)
+        """Say how what a region depends on is copied, and where the block begins.
 
-    def gather(self, region: Region) -> Gather:
-        """Say how what a region depends on is copied."""
-        return self.with_ghosts(region, ())[0]
-
-    def gathered(self, spans: Sequence[tuple[Span, ...]]) -> Gather:
-        """Say how a block with such positions along each axis is copied."""
-        border = self.border
-        ghosts = border.ghosts or ((False, False),) * len(spans)
-        axes = zip(spans, self.shape, border.rules, ghosts, self.reach.sides, strict=True)
-        return Gather(
-            tuple(
-                along(own, n, rules, border.lanes_along(axis), (low * before, high * after))
-                for axis, (own, n, rules, (low, high), (before, after)) in enumerate(axes)
-            )
-        )
+        The block has all that ghosts in it are made of, and columns for whole steps if these are
+        not longer than it.
+        """
+        source, border = self.source(region), self.border
+        axes = []
+        for axis, (n, reach) in enumerate(zip(self.shape, self.reach.sides, strict=True)):
+            span = source.start[axis], source.stop[axis]
+            if ghosts:
+                span = _with_mirrored(span, n, reach, ghosts[0][axis])
+            own = border.ghosts[axis] if border.ghosts else (False, False)
+            beyond = reach[0] * own[0], reach[1] * own[1]
+            length = span[1] - span[0]
+            if axis == len(self.shape) - 1 and self.every[axis] <= length:
+                span = span[0], span[1] + -length % self.every[axis]
+            lanes = border.lanes_along(axis)
+            axes.append((span, along(span, n, border.rules[axis], lanes, beyond)))
+        return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
 
     def bands(self, count: int) -> list[tuple[int, int]]:
         """Cut the first axis into about so many parts, the points before and after included."""
@@ -234,22 +218,8 @@ class Layout:
         return list(pairwise(edges))
 
 
-@lru_cache(maxsize=512)
-def layout(
-    shape: Shape,
-    reaches: tuple[Box, ...],
-    border: Border,
-    itemsize: int = 8,
-    whole_bytes: int | None = None,
-    every: Steps = (),
-) -> Layout:
-    """Give the layout, from memory if it was asked for before.
-
-    `itemsize` is the bytes of one element of every field together.  `whole_bytes` takes the
-    place of what was measured: 0 for slabs and ends on arrays of any size.  `every` is the step
-    along each axis, if some points are not made: all outputs have the same first point then.
-    """
-    return Layout(shape, reaches, border, itemsize, whole_bytes, every)
+# The layout, from memory if it was asked for before.
+layout = lru_cache(maxsize=512)(Layout)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
@@ -264,36 +234,42 @@ def _output(shape: Shape, reach: Box, border: Border) -> Output:
     # A stencil that does not fit leaves nothing, at the place where its window would begin.
     extent = Region(tuple(start), tuple(map(max, start, stop)))
     window = Region(tuple(low), tuple(high))
-    return Output(extent, window, _zones(border, extent, absent(border, window, extent)))
+    return Output(extent, window, _zones(border, window, extent))
 
 
-def _zones(
-    border: Border, extent: Region, ends: Iterable[tuple[int, int, tuple[int, int]]]
-) -> tuple[tuple[Region, bool], ...]:
-    """What "fill" and "keep" write at these ends, and whether it is kept."""
-    zones: list[tuple[Region, bool]] = []
-    for axis, side, points in ends:
-        zone = Region(_with(extent.start, axis, points[0]), _with(extent.stop, axis, points[1]))
-        zones.append((zone, border.rules[axis][side] == "keep"))
-    return tuple(zones)
-
-
-def absent(
-    border: Border, window: Region, block: Region
-) -> Iterator[tuple[int, int, tuple[int, int]]]:
-    """Give the ends of a block that "fill" or "keep" writes: axis, side, (first, last) points.
+def _zones(border: Border, window: Region, extent: Region) -> tuple[tuple[Region, bool], ...]:
+    """What "fill" and "keep" write beside a window, and whether it is kept.
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
+    zones: list[tuple[Region, bool]] = []
     for axis in reversed(border.deciding or range(border.ndim)):
-        a, b = block.start[axis], block.stop[axis]
+        a, b = extent.start[axis], extent.stop[axis]
         ends = (
             (1, max(a, window.stop[axis]), b),
             (0, a, min(b, window.start[axis])),
         )
         for side, first, last in ends:
-            if first < last and border.rules[axis][side] in ("fill", "keep"):
-                yield axis, side, (first, last)
+            rule = border.rules[axis][side]
+            if first < last and rule in ("fill", "keep"):
+                start, stop = _with(extent.start, axis, first), _with(extent.stop, axis, last)
+                zones.append((Region(start, stop), rule == "keep"))
+    return tuple(zones)
+
+
+def _with_mirrored(
+    span: Span, n: int, reach: tuple[int, int], sides: tuple[Extension | None, Extension | None]
+) -> Span:
+    """Positions along an axis, with those of the elements that ghosts there are made of."""
+    start, stop = span
+    before, after = (
+        0 if one is None else len(one.alpha) if one.from_end else far
+        for one, far in zip(sides, reach, strict=True)
+    )
+    return (
+        max(0, min(start, n - after)) if start > 0 and stop > n else start,
+        min(n, max(stop, before)) if start < 0 and stop < n else stop,
+    )
 
 
 def _window(whole: Region, shape: Shape, reach: Box) -> Region:

@@ -17,7 +17,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.accepted import (
+from ..language.dtypes import castable, kind_of, most, widened
+from .accepted import (
     check_writable,
     is_chunked,
     is_cubed,
@@ -25,12 +26,10 @@ from ninepoint.arrays.accepted import (
     library_of,
     native,
 )
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.conditions import Condition
-from ninepoint.arrays.layout import Layout, Shape
-from ninepoint.arrays.parts import Values
-from ninepoint.arrays.strided import overlaps_itself
-from ninepoint.language.dtypes import castable, kind_of, most, widened
+from .borders import Array
+from .conditions import Condition
+from .layout import Layout, Shape, Values
+from .strided import overlaps_itself
 
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4
@@ -140,7 +139,7 @@ UNKNOWN = 1_000_000_007
 
 def core_shape(fields: Sequence[Array], ndim: int, axes: Any) -> Shape:
     """Give the lengths of the fields along the axes that a program of `ndim` axes works on."""
-    shape = broadcast_shape([field.shape for field in fields])
+    shape = whole_shape(fields)
     if len(shape) < ndim:
         raise too_few_axes(ndim, shape)
     if axes is None:

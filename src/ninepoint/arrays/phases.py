@@ -11,14 +11,19 @@ Only where results are put together are there more points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from .accepted import listed
 from .borders import Array, Border, Rule
+from .every import thinned
+from .executable import Executable
 from .layout import Shape, layout
-from .numpy import broadcast_shape, check_values
+from .numpy import check_values, whole_shape
 from .parts import write
 from .regions import Node
 
@@ -47,11 +52,6 @@ def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
         if own:
             found |= dict.fromkeys(node.outputs, own)
     return found
-
-
-def phase(array: Any, place: Sequence[int], factors: Sequence[int]) -> Any:
-    """The results that stand at one place around each element; the axes are the last ones."""
-    return array[(..., *(slice(r, None, k) for r, k in zip(place, factors, strict=True)))]
 
 
 def cut_shapes(
@@ -100,52 +100,68 @@ def check_device(nodes: Sequence[Node]) -> None:
         )
 
 
-def apply(
-    compute: Callable[..., Any],
-    program: Any,
-    fields: Sequence[Array],
-    factors: Sequence[int],
-    border: Border,
-    cval: Any,
-    out: Sequence[Array] | None,
-    empty: Callable[..., Array],
-) -> list[Array]:
-    """Compute finer results along the last axes of fields, of a program whose outputs are phases.
+class FinerCall:
+    """Calls of a node whose program's outputs are phases, on fields like some: bound once.
 
-    `compute(fields, border=, cval=)` gives all outputs: those of the first phase, then those of
-    the next one; or those of one, if all phases are alike.
+    Its outputs are those of the first phase, then those of the next one; or those of one, if all
+    phases are alike.  Called with fields, numbers and `out`.
     """
-    shape = broadcast_shape([field.shape for field in fields])
-    ndim, phases = len(factors), program.compiled.phases
-    count = len(program.out_dtypes) // phases
-    dtypes = program.out_dtypes[:count]
-    plan = layout(shape[len(shape) - ndim :], program.reaches[:count], border)
-    values = check_values(plan, cval, program.field_dtypes, dtypes, program.positions)
-    if border.uses("keep"):
-        # A result keeps the field in its own place, which a phase that follows has not.
-        plain = Border(tuple((_filled(a), _filled(b)) for a, b in border.rules))
-        made = compute(fields, border=plain, cval=cval if border.uses("constant") else 0)
-    else:
-        made = compute(fields, border=border, cval=cval)
-    made = made if isinstance(made, tuple) else (made,)
-    results = []
-    for k, (output, dtype) in enumerate(zip(plan.outputs, dtypes, strict=True)):
-        length = (*shape[: len(shape) - ndim], *finer(output.extent.shape, factors))
-        target = empty(length, dtype) if out is None else out[k]
-        for number, place in enumerate(np.ndindex(*factors)):
-            part = phase(target, place, factors)
-            write(part, made[(number * count + k) % len(made)])
-            for zone, keeps in output.zones if border.uses("keep") else ():
-                index: Any = (..., *zone.index(output.extent.start)[1:])
-                there = part[index]
-                if keeps:
-                    kept = np.broadcast_to(fields[k], shape)
-                    index = (..., *zone.index((0,) * ndim)[1:])
-                    write(there, kept[index].astype(dtype))
-                else:
-                    there[...] = np.array(values.outs[k], dtype)
-        results.append(target)
-    return results
+
+    def __init__(
+        self,
+        node: Node,
+        program: Bound,
+        fields: Sequence[Array],
+        border: Border,
+        threads: int | None,
+    ) -> None:
+        self._factors, self._keeps = node.factors, border.uses("keep")
+        self._along = along = node.along
+        self._shape = shape = whole_shape(fields)
+        count = len(program.out_dtypes) // program.compiled.phases
+        self._dtypes = program.out_dtypes[:count]
+        core = tuple(shape[axis] for axis in along)
+        self._plan = plan = layout(core, program.reaches[:count], border)
+        dtypes = program.field_dtypes, self._dtypes
+        self._values = check_values(plan, node.cval, *dtypes, program.positions)
+        cval = node.cval
+        if self._keeps:
+            # A result keeps the field in its own place, which a phase that follows has not.
+            border = Border(tuple((_filled(a), _filled(b)) for a, b in border.rules))
+            cval = cval if border.uses("constant") else 0
+        self._run = Executable(program, fields, border, cval, along, None, threads)
+
+    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        """What a call gives."""
+        made, results = listed(self._run(fields, numbers)), listed(out)
+        for k, (output, dtype) in enumerate(zip(self._plan.outputs, self._dtypes, strict=True)):
+            if out is None:
+                shape = list(self._shape)
+                for axis, n in zip(
+                    self._along, finer(output.extent.shape, self._factors), strict=True
+                ):
+                    shape[axis] = n
+                results.append(empty(tuple(shape), dtype))
+            for number, place in enumerate(np.ndindex(*self._factors)):
+                part = thinned(results[k], self._factors, self._along, place)
+                write(part, made[(number * len(self._dtypes) + k) % len(made)])
+                if self._keeps:
+                    self._keep(k, part, fields[k])
+        return tuple(results)
+
+    def _keep(self, k: int, part: Array, field: Array) -> None:
+        """Write what is not computed of a phase of an output."""
+        output, dtype = self._plan.outputs[k], self._dtypes[k]
+        ends = tuple(range(-len(self._along), 0))
+        field = np.broadcast_to(field, self._shape)
+        part, kept = (np.moveaxis(one, self._along, ends) for one in (part, field))
+        for zone, keeps in output.zones:
+            index = zone.index(output.extent.start)
+            if keeps:
+                own = zone.index((0,) * len(self._factors))
+                write(part[index], kept[own].astype(dtype))
+            else:
+                part[index][...] = np.array(self._values.outs[k], dtype)
 
 
 def _filled(rule: Rule) -> Rule:

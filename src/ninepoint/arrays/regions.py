@@ -21,7 +21,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from ..language.box import Box
+from ..language.box import Box, joined
 from .borders import Border, Boundary, Rule
 from .every import Steps
 from .numpy import Behind
@@ -97,11 +97,8 @@ def look(node: Node, axis: int) -> Span:
     """From where to where a node looks along an axis, the point itself always among it."""
     if axis not in node.along:
         return 0, 0
-    k = node.along.index(axis)
-    return (
-        min(0, *(box.lo[k] for box in node.reaches)),
-        max(0, *(box.hi[k] for box in node.reaches)),
-    )
+    before, after = joined(node.reaches).sides[node.along.index(axis)]
+    return -before, after
 
 
 def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:

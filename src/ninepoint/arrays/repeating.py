@@ -8,15 +8,14 @@ Machine code hears of no interrupt, so that it does as many steps as end soon, a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, TypeAlias
 
-from ninepoint.arrays.borders import Array
-from ninepoint.arrays.executable import Executable
-from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.backends.threads import Held, crew_address, repeat, thread_count
+from ..backends.threads import Held, crew_address, repeat, thread_count
+from .borders import Array
+from .executable import Executable
+from .parts import SPLIT_POINTS
 
 # How long machine code goes on by itself [s].
 SLICE = 0.02
@@ -24,8 +23,9 @@ SLICE = 0.02
 # So many more steps than before are done at once at the most, while their pace is not known well.
 GROWTH = 4
 
-# Slices that each way is tried for, and slices after which both are tried again.
-TRIALS, AGAIN = 2, 256
+# A step that takes less long on one thread is not shared [s]: to hand it to threads that look for
+# work already takes 4 us (Zen 4).
+SHARED = 12e-6
 
 # A call, on which contiguous arrays that are no others' than ours, and with which numbers.
 Calling: TypeAlias = tuple[Executable, Sequence[Array], Sequence[Array], Sequence[Any]]
@@ -38,18 +38,18 @@ class Repeats:
     """Steps on arrays that stay where they are; the next one is of the turn `turn`."""
 
     def __init__(
-        self, calls: Sequence[Sequence[Calling]], turns: Sequence[Turns], threads: int
+        self, calls: Sequence[Sequence[Calling]], alone: Turns, shared: Turns | None, threads: int
     ) -> None:
         """Take the calls as they are done on this thread, and as several share them, if they can.
 
-        All give the same; what proves to be the fastest is done.
+        Both give the same.
         """
         # Which hold what machine code reads.
         self._calls = calls
         self.turn = 0
-        self._ways, self._threads = turns, threads
-        self._paces = [math.inf for _ in turns]
-        self._slices, self._count = 0, 1
+        self._alone, self._shared, self._threads = alone, shared, threads
+        # How long a step took on this thread [s], and how many are done at once.
+        self._pace, self._count = 0.0, 1
 
     @staticmethod
     def of(calls: Sequence[Sequence[Calling]], threads: int | None) -> Repeats | None:
@@ -60,20 +60,20 @@ class Repeats:
         points = max(outs[0].size for _, _, outs, _ in calls[0])
         count = thread_count(threads) if points >= SPLIT_POINTS else 1
         shared = _turns(calls, count) if count > 1 and crew_address(count) else None
-        return Repeats(calls, [alone] if shared is None else [alone, shared], count)
+        return Repeats(calls, alone, shared, count)
 
     def __call__(self, most: int) -> int:
         """Do some steps, as many as end soon and `most` at the most; how many they were."""
-        way, ways = self._slices // TRIALS, len(self._ways)
-        if way >= ways:
-            way = min(range(ways), key=self._paces.__getitem__)
-        count = min(most, self._count)
-        crew = crew_address(self._threads) if way else 0
+        count, turns, crew = min(most, self._count), self._alone, 0
+        # The first steps, after which it is known, are not warm.
+        if self._shared is not None and self._count > GROWTH and self._pace > SHARED:
+            turns, crew = self._shared, crew_address(self._threads)
         began = perf_counter()
-        repeat(self._ways[way], self.turn, count, crew, self._threads)
-        pace = self._paces[way] = (perf_counter() - began) / count
+        repeat(turns, self.turn, count, crew, self._threads)
+        pace = (perf_counter() - began) / count
+        if turns is self._alone:
+            self._pace = pace
         self._count = max(1, min(GROWTH * count, int(SLICE / max(pace, 1e-9))))
-        self._slices = (self._slices + 1) % AGAIN
         self.turn = (self.turn + count) % 2
         return count
 

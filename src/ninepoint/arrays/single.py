@@ -10,17 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from ..backends.memory import empty
 from ..language.positions import Length
 from . import phases
-from .accepted import is_cupy, listed
-from .borders import Array, Border, Boundary, Rule
-from .conditions import Condition, Slot
+from .accepted import is_cupy
+from .borders import Array, Border, Rule
 from .every import Steps, steps_left, thinned_copy
-from .executable import Executable, Run, apply
-from .ghosts import AtEdge, GhostCall
+from .executable import Executable, Run
+from .ghosts import GhostCall
 from .lanes import steps_made
 from .layout import Shape
 from .numpy import core_shape
@@ -57,7 +53,7 @@ class OneCall:
     the first outputs of its nodes.  With `targets` it writes to arrays that are there.
     """
 
-    run: Run | None
+    run: Run
     fields: tuple[tuple[int, _Indices], ...]
     outputs: tuple[int, ...]
     numbers: tuple[Any, ...]
@@ -69,8 +65,11 @@ class OneCall:
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        assert self.run is not None
-        made = self.run(self.inputs(values), self.told(given), out)
+        run, fields, numbers = self.run, self.inputs(values), self.told(given)
+        if given.step is not None and isinstance(run, GhostCall):
+            made = run(fields, numbers, out, run.boundary.after(given.step))
+        else:
+            made = run(fields, numbers, out)
         return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
 
     def inputs(self, values: Mapping[int, Array]) -> list[Array]:
@@ -85,62 +84,6 @@ class OneCall:
         if given.numbers is None:
             return self.numbers
         return told(given.numbers, self.members, self.lengths)
-
-
-@dataclass(frozen=True, slots=True)
-class BorderedCall(OneCall):
-    """A call whose border has conditions, some of whose sides may be open.
-
-    Of the fields the last ones, from `edges` on, are values along edges.
-    """
-
-    ghosts: GhostCall
-    boundary: Boundary
-    opened: Sequence[tuple[bool, bool]]
-    edges: int
-
-    def __call__(
-        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
-        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        fields = self.inputs(values)
-        boundary = self.boundary if given.step is None else self.boundary.after(given.step)
-        boundary = on_block(boundary, self.opened, fields)
-        made = self.ghosts(fields[: self.edges], self.told(given), boundary, out)
-        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
-
-    def fixed(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> OneCall | None:
-        """The same as an ordinary call, whose values at the border stay the same."""
-        plain = all(one.plain for one in self.boundary.conditions)
-        if not plain or any(map(any, self.opened)) or not self.targets:
-            return None
-        results = [outs[value] for value in self.outputs]
-        run = self.ghosts.fixed(self.inputs(values)[: self.edges], self.boundary, results)
-        if run is None:
-            return None
-        return OneCall(
-            run, self.fields, self.outputs, self.numbers, self.lengths, self.members, True
-        )
-
-
-def on_block(
-    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
-) -> Boundary:
-    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
-    if not any(map(any, opened)) and not boundary.has_slots:
-        return boundary
-
-    def laid(value: Any) -> Any:
-        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
-
-    pairs = []
-    for pair, sides in zip(boundary.sides(len(opened)), opened, strict=True):
-        before, after = (
-            "valid" if open_ else one.of(laid) if isinstance(one, Condition) else one
-            for one, open_ in zip(pair, sides, strict=True)
-        )
-        pairs.append((before, after))
-    return Boundary(tuple(pairs), False)
 
 
 def told(
@@ -167,7 +110,6 @@ def lengths_of(program: Any, core: Sequence[int]) -> tuple[tuple[int, int], ...]
 def bind_call(
     work: Work,
     node: Node,
-    members: Sequence[int],
     values: Mapping[int, Array],
     outs: Mapping[int, Array],
 ) -> Step:
@@ -175,7 +117,7 @@ def bind_call(
     given = [values[value] for value in node.fields]
     if node.thins and (steps := _steps(node, given)) != node.every:
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.with_steps(steps), members, values, full)
+        every = bind_call(work, node.with_steps(steps), values, full)
         return partial(_thinned, node, every, steps_left(node.every, steps))
     indices = _indices(work, node, given)
     pairs = tuple(zip(node.fields, indices, strict=True))
@@ -196,28 +138,23 @@ def bind_call(
     program = node.program.within(core)
     numbers = (*program.coefficients, *program.scalars)
     lengths = lengths_of(node.program, core)
+    run: Run
     if node.boundary.conditions:
-        edges = len(program.field_dtypes)
         opened = [
             (named[0] != own[0], named[1] != own[1])
             for named, own in zip(node.border.rules, border.rules, strict=True)
         ]
-        boundary = on_block(node.boundary, opened, fields)
-        ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, work.threads)
-        return BorderedCall(
-            None, pairs, node.outputs, numbers, lengths, members, into is not None,
-            ghosts, node.boundary, opened, edges,
-        )  # fmt: skip
-    run: Run
-    if any(map(is_cupy, fields)):
+        run = GhostCall(node, program, fields, opened, axes, work.threads)
+    elif any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
         run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
-        run = _finer(node, program, border, work.threads)
+        run = phases.FinerCall(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
+    members = node.outputs[:1]
     return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
 
 
@@ -250,23 +187,6 @@ def _thinned(
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
     return {value: thinned_copy(one, rest, node.along) for value, one in made.items()}
-
-
-def _finer(node: Node, program: Any, border: Border, threads: int | None) -> Run:
-    """What does a node that makes finer results."""
-    ends, along = tuple(range(-len(node.along), 0)), node.along
-
-    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        bound = program.with_numbers(numbers)
-        fields = [np.moveaxis(field, along, ends) for field in fields]
-        results = [np.moveaxis(one, along, ends) for one in listed(out)] or None
-        compute = partial(apply, bound, threads=threads)
-        made = phases.apply(
-            compute, bound, fields, node.factors, border, node.cval, results, empty
-        )
-        return tuple(np.moveaxis(one, ends, along) for one in made)
-
-    return run
 
 
 def _taken(array: Array, indices: _Indices) -> Array:

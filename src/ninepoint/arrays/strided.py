@@ -80,27 +80,30 @@ def strided(array: Any) -> Strided | None:
     return Strided(tuple(array.shape), tuple(step // size for step in array.strides))
 
 
-def merged(arrays: Sequence[Strided]) -> list[Strided]:
-    """Make axes one that lie in memory as one in all of these, and leave out those of length 1.
-
-    All have the same lengths.
-    """
-    lengths: list[int] = []
-    steps: list[list[int]] = [[] for _ in arrays]
-    for axis, n in enumerate(arrays[0].lengths):
+def merged_axes(
+    lengths: Sequence[int], steps: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Make axes one that lie in memory as one in all arrays, and leave out those of length 1."""
+    found: list[int] = []
+    made: list[list[int]] = [[] for _ in steps]
+    for axis, n in enumerate(lengths):
         if n == 1:
             continue
-        one = [array.steps[axis] for array in arrays]
-        if lengths and all(
-            before[-1] == step * n for before, step in zip(steps, one, strict=True)
-        ):
-            lengths[-1] *= n
-            for before, step in zip(steps, one, strict=True):
+        own = [one[axis] for one in steps]
+        if found and all(before[-1] == step * n for before, step in zip(made, own, strict=True)):
+            found[-1] *= n
+            for before, step in zip(made, own, strict=True):
                 before[-1] = step
         else:
-            lengths.append(n)
-            for before, step in zip(steps, one, strict=True):
+            found.append(n)
+            for before, step in zip(made, own, strict=True):
                 before.append(step)
+    return found, made
+
+
+def merged(arrays: Sequence[Strided]) -> list[Strided]:
+    """The same arrays, all of the same lengths, of as few axes as can be."""
+    lengths, steps = merged_axes(arrays[0].lengths, [array.steps for array in arrays])
     return [Strided(tuple(lengths), tuple(one)) for one in steps]
 
 

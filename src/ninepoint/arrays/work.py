@@ -98,7 +98,6 @@ class Work:
     def __init__(
         self,
         nodes: Sequence[Node],
-        sources: Iterable[int],
         wanted: Sequence[int],
         block: Block,
         region: Region | None = None,
@@ -119,7 +118,7 @@ class Work:
         if self.shape is None:
             return
         has = _spans(block.region)
-        self.at = dict.fromkeys(sources, has)
+        self.at = dict.fromkeys(range(len(block.arrays)), has)
         self.wanted = (
             _inside(nodes, wanted, self.at, has, self.shape) if region is None else _spans(region)
         )
@@ -224,25 +223,48 @@ def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
     return (..., *index)
 
 
-def extents(
-    work: Work, node: Node, fields: Sequence[int], margin: Box
-) -> tuple[Spans, tuple[Sides, ...], Spans]:
-    """What of a block all fields have, where it ends with the array, and what it gives so."""
-    assert work.shape is not None
-    at = [work.at[value] for value in fields]
+@dataclass(frozen=True, slots=True)
+class Common:
+    """What of a block all fields of a group have, where it ends with the array, and what is given.
+
+    Of whole arrays that is all there is of them.
+    """
+
+    at: Mapping[int, Spans]
+    has: Spans
+    sides: tuple[Sides, ...]
+    gives: Spans
+
+    def fields(self, values: Mapping[int, Array], fields: Iterable[int]) -> dict[int, Array]:
+        """So much of these values."""
+        if not self.at:
+            return {value: values[value] for value in fields}
+        return {value: cut(values[value], self.at[value], self.has) for value in fields}
+
+
+def common(work: Work, group: Group, margin: Box) -> Common | None:
+    """What a group is done on at once; None where that is more than there is."""
+    node = group.nodes[0]
+    if work.shape is None:
+        return Common({}, (), ((True, True),) * len(node.along), ())
+    at = {value: work.at[value] for value in group.fields}
     has = tuple(
         (max(first for first, _ in axis), min(last for _, last in axis))
-        for axis in zip(*at, strict=True)
+        for axis in zip(*at.values(), strict=True)
     )
     sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in node.along)
-    gives = list(has)
+    spans = list(has)
     for axis, side, (low, high) in zip(node.along, sides, margin.sides, strict=True):
         first, last = has[axis]
-        gives[axis] = (first if side[0] else first + low, last if side[1] else last - high)
-    return has, sides, tuple(gives)
+        spans[axis] = (first if side[0] else first + low, last if side[1] else last - high)
+    gives = tuple(spans)
+    enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
+    if not enough or not _reached(group, margin, gives, has, work.shape):
+        return None
+    return Common(at, has, sides, gives)
 
 
-def reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
+def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
     """Whether the nodes one by one need no more than the kernel of all, which may read less."""
     for axis, (low, high) in zip(group.nodes[0].along, margin.sides, strict=True):
         first, last = reach(group.nodes, group.outputs, group.fields, axis)

@@ -90,8 +90,6 @@ class Compiled:
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    # Of each field whether it is read in the row of a result only; nothing if that is not known.
-    in_row: tuple[bool, ...] = ()
     written: Written | None = field(default=None, repr=False, compare=False)
     lowering: Any = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
@@ -199,9 +197,8 @@ class Compiled:
             kernel = _rows(single, schedule, every)
             title = f"{title}, transposed"
             made = self._with(title, kernel, tuple(map(turn.box, self.reaches)))
-            # Rows are others now.
             basis = Written(title, kernel, single, schedule)
-            return replace(made, written=basis, every=every, in_row=())
+            return replace(made, written=basis, every=every)
         if how:
             turn = turning.interleaved(how)
             lanes = turn.kernel(written.kernel)
@@ -303,11 +300,6 @@ class Bound:
     def every(self) -> tuple[int, ...]:
         """Along each axis, of how many points it computes one; nothing if it computes all."""
         return self.compiled.every
-
-    @property
-    def in_row(self) -> tuple[bool, ...]:
-        """Of each field whether it is read in the row of a result only; nothing if unknown."""
-        return self.compiled.in_row
 
     @property
     def takes_commands(self) -> bool:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..analysis.control import bounded, loops
-from ..analysis.footprint import extents, reaches
+from ..analysis.footprint import reaches
 from ..language import errors
 from ..language.box import Box, joined
 from ..language.errors import Span
@@ -117,24 +117,23 @@ def compile_understood(
     request = replace(request, dtypes=dtypes)
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
-    unshared, kept = forms["wholesome"], forms["merged"]
+    kept = forms["merged"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
         lowered = replace(kept, every=request.every)
     else:
-        lowered = fastest(kept, unshared, request.schedule)
+        lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
     module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
     compiled = replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
-        written=Written(function.name, lowered, unshared, request.schedule),
+        written=Written(function.name, lowered, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Scalar), *kernel.lengths),
         phases=count,
         every=request.every,
-        in_row=_in_row(kernel),
         control=_control(kernel, function),
     )
     return Forms(
@@ -159,13 +158,6 @@ def _control(kernel: Kernel, function: Function) -> Span | None:
         if isinstance(node, ast.While | ast.For):
             return function.span(node)
     return function.place
-
-
-def _in_row(kernel: Kernel) -> tuple[bool, ...]:
-    """Of each field whether it is read in the row of a result only."""
-    read = [one for assign in kernel.body for one in extents(assign.value)]
-    far = {name for name, low, high in read if low[0] or high[0]}
-    return tuple(name not in far for name, _ in kernel.fields)
 
 
 def _together(looks: Sequence[Box], phases: int) -> tuple[Box, ...]:

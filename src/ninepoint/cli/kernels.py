@@ -148,12 +148,12 @@ def _where(error: BaseException) -> str:
 def _only(module: ModuleType, path: str) -> Stencil:
     """Give the stencil of a file that is named without one."""
     names = _stencil_names(module)
-    if len(names) == 1:
-        found: Stencil = getattr(module, names[0])
-        return found
     if not names:
         raise UsageError(f"{path} holds no stencil; put @npt.stencil above a function")
-    raise UsageError(f"{path} holds several stencils; choose {path}:NAME from {', '.join(names)}")
+    if len(names) > 1:
+        several = ", ".join(names)
+        raise UsageError(f"{path} holds several stencils; choose {path}:NAME from {several}")
+    return _member(module, path, names[0])
 
 
 def _member(module: ModuleType, where: str, name: str) -> Stencil:
@@ -166,9 +166,8 @@ def _member(module: ModuleType, where: str, name: str) -> Stencil:
         found = getattr(found, part)
     if isinstance(found, Stencil):
         return found
-    if callable(found):
-        raise UsageError(f"{name!r} of {where} is no stencil; put @npt.stencil above it")
-    raise UsageError(f"{name!r} of {where} is no stencil but {type(found).__name__}")
+    cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"
+    raise UsageError(f"{name!r} of {where} is no stencil{cure}")
 
 
 def _stencil_names(module: ModuleType) -> list[str]:

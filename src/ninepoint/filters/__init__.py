@@ -18,6 +18,8 @@ A stencil is made once for each size or set of weights, and compiled once for ea
 
 from __future__ import annotations
 
+from functools import partial
+
 from .filtering import Options as Options
 from .ranks import dilate, erode, maximum, median, minimum, percentile
 from .smoothing import gaussian, local_std, mean, unsharp
@@ -40,6 +42,4 @@ __all__ = [
     "unsharp",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = partial(sorted, __all__)

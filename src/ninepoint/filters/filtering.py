@@ -15,7 +15,6 @@ import functools
 import inspect
 import math
 import numbers
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeAlias, TypedDict
@@ -24,12 +23,14 @@ import numpy as np
 
 from ..api import Stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
+from ..decorate import stencil
 from ..language.dtypes import computed, kind_of
 from ..language.errors import hint
 from ..language.signature import with_options
 from ..options import PLACE, Place
 from ..recording import Lazy
 from ..running import as_fields
+from ..shapes import real, whole
 from ..tracebacks import door
 
 Size: TypeAlias = tuple[int, ...]
@@ -310,6 +311,56 @@ class Filtering:
         return filtered(self.image, *scalars, **options)
 
 
+def correlation(weights: Array, call: Filtering) -> Stencil:
+    """Make the stencil for weights of int64, float64 or complex128."""
+    match weights.dtype.kind:
+        case "f":
+            weights = weights.astype(call.precision)
+        case "c":
+            # As scipy.ndimage and np.correlate have it.
+            weights = weights.conj().astype(np.result_type(call.precision, np.complex64))
+    return weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
+
+
+@functools.lru_cache(KEPT)
+def weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
+    """Make the stencil for weights given as bytes."""
+    weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
+
+    @stencil(boundary="reflect")
+    def correlate(x: Any) -> Any:
+        return (x[window] * weights).sum()
+
+    return correlate
+
+
+# What is made of a window, and of those of its values that are no NaN.
+_REDUCTIONS: dict[str, tuple[Any, Any]] = {
+    "minimum": (np.min, np.nanmin),
+    "maximum": (np.max, np.nanmax),
+    "mean": (np.mean, np.nanmean),
+    "local_std": (np.std, np.nanstd),
+}
+
+
+@functools.lru_cache(KEPT)
+def reduction(name: str, near: Window, least: int = 0, mirrored: bool = False) -> Stencil:
+    """Make the stencil for one number of each window; NaN where `least` values are not left."""
+    window, taken = near.offsets(mirrored), near.taken(mirrored)
+    of_all, of_valid = _REDUCTIONS[name]
+
+    def all_values(x: Any) -> Any:
+        return of_all(x[window][taken])
+
+    def valid_values(x: Any) -> Any:
+        w = x[window][taken]
+        return of_valid(w) if (w == w).sum() >= least else np.nan
+
+    kernel = valid_values if least else all_values
+    kernel.__name__ = name
+    return stencil(boundary="reflect")(kernel)
+
+
 def _named_axes(options: Options) -> int:
     """How many axes the options name; 0 if they leave it open."""
     for given in (options.get("axes"), options.get("dims")):
@@ -318,23 +369,12 @@ def _named_axes(options: Options) -> int:
     return 0
 
 
-def whole(name: str, value: Any) -> int:
-    """Give the argument as a whole number, or raise."""
-    if isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} holds {value!r}, which is no whole number.")
-    try:
-        return operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"{name} holds {value!r}, which is no whole number.") from error
-
-
 def finite(name: str, value: Any) -> float:
     """Give the argument as a finite number, or raise."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} holds {value!r}, which is no number.")
-    if not math.isfinite(value):
+    number = real(name, value)
+    if not math.isfinite(number):
         raise ValueError(f"{name} holds {value!r}, which is not finite.")
-    return float(value)
+    return number
 
 
 def positive(name: str, value: Any, zero: bool = False) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from ..api import Stencil
 from ..decorate import stencil
 from ..language.statistics import ranked
-from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets
+from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets, reduction
 
 
 @over_datasets
@@ -222,27 +222,7 @@ def minimum(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.ranked(_minimum(window, call.least(min_count, window)))
-
-
-@functools.lru_cache(KEPT)
-def _minimum(near: Window, least: int = 0) -> Stencil:
-    window, taken = near.offsets(), near.taken()
-
-    if least:
-
-        @stencil(boundary="reflect")
-        def valid_minimum(x: Any) -> Any:
-            w = x[window][taken]
-            return np.nanmin(w) if (w == w).sum() >= least else np.nan
-
-        return valid_minimum
-
-    @stencil(boundary="reflect")
-    def minimum(x: Any) -> Any:
-        return x[window][taken].min()
-
-    return minimum
+    return call.ranked(reduction("minimum", window, call.least(min_count, window)))
 
 
 @over_datasets
@@ -298,27 +278,7 @@ def maximum(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.ranked(_maximum(window, False, call.least(min_count, window)))
-
-
-@functools.lru_cache(KEPT)
-def _maximum(near: Window, mirrored: bool, least: int = 0) -> Stencil:
-    window, taken = near.offsets(mirrored), near.taken(mirrored)
-
-    if least:
-
-        @stencil(boundary="reflect")
-        def valid_maximum(x: Any) -> Any:
-            w = x[window][taken]
-            return np.nanmax(w) if (w == w).sum() >= least else np.nan
-
-        return valid_maximum
-
-    @stencil(boundary="reflect")
-    def maximum(x: Any) -> Any:
-        return x[window][taken].max()
-
-    return maximum
+    return call.ranked(reduction("maximum", window, call.least(min_count, window)))
 
 
 @over_datasets
@@ -430,7 +390,7 @@ def dilate(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.ranked(_maximum(window, True, call.least(min_count, window)))
+    return call.ranked(reduction("maximum", window, call.least(min_count, window), mirrored=True))
 
 
 def _fraction(rank: int, last: int) -> float | None:

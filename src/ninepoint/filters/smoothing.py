@@ -18,14 +18,15 @@ from .filtering import (
     Options,
     PerAxis,
     Size,
-    Window,
     check_points,
+    correlation,
     finite,
     offsets,
     over_datasets,
     positive,
+    reduction,
+    weighted_sum,
 )
-from .weights import correlation, weighted_sum
 
 
 @over_datasets
@@ -82,27 +83,7 @@ def mean(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.smooth(_mean(window, call.least(min_count, window)))
-
-
-@functools.lru_cache(KEPT)
-def _mean(near: Window, least: int = 0) -> Stencil:
-    window, taken = near.offsets(), near.taken()
-
-    if least:
-
-        @stencil(boundary="reflect")
-        def valid_mean(x: Any) -> Any:
-            w = x[window][taken]
-            return np.nanmean(w) if (w == w).sum() >= least else np.nan
-
-        return valid_mean
-
-    @stencil(boundary="reflect")
-    def mean(x: Any) -> Any:
-        return x[window][taken].mean()
-
-    return mean
+    return call.smooth(reduction("mean", window, call.least(min_count, window)))
 
 
 @over_datasets
@@ -272,27 +253,7 @@ def local_std(
     call = Filtering(x, options)
     call.check_real()
     window = call.window(size, footprint)
-    return call.natural(_local_std(window, call.least(min_count, window)))
-
-
-@functools.lru_cache(KEPT)
-def _local_std(near: Window, least: int = 0) -> Stencil:
-    window, taken = near.offsets(), near.taken()
-
-    if least:
-
-        @stencil(boundary="reflect")
-        def valid_std(x: Any) -> Any:
-            w = x[window][taken]
-            return np.nanstd(w) if (w == w).sum() >= least else np.nan
-
-        return valid_std
-
-    @stencil(boundary="reflect")
-    def local_std(x: Any) -> Any:
-        return x[window][taken].std()
-
-    return local_std
+    return call.natural(reduction("local_std", window, call.least(min_count, window)))
 
 
 def _bell(sigmas: tuple[float, ...], truncate: float) -> Array:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any, Unpack
 
 import numpy as np
 
-from ..api import Stencil
-from ..decorate import stencil
 from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
-from .filtering import KEPT, Array, Filtering, Options, Size, offsets, over_datasets, whole
+from ..shapes import whole
+from .filtering import Array, Filtering, Options, correlation, over_datasets
 
 
 @over_datasets
@@ -235,29 +233,6 @@ def _whole_if_whole(weights: Array) -> Array:
     if weights.dtype.kind != "f" or not np.all((weights % 1 == 0) & (np.abs(weights) < 2**63)):
         return weights
     return weights.astype(np.int64)
-
-
-def correlation(weights: Array, call: Filtering) -> Stencil:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(call.precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(call.precision, np.complex64))
-    return weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
-
-
-@functools.lru_cache(KEPT)
-def weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
-    """Make the stencil for weights given as bytes."""
-    weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
-
-    @stencil(boundary="reflect")
-    def correlate(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return correlate
 
 
 def _checked_weights(weights: Any) -> Array:

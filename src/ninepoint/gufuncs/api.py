@@ -12,11 +12,11 @@ import numpy as np
 
 from .. import limits
 from ..arrays.accepted import storage_types
-from ..language.errors import hint
 from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import Function, capture
+from ..options import refuse_unknown
 from ..remembered import Registry
 from ..tracebacks import door, shorten
 from ..undisturbed import Later
@@ -33,7 +33,7 @@ else:
 
 _ARRAY = np.ndarray
 
-_OPTIONS = "dtype, sizes, fastmath and boundscheck"
+_OPTIONS = ("dtype", "sizes", "fastmath", "boundscheck")
 
 
 class Gufunc:
@@ -357,8 +357,7 @@ def gufunc(
             "gufunc() takes the signature of the core axes alone: no types are declared, so write "
             f'@gufunc("{core}").'
         )
-    for name in unknown:
-        raise TypeError(f"gufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
+    refuse_unknown("gufunc", unknown, _OPTIONS)
     read = parsed(signature)
     if sizes is not None and not isinstance(sizes, Mapping):
         raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')

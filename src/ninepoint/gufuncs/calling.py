@@ -5,6 +5,9 @@ pandas                    the index of what is left of an axis              (lab
 Dask                      lazily, chunk by chunk                            (dask)
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
 NumPy                     in parts, on several threads                      (numpy)
+
+Arrays of NumPy and of Dask are stacks of items: where core axes are, how long they are, and what
+results have.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..arrays.accepted import (
     as_array,
@@ -28,9 +33,11 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.foreign import Applied, asked, asks
+from ..arrays.layout import Shape
 from ..language.dtypes import computed
 from ..undisturbed import imported
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
+from .signature import Signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +78,7 @@ def arguments(
                 f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
                 "are loops of any kind. Leave device= out, or write it as a stencil."
             )
-        # Imported here, not above: only a mistake needs what calls of stencils need.
-        from ..options import unfit
-
-        raise unfit(definition, args, own, CALL_OPTIONS)
+        raise definition.arguments.unfit(definition.name, args, own, CALL_OPTIONS)
     values = dict(zip(definition.parameters, found, strict=True))
     outs = tuple(values[name] for name in definition.outs)
     if any(out is not None for out in outs):
@@ -178,3 +182,201 @@ def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Typ
 def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
     """The dtypes that a call asks for, or the gufunc was decorated with."""
     return storage_types(options.get("dtype")) or definition.options.dtypes
+
+
+# Stacks of items.
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """What is applied to items, and where the results belong.
+
+    Attributes
+    ----------
+    inputs : list of arrays
+        With their core axes last.
+    types : tuple of dtype
+        The types that are computed with.
+    sizes : dict
+        How long the axes of the signature are.
+    stack : tuple of int
+        The lengths of the axes before the core axes, which broadcast.
+    cores : list of tuples of int
+        The lengths of the core axes of each result.
+    """
+
+    inputs: list[Any]
+    types: Types
+    sizes: dict[str, int]
+    stack: Shape
+    cores: list[Shape]
+    _axes: Sequence[Shape]
+    _kept: int
+
+    def shape(self, number: int) -> Shape:
+        """The shape of a result with its core axes last."""
+        return self.stack + self.cores[number]
+
+    def last(self, array: Any, number: int) -> Any:
+        """An array for a result, with its core axes last and without those that are kept."""
+        axes = self._axes[number]
+        return _moved(array, axes, last(len(axes)))[(..., *(0,) * self._kept)]
+
+    def placed(self, result: Any, number: int) -> Any:
+        """A result, whose core axes are the last, as the call wants it; without axes a number."""
+        axes = self._axes[number]
+        return _moved(result[(..., *(None,) * self._kept)], last(len(axes)), axes)[()]
+
+
+def single_or_tuple(results: Sequence[Any]) -> Any:
+    """Results as a call gives them."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def items(definition: GufuncDefinition, inputs: Sequence[Any], given: Arguments) -> Items:
+    """How a call applies the function to arrays.
+
+    Raises
+    ------
+    ValueError
+        If inputs do not fit the signature, or their other axes do not broadcast.
+    """
+    signature = definition.signature
+    along, axes, kept = core_axes(signature, given.options)
+    told = _told_sizes(definition, given)
+    arrays, lengths, stacks = [], [], []
+    for name, one, core, own in zip(
+        definition.inputs, inputs, signature.inputs, along, strict=True
+    ):
+        count = len(core)
+        if one.ndim < count:
+            raise too_few_axes(signature, name, core, one.shape)
+        if own != last(count):
+            one = _moved(one, normalize_axis_tuple(own, one.ndim, "axes"), last(count))
+        arrays.append(one)
+        stacks.append(one.shape[: one.ndim - count])
+        lengths.append(one.shape[one.ndim - count :])
+        for size, length, axis in zip(core, lengths[-1], own, strict=True):
+            if size.isdecimal() and length != int(size):
+                raise ValueError(
+                    f"'{name}' has length {length} along axis {axis}, but {signature} says {size}."
+                )
+    sizes = core_lengths(definition, lengths) | told
+    stack = _broadcast(definition.inputs, stacks, [one.shape for one in inputs])
+    cores = [tuple(sizes[size] for size in core) for core in signature.outputs]
+    types = types_of([one.dtype for one in arrays], given.scalars)
+    return Items(arrays, types, sizes, stack, cores, axes, kept)
+
+
+def _moved(array: Any, before: Shape, after: Shape) -> Any:
+    return array if before == after else np.moveaxis(array, before, after)
+
+
+def last(count: int) -> Shape:
+    """The last axes, so many."""
+    return tuple(range(-count, 0))
+
+
+def core_axes(
+    signature: Signature, options: Mapping[str, Any]
+) -> tuple[list[Shape], list[Shape], int]:
+    """The core axes of inputs and of results, and how many results keep that have none.
+
+    Raises
+    ------
+    ValueError
+        If `axes` do not fit the signature.
+    TypeError
+        If there is no telling which axes `keepdims` keeps.
+    """
+    inputs, outputs = signature.inputs, signature.outputs
+    count, keeps = len(inputs), options.get("keepdims", False)
+    if keeps and (any(outputs) or len({len(core) for core in inputs}) > 1):
+        raise TypeError(
+            "keepdims= is for results without core axes, of inputs with equally many: not "
+            f"for {signature}."
+        )
+    kept = len(inputs[0]) if keeps else 0
+    wanted = [len(core) for core in inputs] + [kept or len(core) for core in outputs]
+    if "axis" in options:
+        found = [(options["axis"],) * count for count in wanted]
+    elif "axes" not in options:
+        found = [last(count) for count in wanted]
+    else:
+        found = [
+            (entry,) if isinstance(entry, int | np.integer) else tuple(entry)
+            for entry in options["axes"]
+        ]
+        if len(found) == count:
+            # Those of results may be left out where there is nothing to say.
+            found += [found[0] if kept else ()] * len(outputs)
+        if [len(axes) for axes in found] != wanted:
+            raise ValueError(
+                f"axes={options['axes']} is no list of the core axes of each array of {signature}."
+            )
+    return found[:count], found[count:], kept
+
+
+# Sizes.
+
+
+def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int]:
+    """The sizes that no input has: as a call says, as a number of the call, or by default."""
+    signature, sizes = definition.signature, given.options.get("sizes", {})
+    if not isinstance(sizes, Mapping):
+        raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
+    for name in sizes:
+        definition.check_size(name)
+    known = {**dict(definition.options.sizes), **given.scalars, **sizes}
+    for name in signature.new:
+        if name not in known:
+            raise ValueError(
+                f"the size '{name}' of {signature} is that of no input; say it with "
+                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
+            )
+    told = {name: whole(name, known[name]) for name in signature.new}
+    return told | {name: int(name) for name in signature.apart if name.isdecimal()}
+
+
+def core_lengths(definition: GufuncDefinition, lengths: Sequence[Sequence[int]]) -> dict[str, int]:
+    """The sizes that inputs have, from the lengths of the core axes of each of them."""
+    known: dict[str, tuple[int, str]] = {}
+    signature = definition.signature
+    for name, core, own in zip(definition.inputs, signature.inputs, lengths, strict=True):
+        for size, length in zip(core, own, strict=False):
+            before, other = known.setdefault(size, (length, name))
+            if length != before:
+                raise ValueError(
+                    f"the size '{size}' of {signature} is {before} in '{other}' and {length} in "
+                    f"'{name}'; core axes of one name have one length."
+                )
+    return {size: length for size, (length, _) in known.items()}
+
+
+def _broadcast(
+    names: Sequence[str], stacks: Sequence[Sequence[int]], shapes: Sequence[Shape]
+) -> Shape:
+    """The lengths of the axes of the whole stack."""
+    found = []
+    for lengths in reversed([*zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1)]):
+        told = {n: name for n, name in zip(lengths, names, strict=True) if n != 1}
+        if len(told) > 1:
+            (first, one), (second, other), *_ = told.items()
+            raise ValueError(
+                f"the axes before the core axes do not broadcast: '{one}' has length {first} "
+                f"where '{other}' has {second} (shapes {' and '.join(map(str, shapes))}); each "
+                "pair of lengths must be equal or contain a 1."
+            )
+        found.append(next(iter(told), 1))
+    return tuple(found)
+
+
+def too_few_axes(
+    signature: Signature, name: str, core: Sequence[str], shape: Sequence[int]
+) -> ValueError:
+    """The error for an array that has not all its core axes."""
+    axes = "1 axis" if len(core) == 1 else f"{len(core)} axes"
+    return ValueError(
+        f"'{name}' needs {axes} at least, ({','.join(core)}) of {signature}, but has the shape "
+        f"{tuple(shape)}."
+    )

@@ -10,10 +10,18 @@ import dask.array as da
 import numpy as np
 
 from ninepoint.arrays.accepted import is_dask
-from ninepoint.gufuncs.calling import Arguments, as_input, check_kind, wanted_types
+from ninepoint.gufuncs.calling import (
+    Arguments,
+    Items,
+    as_input,
+    check_kind,
+    core_axes,
+    items,
+    single_or_tuple,
+    wanted_types,
+)
 from ninepoint.gufuncs.compiled import checked_types
 from ninepoint.gufuncs.definition import GufuncDefinition
-from ninepoint.gufuncs.items import Items, core_axes, items, single_or_tuple
 
 # Dask's functions carry no annotations.
 untyped: Any = da

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.keys import Parameters
 from ..language import errors
 from ..language.positions import Spacing
 from ..language.source import Function, SelfReference, Unusable, own_nodes
-from ..options import no_number, renamed
+from ..options import Parameters, no_number, renamed
 from ..remembered import digest
 from ..undisturbed import Later
 from .signature import Signature
@@ -92,18 +91,19 @@ class GufuncDefinition:
         self.options = options
         self.foreign = foreign
         self.name = function.name
-        arguments = function.definition.args
-        self.positional = len(arguments.posonlyargs) + len(arguments.args)
-        self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self.parameters = parameters = function.parameters
+        # An array for a result may be left out.
+        self.defaults = dict(function.defaults)
+        self.arguments = Parameters(function, self.defaults)
+        positional = self.arguments.positional
         nin, nout = len(signature.inputs), len(signature.outputs)
-        if self.positional < nin:
+        if positional < nin:
             raise ValueError(
                 f"the signature {signature} has {nin} inputs, but '{function.name}' has "
-                f"{self.positional} parameters for them: {', '.join(parameters) or 'none'}."
+                f"{positional} parameters for them: {', '.join(parameters) or 'none'}."
             )
         self.inputs = parameters[:nin]
-        rest = [p for p in parameters[nin : self.positional] if p not in function.defaults]
+        rest = [p for p in parameters[nin:positional] if p not in function.defaults]
         writes = not returned_values(function.definition)
         self.outs = tuple(rest) if writes and len(rest) == nout else ()
         if writes and not self.outs:
@@ -111,9 +111,7 @@ class GufuncDefinition:
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
-        # An array for a result may be left out.
-        self.defaults: Mapping[str, Any] = {**function.defaults, **dict.fromkeys(self.outs)}
-        self.arguments = Parameters(parameters, self.defaults, self.positional, self.unnamed)
+        self.defaults |= dict.fromkeys(self.outs)
         self._check()
         self.token = digest(("gufunc", _meaning(self.captured), str(signature), options))
         self._compiled: dict[Any, Compiled] = {}

@@ -24,9 +24,8 @@ import numpy as np
 
 from ..arrays.accepted import is_pandas, is_xarray
 from ..arrays.numpy import quoted
-from .calling import Arguments
+from .calling import Arguments, core_lengths, single_or_tuple, too_few_axes
 from .definition import GufuncDefinition
-from .items import core_lengths, single_or_tuple, too_few_axes
 from .signature import Signature
 
 

@@ -13,9 +13,17 @@ import numpy as np
 from ..backends.numba.cpu import interpreted
 from ..language.readable import frozen
 from .bodies import Made, body_tree, made_in_place
-from .calling import Arguments, arguments, as_input, check_kind, types_of, wanted_types
+from .calling import (
+    Arguments,
+    arguments,
+    as_input,
+    check_kind,
+    items,
+    single_or_tuple,
+    types_of,
+    wanted_types,
+)
 from .definition import GufuncDefinition
-from .items import items, single_or_tuple
 
 
 def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
@@ -36,8 +44,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
         outs = [np.zeros(core or 1, one) for core, one in zip(call.cores, dtypes, strict=False)]
         values = given.scalars | dict(zip(definition.outs, outs, strict=False))
         values |= dict(zip(definition.inputs, [one[place] for one in stacks], strict=True))
-        positional = [values[name] for name in definition.parameters[: definition.positional]]
-        named = {name: values[name] for name in definition.parameters[definition.positional :]}
+        positional, named = definition.arguments.given(values)
         found = function(*positional, **named)
         if definition.outs:
             return tuple(

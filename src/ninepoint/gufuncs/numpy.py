@@ -19,10 +19,9 @@ from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
 from ..waiting import before_writing, waiting
-from .calling import Arguments, as_input, wanted_types
+from .calling import Arguments, Items, as_input, items, single_or_tuple, wanted_types
 from .compiled import Compiled, Operand
 from .definition import GufuncDefinition
-from .items import Items, items, single_or_tuple
 from .raising import WrongShape, in_words
 
 # The first part of a stack, by which the others are judged, is so small.

@@ -78,8 +78,7 @@ class Asked:
         """What a call on these fields is given, by position and by name."""
         definition = self.call.definition
         values = {**dict(zip(definition.fields, fields, strict=True)), **self.call.scalars}
-        names, count = definition.parameters, definition.positional
-        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
+        return definition.arguments.given(values)
 
 
 def asked(

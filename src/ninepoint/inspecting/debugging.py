@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -51,7 +50,8 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
-    ghosts.check(replace(last, call=replace(last.call, boundary=boundary)), points.shape)
+    if boundary.conditions:
+        ghosts.laid(last, points.shape, boundary)
     computed = reference.evaluate(
         call.definition.function,
         dict(zip(names, fields, strict=True)),
@@ -89,7 +89,7 @@ def _stored(call: Call, computed: Sequence[Any], dtypes: Sequence[np.dtype]) -> 
     return [reference.store(value, dtype, call.overflow) for value, dtype in pairs]
 
 
-def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> list[tuple[Any, Any]]:
+def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tuple[Any, Any], ...]:
     """The rules of a boundary, without the conditions of sides that no result looks over."""
     found = []
     for axis, (before, after) in enumerate(sides):
@@ -98,7 +98,7 @@ def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> list[tuple
         if isinstance(after, Condition) and all(box.hi[axis] <= 0 for box in reaches):
             after = "nearest"
         found.append((before, after))
-    return found
+    return tuple(found)
 
 
 def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -> Any:

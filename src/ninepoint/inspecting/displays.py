@@ -9,12 +9,13 @@ Colours are the page's own, so that they are read on a dark page too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from ..language.signature import Page
 
-_LABEL = 14  # where the words of a line begin, behind two blanks and a label
+WIDTH = 12  # of a label, which stands behind two blanks
 
 
 class Explanation(Page):
@@ -24,20 +25,10 @@ class Explanation(Page):
 
     def _repr_html_(self) -> str:
         """Give a table with a row for each label."""
-        head, *lines = self.split("\n")
-        return table(head, [(escape(label), _kept(text)) for label, text in labelled(lines)])
-
-
-def labelled(lines: Iterable[str]) -> list[tuple[str, str]]:
-    """Put together what belongs to one label; lines without one belong to that before."""
-    found: list[tuple[str, list[str]]] = []
-    for line in lines:
-        label = line[:_LABEL].strip()
-        if line[2:3].strip():
-            found.append((label, [line[_LABEL:]]))
-        elif found:
-            found[-1][1].append(line[_LABEL:] if not label else line[2:])
-    return [(label, "\n".join(texts)) for label, texts in found]
+        head, *rows = re.split(r"\n  (?=\S)", self)
+        under = "\n" + " " * (2 + WIDTH)
+        cells = [(row[:WIDTH].strip(), row[WIDTH:].replace(under, "\n")) for row in rows]
+        return table(head, [(escape(label), _kept(text)) for label, text in cells])
 
 
 def table(head: str, rows: Iterable[Sequence[str]]) -> str:

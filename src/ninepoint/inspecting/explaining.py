@@ -33,10 +33,8 @@ from ..lowering.work import work
 from ..options import CALL_OPTIONS
 from ..planning import graph_text, plan_text
 from .asked import Asked
-from .displays import many, rate_text, time_text
+from .displays import WIDTH, many, rate_text, time_text
 from .measuring import measurable, measured, part
-
-_WIDTH = 12
 
 
 class Lines(list[str]):
@@ -44,7 +42,7 @@ class Lines(list[str]):
 
     def add(self, label: str, *texts: str) -> None:
         for text in texts:
-            self.append(f"  {label:<{_WIDTH}}{text}")
+            self.append(f"  {label:<{WIDTH}}{text}")
             label = ""
 
 
@@ -180,14 +178,11 @@ def numbers(page: Lines, node: Node, kernel: Kernel) -> None:
 
 def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Interval]) -> list[str]:
     """The operations from which results are made that 64 bits might not hold."""
-    values = {assign.name: assign.value for assign in kernel.body}
-    needed, pending = set[str](), [one.name for one in outputs if isinstance(one, Ref)]
-    while pending:
-        name = pending.pop()
-        if name in values and name not in needed:
-            needed.add(name)
-            pending += [one.name for one in atoms(values[name]) if isinstance(one, Ref)]
-    found = [value for name, value in values.items() if name in needed and known[name].wraps]
+    needed = {one.name for one in outputs if isinstance(one, Ref)}
+    for assign in reversed(kernel.body):
+        if assign.name in needed:
+            needed |= {one.name for one in atoms(assign.value) if isinstance(one, Ref)}
+    found = [one.value for one in kernel.body if one.name in needed and known[one.name].wraps]
     return list(dict.fromkeys(map(_operation, found)))
 
 
@@ -241,9 +236,8 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
     if len(shape) < last.ndim:
         return
-    axes = named.get("axes")
+    core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
-    core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.program
     # What other calls make for it lies in memory as the fields do.

@@ -13,7 +13,9 @@ On a GPU a sample ends when the GPU is done.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -293,21 +295,16 @@ def _at_once() -> None:
 
 def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
     """What copies arrays, each of which is shared among threads along its longest axis."""
-    parts: list[list[tuple[Any, Any]]] = [[] for _ in range(threads)]
+    tasks: list[Callable[[], object]] = []
     for source in fields:
         make = driver.empty if is_cupy(source) else np.zeros
         target = make(source.shape, source.dtype)
         axis = int(np.argmax(source.shape))
         ends = np.linspace(0, source.shape[axis], threads + 1).astype(int)
-        for part, first, last in zip(parts, ends[:-1], ends[1:], strict=True):
+        for first, last in itertools.pairwise(ends):
             place = (*(slice(None),) * axis, slice(first, last))
-            part.append((target[place], source[place]))
-
-    def copy(part: Sequence[tuple[Any, Any]]) -> None:
-        for target, source in part:
-            target[...] = source
-
-    return lambda: run_parallel((partial(copy, part) for part in parts), threads)
+            tasks.append(partial(operator.setitem, target[place], ..., source[place]))
+    return lambda: run_parallel(tasks, threads)
 
 
 def in_turn(

@@ -72,10 +72,8 @@ def with_axes(array: Opened, said: Mapping[str, Any], image: Any, size: Any) -> 
     scale, start = np.ones(len(names)), np.zeros(len(names))
     for one in (size, image):
         for change in one.get("coordinateTransformations", ()):
-            if "scale" in change:
-                scale, start = scale * change["scale"], start * change["scale"]
-            if "translation" in change:
-                start = start + change["translation"]
+            factor = np.asarray(change.get("scale", 1.0))
+            scale, start = scale * factor, start * factor + change.get("translation", 0.0)
     channels = (said.get("omero") or {}).get("channels") or ()
     coords: dict[Hashable, Any] = {}
     for axis, name, n, step, first in zip(axes, names, array.shape, scale, start, strict=True):

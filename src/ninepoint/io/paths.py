@@ -145,9 +145,8 @@ def replacement(path: str) -> Iterator[str]:
     if anything fails; then whatever was at `path` is as it was.
     """
     temporary = _hidden(path)
-    # Exclusive and without links: never write through something that somebody else put there.
-    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
-    os.close(os.open(temporary, flags, 0o666))
+    # Never write through something that somebody else put there.
+    open(temporary, "xb").close()
     try:
         yield temporary
         with open(temporary, "rb+") as file:
@@ -168,12 +167,9 @@ def write_whole(path: str, data: bytes) -> None:
 def write_at(path: str, array: np.ndarray, at: int) -> None:
     """Write numbers as this machine has them, from byte `at` on; a file that is gone stays so."""
     array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    data = memoryview(array.reshape(-1).view(np.uint8).data)
-    with open(path, "rb+", buffering=0) as file:
+    with open(path, "rb+") as file:
         file.seek(at)
-        # The system may take it piece by piece.
-        while data:
-            data = data[file.write(data) :]
+        file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def sync_folder(folder: str) -> None:
@@ -333,9 +329,9 @@ def found_by(pattern: str, path: str) -> bool:
 
 
 def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
-    if not parts or not names:
-        return not names and all(part == "**" for part in parts)
+    if not parts:
+        return not names
     if parts[0] == "**":
         # As many folders as there are, or none.
-        return _matches(names, parts[1:]) or _matches(names[1:], parts)
-    return fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
+        return any(_matches(names[k:], parts[1:]) for k in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])

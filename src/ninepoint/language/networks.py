@@ -18,7 +18,7 @@ def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
     """The elements in order: two halves in order, merged."""
     if len(items) < 2:
         return list(items)
-    half = len(items) // 2
+    half = (len(items) + 1) // 2
     return merge(sort(items[:half], emit), sort(items[half:], emit), emit)
 
 

@@ -26,7 +26,16 @@ import numpy as np
 
 from ..shapes import is_shape
 from . import errors, statistics
-from .definitions import Definition, characters, codes_in, expression, locate, package, parsed
+from .definitions import (
+    Definition,
+    characters,
+    codes_in,
+    copied,
+    expression,
+    locate,
+    package,
+    parsed,
+)
 from .dtypes import widened
 from .errors import Span, alike
 from .positions import Spacing, index, spacing
@@ -457,14 +466,8 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
 
 def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
     """The same parameters, without defaults and annotations: their names may mean nothing here."""
-
-    def bare(parameters: list[ast.arg]) -> list[ast.arg]:
-        return [ast.copy_location(ast.arg(a.arg), a) for a in parameters]
-
-    return ast.arguments(
-        posonlyargs=bare(arguments.posonlyargs),
-        args=bare(arguments.args),
-        kwonlyargs=bare(arguments.kwonlyargs),
-        kw_defaults=[None for _ in arguments.kwonlyargs],
-        defaults=[],
-    )
+    bare = copied(arguments)
+    for one in (*bare.posonlyargs, *bare.args, *bare.kwonlyargs):
+        one.annotation = None
+    bare.defaults, bare.kw_defaults = [], [None for _ in bare.kwonlyargs]
+    return bare

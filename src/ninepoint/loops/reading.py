@@ -22,6 +22,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.definitions import parsed
+from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
     PARTS,
@@ -73,12 +74,6 @@ from .values import (
 _CONVERSIONS = {
     **{short: machine for machine, short in SHORT.items()},
     "bool": "bool", "int": "int64", "float": "float64",
-}  # fmt: skip
-_OPERATORS: Mapping[type, str] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
-    ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|",
-    ast.BitXor: "^", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
-    ast.NotEq: "!=",
 }  # fmt: skip
 
 # What looks at the bits of a number: of which type that is, the operation, and what it gives.
@@ -297,7 +292,7 @@ class _Body:
             case ast.AugAssign(target=ast.Subscript() as target):
                 array, index = self._place(target)
                 index = tuple(self._kept_value(one) for one in index)
-                op = _OPERATORS[type(node.op)]
+                op = SYMBOLS[type(node.op)]
                 more = self._number(node.value)
                 self._store(array, index, applied(op, Load(array, index), more))
             case ast.AugAssign(target=ast.Name(id=name)):
@@ -446,7 +441,7 @@ class _Body:
             case ast.Constant(value=value):
                 return _literal(value)
             case ast.BinOp():
-                op = _OPERATORS[type(node.op)]
+                op = SYMBOLS[type(node.op)]
                 return self._applied(op, self._number(node.left), self._number(node.right))
             case ast.Subscript():
                 return self._subscript(node)
@@ -486,7 +481,7 @@ class _Body:
         result, left = None, self._number(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self._number(right_node)
-            test = compared(_OPERATORS[type(op)], left, right)
+            test = compared(SYMBOLS[type(op)], left, right)
             result = test if result is None else either("&", result, test)
             left = right
         assert result is not None

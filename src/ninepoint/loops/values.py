@@ -9,24 +9,16 @@ wider of their types.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..language.operators import PYTHON
 from .nodes import BITS, COMPARISONS, FLOATS, PARTS, Number, Op, Value
 
 # Operations whose lowest bits depend on nothing but the lowest bits of their operands.
 MODULAR = frozenset({"+", "-", "*", "&", "|", "^", "~"})
-
-_PYTHON: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
-    "%": operator.mod, "<<": operator.lshift, ">>": operator.rshift, "&": operator.and_,
-    "|": operator.or_, "^": operator.xor, "<": operator.lt, "<=": operator.le,
-    ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
 
 
 class NotTyped(Exception):
@@ -136,9 +128,7 @@ def applied(op: str, left: Value, right: Value) -> Value:
     if machine in FLOATS or machine in PARTS:
         return Op(machine, op, (convert(left, machine), convert(right, machine)))
     if isinstance(left, Number) and isinstance(right, Number):
-        if op == "**":
-            return number(machine, whole(left) ** whole(right))
-        return number(machine, _PYTHON[op](whole(left), whole(right)))
+        return number(machine, PYTHON[op](whole(left), whole(right)))
     if left.type == right.type == "bool" and op in ("&", "|", "^"):
         return Op("bool", op, (left, right))
     for one, other in ((left, right), (right, left)):
@@ -153,7 +143,7 @@ def applied(op: str, left: Value, right: Value) -> Value:
 def compared(op: str, left: Value, right: Value) -> Value:
     """A comparison."""
     if isinstance(left, Number) and isinstance(right, Number):
-        return number("bool", _PYTHON[op](left.value, right.value))
+        return number("bool", PYTHON[op](left.value, right.value))
     kinds = {left.type, right.type}
     if kinds & set(PARTS):
         machine = common(left, right)

@@ -12,15 +12,17 @@ stores and operations for each point.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
 from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
-from ..language.ir import Atom, Call, Kernel, Offset, Reduce, State, Values, shifted
+from ..language.ir import Atom, Call, Expr, Kernel, Offset, Reduce, State, Values, shifted
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
 from .fusion import flattened
 from .kept import rolling_axis
 from .schedule import Schedule
+from .staging import NEAR
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as
@@ -44,17 +46,29 @@ _TURN = 0.92
 _WIDEST = 2
 
 
-def fastest(kept: Kernel, unshared: Kernel, schedule: Schedule) -> Kernel:
+def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Kernel:
     """The kernel whose values are kept in rows, or several rows at once with nothing kept.
 
-    Both do the same operations; `unshared` keeps nothing but what windows are reduced by.
+    Both do the same operations; `forms` are the kernel after each pass.
     """
-    in_place = flattened(unshared, _LONGEST)
+    in_place = None
+    if not any(_adds_far(assign.value) for assign in forms["windowed"].body):
+        in_place = flattened(forms["wholesome"], _LONGEST)
     if schedule.rows > 1 and in_place is not None and _suitable(in_place):
         several = replace(in_place, rows=schedule.rows)
         if together(several) is not None and effort(several) < effort(kept) * schedule.gain:
             return several
     return rolled(kept, schedule)
+
+
+def _adds_far(expr: Expr) -> bool:
+    """Whether an operation adds the floats of a window that is large.
+
+    Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
+    """
+    if not isinstance(expr, Reduce) or expr.kind not in ("sum", "mean"):
+        return False
+    return not expr.result.dtype.is_integer and max(expr.shape) > NEAR
 
 
 def _suitable(kernel: Kernel) -> bool:

@@ -37,6 +37,11 @@ def staged(kernel: Kernel, schedule: Schedule, *, slides: bool = True) -> Kernel
         if isinstance(expr, Reduce):
             with suppress(Refused):
                 return _reduction(staging, expr)
+        if isinstance(expr, Cast) and not expr.storage:
+            total = staging.counts.get(expr.arg)
+            if total is not None and total.dtype is expr.dtype:
+                # A number of none is 0.0 again, by which others are divided.
+                return binary("+", total, Const(total.dtype, "0.0"), staging.emit)
         return staging.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
@@ -76,7 +81,10 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
 def _sum(staging: Staging, reduce: Reduce) -> Atom:
     counted, lanes = truths(reduce), staging.lanes
     if counted is not None and lanes is not None and max(reduce.shape) <= NEAR:
-        return staging.emit(Cast(DType.INT, _sum(staging, _of_floats(reduce, counted, lanes))))
+        total = _sum(staging, _of_floats(reduce, counted, lanes))
+        number_of = staging.emit(Cast(DType.INT, total))
+        staging.counts[number_of] = total
+        return number_of
     source, weights = staging.element(reduce)
     dtype = reduce.result.dtype
     if source.dtype.is_integer and dtype.is_float and not _short(staging, source):

@@ -218,6 +218,8 @@ class Staging:
         # What was done, and why it was done in no other way.
         self.notes: list[tuple[str, str]] = []
         self.known: dict[Stage, tuple[str, ...]] = {}
+        # Of numbers of truths the floats that they were counted as.
+        self.counts: dict[Atom, Atom] = {}
 
     def note(self, done: str, why: str = "") -> None:
         """Tell what was done, and why it was done in no other way."""

@@ -19,9 +19,10 @@ import distributed
 from ..arrays.accepted import is_dask
 from ..arrays.layout import Shape
 from ..backends.threads import in_task
-from ..iteration import Iteration, iterate
-from ..stepping import Scalars
-from .slab import Motion
+from ..iteration import Iteration, Scalars, iterate
+from ..motion import Motion
+from ..program import reaching
+from .slab import refusal
 from .team import Lost, Start, Team, workers_of
 
 # What is said to actors at once should take about so long [s]: progress is shown then.
@@ -61,7 +62,7 @@ def on_cluster(
         return None
     fields = [
         field if is_dask(field) else _arrays.from_array(field, name=False)
-        for field in motion.reaching(fields)
+        for field in reaching(motion.step[0], fields)
     ]
     shape = tuple(map(sum, chunks))
     axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
@@ -96,13 +97,13 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     """
 
     def fits(axis: int) -> bool:
-        return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.steps.looks(axis))))
+        return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
 
     stack = [axis for axis in range(-len(shape), -motion.ndim) if shape[axis] >= 4 * parts]
     core = list(range(-motion.ndim, 0))
     longest = max(core, key=shape.__getitem__)
     for axis in (*stack, core[0], longest):
-        if fits(axis) and not motion.refusal(shapes, axis):
+        if fits(axis) and not refusal(motion, shapes, axis):
             return axis
     return None
 

@@ -18,10 +18,11 @@ from ..arrays.borders import Array
 from ..arrays.numpy import broadcast_shape, checked_out
 from ..arrays.parts import write
 from ..backends.threads import VARIABLE, thread_count
-from ..iteration import Iteration, check, iterate
-from ..stepping import Scalars
+from ..iteration import Iteration, Scalars, iterate
+from ..motion import Motion
+from ..program import reaching
 from ..tracebacks import door
-from .slab import Motion, Parts, Slab
+from .slab import Parts, Slab, refusal
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ def on_ranks(
     links = _Messages(comm)
     arrays = [
         np.asarray(field, dtype)
-        for field, dtype in zip(motion.reaching(fields), motion.types, strict=True)
+        for field, dtype in zip(reaching(motion.step[0], fields), motion.types, strict=True)
     ]
     facts = _facts(motion, plan, arrays, axis)
     told = links.together(facts)
@@ -65,9 +66,9 @@ def on_ranks(
     shapes = list(zip([a.shape for a in arrays], _cut_fields(told, arrays, axis), strict=True))
     lengths = [other["length"] for other in told]
     whole = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
-    refusal = motion.refusal(whole.shapes(sum(lengths)), axis)
-    if refusal:
-        raise ValueError(f"a state cannot be cut along the axis {axis}: {refusal}.")
+    refused = refusal(motion, whole.shapes(sum(lengths)), axis)
+    if refused:
+        raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
     count = motion.states
     target: list[Array] = []
     if out is not None:
@@ -171,7 +172,7 @@ class _Messages:
 def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) -> dict[str, Any]:
     """What others must know of a process, or what is wrong there."""
     try:
-        check(motion.step[0].nodes[-1].compiled, motion.types, motion.states)
+        motion.check()
         plan.border(motion.ndim)
         shape = broadcast_shape([array.shape for array in arrays])
         if len(shape) < -axis:

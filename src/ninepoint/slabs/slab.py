@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from operator import is_
 from typing import Any, Protocol, TypeVar
@@ -27,73 +27,27 @@ from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Span, fields_span, hull, mixed, reach, spans_of, wraps
 from ..arrays.work import Block, Domain
 from ..backends.memory import empty
-from ..cadence import Steps
-from ..calls import Call
-from ..graph import Graph, graph_of, repeated
 from ..iteration import Iteration
-from ..lowering.schedule import Schedule
-from ..program import Program, reaching
+from ..motion import Motion
+from ..program import Program
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Motion:
-    """The call that each step is, the types of its fields, and how it is planned.
-
-    The first `states` fields are the state.
-    """
-
-    call: Call
-    types: tuple[np.dtype, ...]
-    states: int
-    schedule: Schedule
-
-    @cached_property
-    def step(self) -> tuple[Graph, tuple[int, ...]]:
-        """One step as a graph, and its results."""
-        graph, wanted = graph_of(self.call, self.types, looked=True)
-        return graph.along(tuple(range(-graph.nodes[-1].ndim, 0))), wanted
-
-    @property
-    def ndim(self) -> int:
-        """How many core axes the state has."""
-        return self.step[0].nodes[-1].ndim
-
-    @property
-    def steps(self) -> Steps:
-        """One step, as far as exchanges go."""
-        graph, wanted = self.step
-        return Steps.of(graph, wanted, self.schedule)
-
-    def reaching(self, fields: Sequence[Any]) -> list[Any]:
-        """The fields with all axes that the calls work along."""
-        return list(reaching(self.step[0], fields))
-
-    def refusal(self, shapes: Sequence[Shape], axis: int) -> str:
-        """Why states of these shapes cannot be cut along an axis; empty where they can be."""
-        graph, wanted = self.step
-        nodes = graph.needed(wanted)
-        whole = broadcast_shape(shapes)
-        found = graph.shapes(shapes)
-        for node in nodes:
-            if node.resizes:
-                return f"'{node.label}' gives fewer points than it is given"
-            if broadcast_shape([found[value] for value in node.fields]) != whole:
-                return f"'{node.label}' is given fields that are smaller than the state"
-        if mixed(nodes, axis):
-            return 'some calls take the axis as a ring, by boundary="wrap", and others do not'
-        return ""
-
-    def program(self, each: Sequence[Mapping[str, Any]]) -> tuple[Program, list[int]]:
-        """Several steps, for the scalars of each, and the fields that the program is given."""
-        graph, wanted = self.repeated([replace(self.call, scalars=scalars) for scalars in each])
-        return Program.of_calls(graph, graph.needed(wanted), wanted, self.schedule)
-
-    def repeated(self, calls: Sequence[Call]) -> tuple[Graph, tuple[int, ...]]:
-        """Steps that are such calls as a graph, and its results."""
-        graph, wanted = repeated(calls, self.types)
-        return graph.along(tuple(range(-graph.nodes[-1].ndim, 0))), wanted
+def refusal(motion: Motion, shapes: Sequence[Shape], axis: int) -> str:
+    """Why states of these shapes cannot be cut along an axis; empty where they can be."""
+    graph, wanted = motion.step
+    nodes = graph.needed(wanted)
+    whole = broadcast_shape(shapes)
+    found = graph.shapes(shapes)
+    for node in nodes:
+        if node.resizes:
+            return f"'{node.label}' gives fewer points than it is given"
+        if broadcast_shape([found[value] for value in node.fields]) != whole:
+            return f"'{node.label}' is given fields that are smaller than the state"
+    if mixed(nodes, axis):
+        return 'some calls take the axis as a ring, by boundary="wrap", and others do not'
+    return ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +80,7 @@ class Parts:
         """
         whole = list(broadcast_shape([shape for shape, _ in shapes]))
         beside = [max(1, n) for n in (max(lengths), *whole[axis:][1:])]
-        longest = motion.steps.between(beside, [axis], exchange, plan.in_a_row)
+        longest = motion.between(beside, [axis], exchange, plan.in_a_row)
         whole[axis] = sum(lengths)
         return Parts(motion, tuple(whole), axis, tuple(lengths), tuple(shapes), longest)
 
@@ -152,7 +106,7 @@ class Parts:
 
     def needs(self, steps: int) -> list[Span]:
         """What so many steps need of the fields, to give what each part has."""
-        graph, wanted = self.motion.repeated([self.motion.call] * steps)
+        graph, wanted = self.motion.repeated([self.motion.call.scalars] * steps)
         nodes, given, n = graph.needed(wanted), graph.given, self.shape[self.axis]
         return [
             hull(own, fields_span(nodes, wanted, given, own, n, self.axis))
@@ -164,7 +118,7 @@ class Parts:
     @cached_property
     def frames(self) -> list[Span]:
         """What each part has room for: what any number of steps up to the longest needs."""
-        graph, wanted = self.motion.repeated([self.motion.call] * self.longest)
+        graph, wanted = self.motion.repeated([self.motion.call.scalars] * self.longest)
         nodes, n = graph.needed(wanted), self.shape[self.axis]
         low, high = reach(nodes, wanted, range(graph.given), self.axis)
         begin, end = (low, n + high) if wraps(nodes, self.axis) else (0, n)
@@ -216,7 +170,7 @@ class Slab:
         fields: Sequence[Array],
         plan: Iteration,
     ) -> None:
-        self.longest, self.unit = parts.longest, parts.motion.steps.unit(parts.longest)
+        self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
         self._parts, self._part, self._links, self._at = parts, links.part, links, at
         self._plan = plan
         self._count, self.ended = parts.motion.states, False
@@ -295,7 +249,7 @@ class Slab:
         each = [self._at(step) for step in range(first, first + length)]
         known = self._program
         if known is None or len(known[0]) != length or not all(map(is_, known[0], each)):
-            known = self._program = each, *self._parts.motion.program(each)
+            known = self._program = each, *_program(self._parts.motion, each)
         return known[1:]
 
     def _view(self, array: Array, span: Span) -> Array:
@@ -331,6 +285,12 @@ class Slab:
                 into[owner] += [self._view(one, there) for one in arrays]
         if arrays and len(self._parts.lengths) > 1:
             self._links.exchange(give, into)
+
+
+def _program(motion: Motion, each: Sequence[Mapping[str, Any]]) -> tuple[Program, list[int]]:
+    """Several steps, for the scalars of each, and the fields that the program is given."""
+    graph, wanted = motion.repeated(each)
+    return Program.of_calls(graph, graph.needed(wanted), wanted, motion.schedule)
 
 
 def _shifted(part: slice, span: Span) -> Span:

@@ -25,7 +25,8 @@ import numpy as np
 from ..arrays.borders import Array
 from ..io.progress import patience
 from ..iteration import Iteration, advance
-from .slab import Motion, Parts, Slab
+from ..motion import Motion
+from .slab import Parts, Slab
 
 # What an exchange between workers costs, as far as more steps between two of them make up for it
 # [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two

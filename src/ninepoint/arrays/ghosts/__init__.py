@@ -12,14 +12,17 @@ what the earlier ones have extended; the rules with names hold for what is exten
 
 from __future__ import annotations
 
+from ..borders import Boundary
 from ..regions import Node
 from .calls import GhostCall, given_boundary
-from .sides import AtEdge, Sides, moved, turned, unnamed
+from .sides import Edges, Rules, moved, turned, unnamed
 
-__all__ = ["AtEdge", "GhostCall", "Sides", "check", "given_boundary", "moved", "turned", "unnamed"]
+__all__ = ["GhostCall", "given_boundary", "laid", "moved", "turned", "unnamed"]
 
 
-def check(node: Node, shape: tuple[int, ...]) -> None:
-    """Raise where the conditions of a call along the last axes do not fit fields of a shape."""
-    if node.boundary.conditions:
-        Sides.of(node, shape, node.boundary, lazy=False)
+def laid(node: Node, shape: tuple[int, ...], boundary: Boundary, *, lazy: bool = False) -> Rules:
+    """The rules of a call along the last axes of fields of a shape, their values laid and checked.
+
+    Of lazy fields values may be lazy too.
+    """
+    return Edges.of(node, shape, boundary).laid(boundary, lazy)

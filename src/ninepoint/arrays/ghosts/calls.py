@@ -9,22 +9,29 @@ import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...backends.compiled import Bound
-from ..accepted import check_writable, listed
-from ..arranging import Arrangement, may_overlap
-from ..borders import Array, Border, Boundary, Rule
-from ..conditions import Condition, weights
+from ..borders import Array, Boundary
+from ..conditions import Condition, Slot, weights
 from ..executable import Executable
-from ..gathering import COPY, FACE, MIX, SLOPE, VALUE, Extension, copied, source_indices
-from ..layout import Shape, layout
-from ..numpy import Behind, broadcast_shape, checked_out
-from ..parts import write
+from ..gathering import (
+    COPY,
+    FACE,
+    MIX,
+    SLOPE,
+    VALUE,
+    Extension,
+    Extensions,
+    source_indices,
+)
+from ..lanes import core_last
+from ..layout import Shape
+from ..numpy import Behind, whole_shape
 from ..regions import Node
-from .sides import CONDITION, Edges, Geometry, Sides, moved, turned
+from .sides import AtEdge, Edges, Rules, turned
 
 # How ghosts are made, alpha and beta, and whether alpha is of the elements from the end on.
 _Said: TypeAlias = tuple[int, Any, Any, bool]
@@ -56,58 +63,52 @@ class _End:
         found = [weights(order, distance) for distance in range(1, self.ghosts + 1)]
         return np.stack([self.line(np.array(one)) for one in zip(*found, strict=True)])
 
+    def said(self, rules: Rules) -> _Said:
+        """What the condition says of ghosts, for how far they are from what they mirror."""
+        one: Condition = rules[self.axis][self.side]
+        if one.kind == "extrapolate":
+            return MIX if one.order else COPY, self.weights(one.order), 0.0, True
+        if one.at == "cell":
+            return VALUE, 0.0, one.c, False
+        if one.kind == "dirichlet":
+            return FACE, 0.0, 2 * one.c, False
+        # A number where there is but one ghost.
+        d = (self.distances if self.ghosts > 1 else 1) * one.dx
+        if one.kind == "neumann":
+            return SLOPE, 0.0, one.c * d, False
+        half = one.a * (d / 2)
+        below = one.b + half
+        return MIX, (one.b - half) / below, one.c * d / below, False
 
-class ExtendedCall:
-    """Calls of a program on fields of one kind, as one thread does them: it has the values."""
 
-    def __init__(
-        self,
-        program: Bound,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-        sides: Sides,
-        threads: int | None,
-    ) -> None:
-        geometry, ndim = sides.geometry, program.ndim
-        self._ndim = ndim
-        axes = zip(geometry.rules, geometry.reach, geometry.core, strict=True)
+class _Laid:
+    """Values of conditions in memory, of which machine code makes the ghosts of all fields."""
+
+    def __init__(self, edges: Edges, rules: Rules, dtypes: Sequence[np.dtype[Any]]) -> None:
+        self._ndim = ndim = len(edges.reach)
+        axes = zip(edges.conditions, edges.reach, edges.core, strict=True)
         self._ends = [
             _End(axis, side, far, n, ndim)
-            for axis, (rules, reach, n) in enumerate(axes)
-            for side, (rule, far) in enumerate(zip(rules, reach, strict=True))
-            if rule == CONDITION and far
+            for axis, (own, reach, n) in enumerate(axes)
+            for side, (is_made, far) in enumerate(zip(own, reach, strict=True))
+            if is_made and far
         ]
-        self._lead = fields[0].shape[:-ndim]
-        said = [_said(sides, end) for end in self._ends]
-        self._laid = [
-            [self._allocated(dtype, one) for one in said]
-            for dtype in program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
-        ]
-        self._filled: Sides | None = None
-        self.run = Executable(
-            program, fields, border_of(geometry), sides.cval, None, tuple(outs) or None, threads,
-            tuple(map(self._pairs, self._laid)),
-        )  # fmt: skip
+        self._lead = edges.shape[:-ndim]
+        said = [end.said(rules) for end in self._ends]
+        self._fields = [[self._allocated(dtype, one) for one in said] for dtype in dtypes]
+        self.fill(rules)
 
-    def __call__(
-        self, fields: Sequence[Array], numbers: Sequence[Any], sides: Sides, outs: Sequence[Array]
-    ) -> Any:
-        """What a call gives, in `outs` if there are some."""
-        if sides is not self._filled:
-            self.fill(sides)
-        return self.run(fields, numbers, tuple(outs) or None)
-
-    def fill(self, sides: Sides) -> None:
+    def fill(self, rules: Rules) -> None:
         """Lay the values of conditions."""
         with np.errstate(all="ignore"):
-            said = [_said(sides, end) for end in self._ends]
-            for own in self._laid:
+            said = [end.said(rules) for end in self._ends]
+            for own in self._fields:
                 for (how, alpha, beta, _), extension in zip(said, own, strict=True):
                     if how == MIX:
                         self._lay(alpha, extension.alpha)
                     if how != COPY:
                         self._lay(beta, extension.beta)
-        self._filled = sides
+        self.filled = rules
 
     def _allocated(self, dtype: np.dtype[Any], said: _Said) -> Extension:
         """Memory for what is said of the ghosts of a field."""
@@ -132,161 +133,115 @@ class ExtendedCall:
             value = np.broadcast_to(value, (*lead, *target.shape[1:])).reshape(target.shape)
         target[...] = value
 
-    def _pairs(
-        self, own: Sequence[Extension]
-    ) -> tuple[tuple[Extension | None, Extension | None], ...]:
-        """What is laid of a field, before and after each axis."""
-        pairs: list[list[Extension | None]] = [[None, None] for _ in range(self._ndim)]
-        for end, extension in zip(self._ends, own, strict=True):
-            pairs[end.axis][end.side] = extension
-        return tuple((before, after) for before, after in pairs)
-
-
-def border_of(geometry: Geometry) -> Border:
-    """The rules, where conditions are constants of a value of their own for each place."""
-    ghosts = tuple((low == CONDITION, high == CONDITION) for low, high in geometry.rules)
-
-    def rule(name: str) -> Rule:
-        return cast(Rule, "constant" if name == CONDITION else name)
-
-    pairs = tuple((rule(before), rule(after)) for before, after in geometry.rules)
-    return Border(pairs, ghosts=ghosts)
-
-
-def _said(sides: Sides, end: _End) -> _Said:
-    """What the condition at a side says of ghosts, for how far they are from what they mirror."""
-    one: Condition = sides.rules[end.axis][end.side]
-    if one.kind == "extrapolate":
-        return MIX if one.order else COPY, end.weights(one.order), 0.0, True
-    if one.at == "cell":
-        return VALUE, 0.0, one.c, False
-    if one.kind == "dirichlet":
-        return FACE, 0.0, 2 * one.c, False
-    # A number where there is but one ghost.
-    d = (end.distances if end.ghosts > 1 else 1) * one.dx
-    if one.kind == "neumann":
-        return SLOPE, 0.0, one.c * d, False
-    half = one.a * (d / 2)
-    below = one.b + half
-    return MIX, (one.b - half) / below, one.c * d / below, False
+    @property
+    def ghosts(self) -> tuple[Extensions, ...]:
+        """What is laid of each field, before and after each axis."""
+        found = []
+        for own in self._fields:
+            sides = {(end.axis, end.side): one for end, one in zip(self._ends, own, strict=True)}
+            axes = range(self._ndim)
+            found.append(tuple((sides.get((axis, 0)), sides.get((axis, 1))) for axis in axes))
+        return tuple(found)
 
 
 class GhostCall:
-    """Calls of a node on fields like some; called with fields, numbers, a boundary and `out`."""
+    """Calls of a node whose border has conditions, on fields like some; sides may be open.
+
+    Of the fields the last ones, behind those of the program, are values along edges.
+    """
 
     def __init__(
         self,
         node: Node,
         program: Bound,
         fields: Sequence[Array],
-        boundary: Boundary,
+        opened: Sequence[tuple[bool, bool]],
         axes: Behind | None,
-        out: Any,
         threads: int | None,
     ) -> None:
-        self._program, self._threads, ndim = program, threads, program.ndim
-        self._ends = tuple(range(-ndim, 0))
-        self._axes = None if axes == self._ends else axes
-        self._whole = broadcast_shape([field.shape for field in fields])
-        fields = self._given(fields)
-        self._shape = shape = fields[0].shape
-        self._edges = edges = Edges.of(node, shape, boundary.sides(ndim))
+        self.boundary, self._opened = node.boundary, opened
+        self._program, self._axes, self._threads = program, axes, threads
+        boundary = _on_block(node.boundary, opened, fields)
+        # Whether no side is open, and all values are those of the boundary.
+        self._is_whole = boundary is node.boundary
+        self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
+        self._along = axes or tuple(range(-program.ndim, 0))
+        turned = tuple(shape[axis] for axis in core_last(len(shape), self._along))
+        self._edges = Edges.of(node, turned, boundary)
         # Numbers that stay the same are laid once.
-        self._known: tuple[Boundary, Sides] | None = None
-        geometry = edges.geometry
-        self._plain = None
-        if not any(map(any, geometry.made)) or 0 in shape:
-            outline = geometry.outline
-            self._plain = Executable(program, fields, outline, edges.cval, None, None, threads)
-        outs = [self._moved(one) for one in listed(out)]
-        if out is not None:
-            plan = layout(geometry.core, program.reaches, border_of(geometry), every=program.every)
-            shapes = [(*shape[: len(shape) - ndim], *one) for one in plan.out_shapes]
-            checked_out(tuple(outs), shapes, program.out_dtypes, None)
-        # Whether fields are copied, for ghosts are counted along their axes as they come.
-        stacked = len(shape) - ndim > 1
-        self._copies = not Arrangement(program, fields, None, tuple(outs) or None).plain or (
-            stacked and not all(one.flags.c_contiguous for one in (*fields, *outs))
-        )
+        self._known: tuple[Boundary, Rules] | None = None
         # What does calls on each thread: values of the border lie in memory of its own.
         self._here = threading.local()
 
     def __call__(
-        self, fields: Sequence[Array], numbers: Sequence[Any], boundary: Boundary, out: Any
-    ) -> Any:
-        """What a call gives: one array for each output, bare if there is one."""
-        targets = listed(out)
-        check_writable(targets)
-        apart = not any(may_overlap(one, field) for one in targets for field in fields)
-        results = [self._moved(one) for one in targets] if apart and not self._copies else []
-        made = self._made(self._given(fields), numbers, boundary, results)
-        if not results:
-            made = [moved(one, self._ends, self._axes) if self._axes else one for one in made]
-        for target, one in zip(targets, made, strict=False):
-            if not results:
-                write(target, one)
-        found = targets or made
-        return found[0] if len(found) == 1 else tuple(found)
-
-    def fixed(
-        self, fields: Sequence[Array], boundary: Boundary, outs: Sequence[Array]
-    ) -> Executable | None:
-        """What does calls whose border stays the same, if machine code can by itself."""
-        if self._plain is not None or self._copies or self._axes is not None:
-            return None
-        fields, sides = self._given(fields), self._sides(boundary)
-        call = ExtendedCall(self._program, fields, outs, sides, self._threads)
-        call.fill(sides)
-        return call.run
-
-    def _made(
         self,
         fields: Sequence[Array],
         numbers: Sequence[Any],
-        boundary: Boundary,
-        results: Sequence[Array],
-    ) -> list[Array]:
-        """What it gives for fields whose core axes come last, in `results` if there are some."""
-        # Values that do not fit are wrong beside an array without elements as well.
-        sides = self._sides(boundary)
-        if self._plain is not None:
-            made = listed(self._plain(fields, numbers, None))
-            for result, one in zip(results, made, strict=False):
-                result[...] = one
-            return list(results) or list(made)
-        if self._copies:
-            types = self._program.field_dtypes
-            fields = [copied(one, dtype) for one, dtype in zip(fields, types, strict=True)]
-        run = getattr(self._here, "run", None)
-        if run is None:
-            run = ExtendedCall(self._program, fields, results, sides, self._threads)
-            self._here.run = run
-        return list(listed(run(fields, numbers, sides, results)))
+        out: Any = None,
+        boundary: Boundary | None = None,
+    ) -> Any:
+        """What a call gives: one array for each output, bare if there is one.
 
-    def _sides(self, boundary: Boundary) -> Sides:
+        Another boundary may have other values than that of the node.
+        """
+        boundary = boundary or self.boundary
+        if not self._is_whole:
+            boundary = _on_block(boundary, self._opened, fields)
+            fields = fields[: len(self._program.field_dtypes)]
+        # Values that do not fit are wrong beside an array without elements as well.
+        rules = self._rules(boundary)
+        known: tuple[_Laid, Executable] | None = getattr(self._here, "known", None)
+        if known is None:
+            known = self._here.known = self._bound(fields, rules, out)
+        laid, run = known
+        if rules is not laid.filled:
+            laid.fill(rules)
+        return run(fields, numbers, out)
+
+    def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
+        """What does calls to these arrays whose values at the border stay the same."""
+        if not self._is_whole or not all(one.plain for one in self.boundary.conditions):
+            return None
+        return self._bound(fields, self._rules(self.boundary), tuple(outs))[1]
+
+    def _bound(self, fields: Sequence[Array], rules: Rules, out: Any) -> tuple[_Laid, Executable]:
+        """What does calls on fields, and the values that it reads."""
+        program, edges = self._program, self._edges
+        made = edges.made and 0 not in self._shape
+        dtypes = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
+        laid = _Laid(edges, rules, dtypes if made else ())
+        border = edges.border if made else edges.names
+        return laid, Executable(
+            program, fields, border, edges.cval, self._axes, out, self._threads, laid.ghosts
+        )
+
+    def _rules(self, boundary: Boundary) -> Rules:
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        if self._axes is not None:
-            boundary = turned(boundary, self._whole, self._axes)
-        pairs = boundary.sides(len(self._ends))
-        sides = self._edges.sides(pairs)
-        every = (one for pair in pairs for one in pair if isinstance(one, Condition))
-        self._known = (boundary, sides) if all(one.plain for one in every) else None
-        return sides
+        rules = self._edges.laid(turned(boundary, self._shape, self._along))
+        self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
+        return rules
 
-    def _given(self, fields: Sequence[Array]) -> list[Array]:
-        """The fields, of one shape, with core axes last."""
-        if self._axes is None and all(field.shape == self._whole for field in fields):
-            return list(fields)
-        whole = [
-            field if field.shape == self._whole else np.broadcast_to(field, self._whole)
-            for field in fields
-        ]
-        return [self._moved(field) for field in whole]
 
-    def _moved(self, array: Array) -> Array:
-        return np.moveaxis(array, self._axes, self._ends) if self._axes else array
+def _on_block(
+    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
+) -> Boundary:
+    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
+    if not any(map(any, opened)) and not boundary.has_slots:
+        return boundary
+
+    def laid(value: Any) -> Any:
+        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
+
+    pairs = []
+    for pair, sides in zip(boundary.sides(len(opened)), opened, strict=True):
+        before, after = (
+            "valid" if open_ else one.of(laid) if isinstance(one, Condition) else one
+            for one, open_ in zip(pair, sides, strict=True)
+        )
+        pairs.append((before, after))
+    return Boundary(tuple(pairs), False)
 
 
 def given_boundary(given: Any) -> Boundary:

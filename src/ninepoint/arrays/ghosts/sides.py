@@ -10,14 +10,14 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ...language.box import Box
+from ...language.box import joined
 from ...language.dtypes import kind_of, widened
 from ..accepted import is_chunked, is_dask, is_xarray
 from ..borders import Border, Boundary, Rule
@@ -27,118 +27,81 @@ from ..regions import Node
 
 if TYPE_CHECKING:
     from ..xarray import Named
-# Where in the place of a rule with a name a condition stands.
-CONDITION = "condition"
+
+# The rules before and after each axis: names, and conditions whose values are laid.
+Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class AtEdge:
     """Values that are laid along an edge already."""
 
     values: np.ndarray
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """What a call with ghosts is laid out by: lengths, where it looks, and which rules have names.
-
-    `reach` is how far it looks before and after each axis.
-    """
-
-    core: tuple[int, ...]
-    reaches: tuple[Box, ...]
-    rules: tuple[tuple[str, str], ...]
-
-    @cached_property
-    def reach(self) -> tuple[tuple[int, int], ...]:
-        """How far the call looks before and after each axis."""
-        return tuple(
-            (
-                max(0, *(-box.lo[k] for box in self.reaches)),
-                max(0, *(box.hi[k] for box in self.reaches)),
-            )
-            for k in range(len(self.core))
-        )
-
-    @cached_property
-    def made(self) -> tuple[tuple[bool, bool], ...]:
-        """At which sides ghosts are made, by conditions that somebody looks at.
-
-        And where a rule with a name would look at ghosts beyond the other end: it means elements
-        of the array.
-        """
-        found = []
-        for (before, after), (low, high), n in zip(self.rules, self.reach, self.core, strict=True):
-            first = before == CONDITION and low > 0
-            last = after == CONDITION and high > 0
-            found.append(
-                (
-                    first or (last and _bounces(before, low, n)),
-                    last or (first and _bounces(after, high, n)),
-                )
-            )
-        return tuple(found)
-
-    @cached_property
-    def outline(self) -> Border:
-        """A border of names for results of the same shape."""
-        pairs = [
-            tuple("nearest" if rule == CONDITION else rule for rule in pair) for pair in self.rules
-        ]
-        return Border(tuple((cast(Rule, before), cast(Rule, after)) for before, after in pairs))
-
-
-# What is found out of a geometry is kept with it.
-_geometry = lru_cache(maxsize=256)(Geometry)
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """The rules of a call along its last axes, the values of conditions laid along the edges."""
-
-    rules: tuple[tuple[Any, Any], ...]
-    cval: Any
-    geometry: Geometry
-
-    @staticmethod
-    def of(node: Node, shape: tuple[int, ...], boundary: Boundary, *, lazy: bool) -> Sides:
-        """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
-        pairs = boundary.sides(len(node.along))
-        return Edges.of(node, shape, pairs).sides(pairs, lazy)
-
-
 @dataclass(frozen=True, eq=False)
 class Edges:
     """The edges of the fields of calls that are alike but for the values of their conditions.
 
-    `types` are those of the fields, each with the first field that has it.
+    `types` are those of the fields, each with the first field that has it.  There are `conditions`
+    before and after some axes, and calls look so far there (`reach`); `names` stand in their place
+    where results are to have the same shape.
     """
 
     shape: tuple[int, ...]
     types: tuple[tuple[np.dtype, str], ...]
     cval: Any
-    geometry: Geometry
+    names: Border
+    conditions: tuple[tuple[bool, bool], ...]
+    reach: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def of(node: Node, shape: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> Edges:
+    def of(node: Node, shape: tuple[int, ...], boundary: Boundary) -> Edges:
         """Those of a node on fields of a shape, with such rules."""
         compiled = node.program.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
         # Positions have nothing outside that is asked for.
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        names = [(_name(before), _name(after)) for before, after in pairs]
-        core = shape[len(shape) - len(pairs) :]
-        geometry = _geometry(core, tuple(node.reaches), tuple(names))
-        return Edges(shape, tuple(types.items()), node.cval, geometry)
+        ndim = len(node.along)
+        conditions = tuple(
+            (isinstance(before, Condition), isinstance(after, Condition))
+            for before, after in boundary.sides(ndim)
+        )
+        reach = joined(node.reaches).sides
+        names = boundary.outline(ndim)
+        return Edges(shape, tuple(types.items()), node.cval, names, conditions, reach)
 
-    def sides(self, pairs: Sequence[tuple[Any, Any]], lazy: bool = False) -> Sides:
+    @property
+    def core(self) -> tuple[int, ...]:
+        """The lengths along the axes of the call."""
+        return self.shape[len(self.shape) - len(self.reach) :]
+
+    @property
+    def border(self) -> Border:
+        """The rules, where conditions are constants of a value of their own for each place."""
+        constant: Rule = "constant"
+        rules = tuple(
+            (constant if low else before, constant if high else after)
+            for (before, after), (low, high) in zip(self.names.rules, self.conditions, strict=True)
+        )
+        return Border(rules, ghosts=self.conditions)
+
+    @cached_property
+    def made(self) -> bool:
+        """Whether ghosts are made anywhere, by conditions that somebody looks at."""
+        pairs = zip(self.conditions, self.reach, strict=True)
+        return any(
+            one and far for own, reach in pairs for one, far in zip(own, reach, strict=True)
+        )
+
+    def laid(self, boundary: Boundary, lazy: bool = False) -> Rules:
         """The rules with their values laid along the edges, and checked."""
-        geometry = self.geometry
-        first = len(self.shape) - len(geometry.core)
+        first = len(self.shape) - len(self.reach)
         rules = []
         # Numbers are the same along all edges.
         known: dict[tuple[int, int], Condition] = {}
-        for axis, (pair, reach) in enumerate(zip(pairs, geometry.reach, strict=True), first):
+        pairs = zip(boundary.sides(len(self.reach)), self.reach, strict=True)
+        for axis, (pair, reach) in enumerate(pairs, first):
             laid: list[Any] = []
             for one, far in zip(pair, reach, strict=True):
                 if isinstance(one, Condition) and not far:
@@ -153,7 +116,7 @@ class Edges:
                     one = found
                 laid.append(one)
             rules.append((laid[0], laid[1]))
-        return Sides(tuple(rules), self.cval, geometry)
+        return tuple(rules)
 
     def _laid(self, one: Condition, axis: int, far: int, lazy: bool) -> Condition:
         """A condition laid along the end of an axis, beyond which calls look so far."""
@@ -162,20 +125,12 @@ class Edges:
                 f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
                 f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
             )
-        one = _laid(one, self.shape, len(self.shape) - len(self.geometry.core), axis, lazy)
+        one = _laid(one, self.shape, len(self.shape) - len(self.reach), axis, lazy)
         for dtype, name in self.types:
             _check(one, name, dtype)
         if one.kind == "robin":
             _check_mix(one, far)
         return one
-
-
-def _name(rule: Any) -> str:
-    return rule if isinstance(rule, str) else CONDITION
-
-
-def _bounces(rule: str, reach: int, n: int) -> bool:
-    return rule in ("reflect", "mirror") and reach >= n
 
 
 def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: bool) -> Condition:
@@ -332,16 +287,12 @@ def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -
     """
     if not boundary.conditions:
         return boundary
-    found: list[tuple[Any, Any]] = []
     core = fields.core[len(fields.core) - ndim :]
-    for dim, pair in zip(core, boundary.sides(ndim), strict=True):
 
-        def plain(value: Any, dim: Any = dim) -> Any:
-            return fields.edge(value, dim, tuple(dims)) if is_xarray(value) else value
+    def plain(value: Any, axis: int, words: str) -> Any:
+        return fields.edge(value, core[axis], tuple(dims)) if is_xarray(value) else value
 
-        before, after = (one.of(plain) if isinstance(one, Condition) else one for one in pair)
-        found.append((before, after))
-    return Boundary(tuple(found), False)
+    return _with_values(boundary, ndim, plain)
 
 
 def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundary:
@@ -352,25 +303,28 @@ def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundar
     rank, ends = len(shape), tuple(range(-len(along), 0))
     if not boundary.conditions or along == ends:
         return boundary
-    found: list[tuple[Any, Any]] = []
-    for k, pair in enumerate(boundary.sides(len(along))):
-        axis = along[k] % rank
 
-        def plain(value: Any, words: str, k: int = k, axis: int = axis) -> Any:
-            if callable(value) or not getattr(value, "ndim", 0):
-                return value
-            value = moved(on_edge(value, shape, axis, words), along, ends)
-            return value[(*(slice(None),) * (rank - len(along) + k), 0)]
+    def plain(value: Any, axis: int, words: str) -> Any:
+        if callable(value) or not getattr(value, "ndim", 0):
+            return value
+        value = on_edge(value, shape, along[axis] % rank, words)
+        place = rank - len(along) + axis
+        return moved(value, along, ends)[(*(slice(None),) * place, 0)]
 
-        before, after = (_changed(one, plain) for one in pair)
-        found.append((before, after))
-    return Boundary(tuple(found), False)
+    return _with_values(boundary, len(along), plain)
 
 
-def _changed(one: Any, plain: Any) -> Any:
-    if not isinstance(one, Condition):
-        return one
-    return one.of(lambda value: plain(value, f"npt.{one.kind}"))
+def _with_values(boundary: Boundary, ndim: int, plain: Callable[[Any, int, str], Any]) -> Boundary:
+    """A boundary with other values, which `plain` makes of a value, its axis, and whose it is."""
+
+    def changed(one: Any, axis: int) -> Any:
+        if not isinstance(one, Condition):
+            return one
+        return one.of(lambda value: plain(value, axis, f"npt.{one.kind}"))
+
+    pairs = enumerate(boundary.sides(ndim))
+    sides = tuple((changed(a, axis), changed(b, axis)) for axis, (a, b) in pairs)
+    return Boundary(sides, False)
 
 
 def moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:

@@ -175,10 +175,10 @@ class _Entry:
             self.builder.ret(POINTER(None))
 
     def held(self, arrays: Sequence[Any], others: Sequence[Any]) -> tuple[Any, Any]:
-        """Where arrays are described for commands, and where the other values are."""
+        """Where the addresses of arrays stand for commands, and where the other values are."""
         kernel, builder = self.kernel, self.builder
-        described = [one for array in arrays for one in _described(builder, array, kernel.axes)]
-        return written_words(builder, described), kernel.held(builder, others)
+        begins = [_field(builder, array, native.DATA, WORD) for array in arrays]
+        return written_words(builder, begins), kernel.held(builder, others)
 
     def commands(self, place: Any) -> Any:
         """The address of a list of commands."""
@@ -263,7 +263,7 @@ def _together(kernel: Kernel, block: Any) -> None:
     lists = words_on(builder, entry.arguments, before)
     # Who keeps all of it (see `..threads`) is told how many bytes stand at the first two places.
     size = kernel.values_type.get_abi_size(machine().target_data)
-    sizes = WORD(8 * kernel.arrays * (kernel.axes + 1)), WORD(size)
+    sizes = WORD(8 * kernel.arrays), WORD(size)
     held = written_words(builder, (*entry.held(arrays, others), lists, *sizes))
     with entry.without_python():
         kind = ir.FunctionType(WORD, [WORD, WORD, part.type, WORD, WORD]).as_pointer()
@@ -281,16 +281,6 @@ def _part(kernel: Kernel, block: Any) -> Any:
     told = _field(builder, array, native.DATA, WORD)
     builder.ret(_carried_out(builder, told, table, block, values))
     return part
-
-
-def _described(builder: Any, array: Any, axes: int) -> list[Any]:
-    """The address of an array and its strides; without a stack, that of the stack is 0."""
-    strides = builder.ptrtoint(_field(builder, array, native.STRIDES, POINTER), WORD)
-    short = builder.icmp_signed("!=", _field(builder, array, native.NDIM, INT), INT(axes))
-    stack = builder.select(short, WORD(0), word(builder, strides))
-    shift = builder.select(short, WORD(-1), WORD(0))
-    others = [word(builder, strides, builder.add(shift, WORD(axis))) for axis in range(1, axes)]
-    return [_field(builder, array, native.DATA, WORD), stack, *others]
 
 
 def _block(kernel: Kernel, name: str, internal: bool = False) -> Any:

@@ -31,9 +31,9 @@ from .number import (
 
 
 def _strong(value: Any) -> Any:
-    """An argument of a NumPy function, which makes a NumPy number of a Python float."""
+    """A number as NumPy's functions take and give it: one of Python's is one of NumPy's."""
     value = plain(value)
-    return see(np.float64(value) if type(value) is float else value)
+    return see(np.asarray(value)[()] if type(value) in (float, complex) else value)
 
 
 def to_int(value: Any = 0) -> Number:
@@ -189,7 +189,7 @@ def _sign(value: Any) -> Any:
 
 
 def _operator(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda left, right: binary(symbol, see(plain(left)), right)
+    return lambda left, right: _strong(binary(symbol, see(plain(left)), right))
 
 
 def _inverted(value: Any) -> Any:

@@ -56,7 +56,7 @@ class Operand:
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # NumPy's arrays and scalars leave the operation to us
+    __array_ufunc__: Any = None  # NumPy's arrays and scalars leave the operation to us
 
     def __divmod__(self: Any, other: Any) -> tuple[Any, Any]:
         return self // other, self % other

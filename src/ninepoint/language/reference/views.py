@@ -54,7 +54,7 @@ class Constant(Table):
     """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
 
 
-class Window(Operand, Table):  # type: ignore[misc]
+class Window(Operand, Table):
     """A small array of neighbours, or of what was computed from them.
 
     Its operators follow the rules of numbers, its methods those of NumPy's arrays.

@@ -180,8 +180,10 @@ class _Stage:
         """By how much longer its results are than its fields."""
         definition = self._function.definition
         given = options.get("upsample")
-        given = definition.options.upsample if given is None else given
-        return (plain(given),) * definition.rank if not isinstance(given, tuple) else given
+        factors: tuple[int, ...] = (
+            definition if given is None else definition.upsampled(bare(given))
+        ).factors
+        return factors
 
 
 def _among(field: Field, others: Sequence[Field]) -> Any:

@@ -27,25 +27,25 @@ from typing import Any
 
 import numpy as np
 
-from . import limits as limit
-from .arrays.cuda import executable as on_device
-from .arrays.layout import layout
-from .backends import cache
-from .backends.compiled import Compiled
-from .backends.cuda import cubins, driver
-from .backends.llvm.native import Kind
-from .backends.numba import cpu
-from .backends.numba.cpu import Loaded, in_numpy
-from .backends.numba.cpu import interpreted as as_plain_python
-from .backends.pipeline import Forms
-from .inspecting.asked import asked
-from .inspecting.explaining import no_chain, notes
-from .language.box import Box, joined
-from .language.ir import Kernel
-from .limits import Limits
-from .lowering.notes import Note
-from .lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
-from .lowering.work import Work, work
+from ninepoint import limits as limit
+from ninepoint.arrays.cuda import executable as on_device
+from ninepoint.arrays.layout import layout
+from ninepoint.backends import cache
+from ninepoint.backends.compiled import Compiled
+from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.llvm.native import Kind
+from ninepoint.backends.numba import cpu
+from ninepoint.backends.numba.cpu import Loaded, in_numpy
+from ninepoint.backends.numba.cpu import interpreted as as_plain_python
+from ninepoint.backends.pipeline import Forms
+from ninepoint.inspecting.asked import asked
+from ninepoint.inspecting.explaining import no_chain, notes
+from ninepoint.language.box import Box, joined
+from ninepoint.language.ir import Kernel
+from ninepoint.limits import Limits
+from ninepoint.lowering.notes import Note
+from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
+from ninepoint.lowering.work import Work, work
 
 
 @contextmanager
@@ -365,7 +365,7 @@ def view(held: Any, chunks: Any, pieces: tuple[int, ...], name: str = "") -> Any
     import dask.array
     from dask.base import tokenize
 
-    from .arrays.chunked.sources import Source
+    from ninepoint.arrays.chunked.sources import Source
 
     untyped: Any = dask.array
     cut = untyped.core.normalize_chunks(chunks, held.shape, dtype=held.dtype)

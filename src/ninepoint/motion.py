@@ -1,0 +1,183 @@
+"""Motion: what each step of an iteration is, and how many are done at once.
+
+How many steps to do between two exchanges with what lies beside a part:
+
+    cost of a step     points of the part, and those that it does beside it     grows with T
+                       an exchange, once for T steps                            falls with T
+
+A part that is to go T steps on by itself needs T times what one step looks at, and does the steps
+on ever less of that: on average half of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from .arrays import numpy as on_numpy
+from .arrays.chains import SINGLE, usual_length
+from .arrays.layout import Shape
+from .arrays.regions import reach
+from .calls import Call
+from .chaining import step_reach, unfit
+from .graph import Graph, Recorded, graph_of
+from .lowering.schedule import Schedule
+from .program import reaching
+
+# How long a core takes for a point of a call [s], where several steps are done in one pass.  (Heat
+# equation, float32, blocks of 1000x1000 to 4000x4000: 0.2 to 0.4 ns, Zen 4.)
+POINT = 0.4e-9
+
+# More steps than this are never done between two exchanges: what is recorded of them grows.
+MOST = 64
+
+# What may be lost by steps that are left to be done one by one, before the length is another.
+WORTH = 1.1
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What each step is: a call on fields of these types, and how steps are planned.
+
+    The first fields are the state.  What is only `looked` at warns of no slow kernel.
+    """
+
+    call: Call
+    types: tuple[np.dtype, ...]
+    schedule: Schedule
+    looked: bool = True
+
+    @cached_property
+    def step(self) -> Recorded:
+        """The first step; after the fields of the call there may be positions."""
+        return graph_of(self.call, self.types, looked=self.looked)
+
+    def with_scalars(self, scalars: Mapping[str, Any]) -> Motion:
+        """The same, whose first step has other scalars."""
+        return replace(self, call=replace(self.call, scalars=scalars))
+
+    def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:
+        """Several steps, for the scalars of each: the results of one are fields of the next.
+
+        They take the place of the first fields.  What a step gives is stored whole.
+        """
+        graph = Graph(self.call.definition.fields, self.types)
+        fields = tuple(range(len(self.types)))
+        made: tuple[int, ...] = ()
+        for scalars in each:
+            made = graph.record(replace(self.call, scalars=scalars), fields)
+            graph.stored.update(made)
+            fields = (*made, *fields[len(made) :])
+        return graph.placed(made)
+
+    @property
+    def states(self) -> int:
+        """How many of the fields are the state."""
+        return len(self.step[1])
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes the state has."""
+        return self.step[0].nodes[-1].ndim
+
+    def check_lengths(self) -> None:
+        """Raise where a call makes fewer or more points than it is given."""
+        nodes = self.step[0].nodes
+        for node in nodes:
+            if node.thins:
+                raise ValueError(
+                    f"every={node.call.every} of '{node.call.definition.name}' makes the state "
+                    "smaller at each step; iterate without it."
+                )
+        for node in nodes:
+            if node.factors:
+                raise ValueError(
+                    f"'{node.call.definition.name}' makes more points "
+                    f"(upsample={node.factors}), and iterate takes steps that leave all arrays as "
+                    "large as they are; call it before or after."
+                )
+
+    def check(self) -> None:
+        """Raise where the results cannot be the next state."""
+        compiled, dtypes, count = self.step[0].nodes[-1].compiled, self.types, self.states
+        if count > len(dtypes):
+            raise ValueError(
+                f"'{compiled.name}' has {count} outputs and {len(dtypes)} fields; each output "
+                "must take the place of a field."
+            )
+        for result, state in zip(compiled.out_dtypes, dtypes, strict=False):
+            if result != state:
+                raise ValueError(
+                    f"'{compiled.name}' gives {result} for a state of {state}; convert the state "
+                    f'first, with .astype("{result}"), or say dtype= in the decorator.'
+                )
+
+    def state_shape(self, arrays: Sequence[Any]) -> Shape:
+        """The shape of the state after a step, which must be that of all steps."""
+        graph, wanted = self.step
+        shape = on_numpy.broadcast_shape([array.shape for array in arrays])
+        if len(shape) < self.ndim:
+            raise on_numpy.too_few_axes(self.ndim, shape)
+        if len(graph.needed(wanted)) > 1:
+            reached = reaching(graph, arrays)
+            made = graph.shapes([array.shape for array in reached])[wanted[0]]
+            if made != shape:
+                raise ValueError(
+                    f"the state would have shape {made} after a step, and {shape} before; give "
+                    'all states one shape, and use no boundary="valid" and no every=.'
+                )
+        return shape
+
+    def looks(self, axis: int) -> tuple[int, int]:
+        """How far a step looks along an axis, counted from the end."""
+        graph, wanted = self.step
+        return reach(graph.needed(wanted), wanted, range(graph.given), axis)
+
+    @cached_property
+    def together(self) -> int:
+        """How many steps are done in one pass over memory."""
+        if self.schedule.steps == 1 or unfit(*self.step, self.schedule):
+            return 1
+        return self.schedule.steps or usual_length(step_reach(*self.step))
+
+    def unit(self, longest: int) -> int:
+        """The steps of blocks shorter than the longest that need no kernel besides its own."""
+        return min(longest, self.together)
+
+    def between(self, part: Sequence[int], cut: Sequence[int], exchange: float, row: int) -> int:
+        """How many to do between two exchanges of parts of a shape, cut along some axes.
+
+        An exchange takes so long for each part [s].  So many steps in a `row` are to be done: few
+        of them are left to be done one by one.
+        """
+        most = max(1, min(MOST, row))
+        looks = [(self.looks(axis), part[axis]) for axis in cut]
+        for (low, high), length in looks:
+            # Further away than the next part there is nothing to gain.
+            far = max(-low, high)
+            most = min(most, length // far if far else most)
+        graph, wanted = self.step
+        points = len(graph.needed(wanted)) * POINT
+        for length in part:
+            points *= length
+
+        single = points * (SINGLE if self.together > 1 else 1) + exchange
+
+        def cost(steps: int) -> float:
+            beside = 1.0
+            for (low, high), length in looks:
+                beside *= 1 + (high - low) * (steps - 1) / (2 * max(1, length))
+            return points * beside + exchange / steps
+
+        def whole(steps: int) -> float:
+            alone = row % self.unit(steps)
+            return cost(steps) * (row - alone) + single * alone
+
+        lengths = [k for k in range(1, most + 1) if k <= self.together or k % self.together == 0]
+        usual, fewest = min(lengths, key=cost, default=1), min(lengths, key=whole, default=1)
+        # Other lengths are other kernels: they have to be worth it.
+        return usual if whole(usual) <= WORTH * whole(fewest) else fewest
