@@ -44,7 +44,7 @@ from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
 from ninepoint.limits import Limits
 from ninepoint.lowering.notes import Note
-from ninepoint.lowering.passes import IN_PLACE, ROWS, SIMPLIFIED, WINDOWED, passed
+from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
 from ninepoint.lowering.work import Work, work
 
 
@@ -137,14 +137,11 @@ def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
 
 
 def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
-    """The passes once more, those in rows and those in place."""
+    """The passes once more."""
     request = forms.request
     after = {"read": forms.read, **passed(SIMPLIFIED, forms.read, request, reach)}
     after |= passed(WINDOWED, after["simplified"], request, reach)
-    windowed = after["windowed"]
-    after |= passed(ROWS, windowed, request, reach)
-    made = passed(IN_PLACE, windowed, request, reach)
-    after |= {f"{name}, in place": kernel for name, kernel in made.items()}
+    after |= passed(ROWS, after["windowed"], request, reach)
     return after | {"lowered": forms.lowered}
 
 

@@ -22,8 +22,7 @@ from .graph import Graph, Node
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
-from .lowering.fusion import Part
-from .lowering.names import unlike
+from .lowering.fusion import Part, unlike
 from .lowering.schedule import Request, Schedule
 from .remembered import Remembered
 from .undisturbed import Later

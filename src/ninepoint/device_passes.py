@@ -22,7 +22,7 @@ from .backends.cuda.writing import title
 from .backends.pipeline import Forms
 from .chaining import Pipeline, all_lowered, bound, unfit
 from .graph import Graph, Node
-from .lowering.chain import chained, piped
+from .lowering.chain import chained
 from .lowering.schedule import Schedule
 from .planning import Group, sets
 from .remembered import Remembered
@@ -104,10 +104,8 @@ def _one_pass(
         links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
         name = title(nodes[-1].compiled.name)
         if steps:
-            whole = chained(links, given, made, steps, schedule)
             name = f"{name}_{steps}"
-        else:
-            whole = piped(links, given, made, schedule)
+        whole = chained(links, given, made, steps, schedule)
         found = _texts[key] = strips(*whole, rules, name, types), forms
     source, _ = found
     if source is None:

@@ -249,8 +249,8 @@ def test_lanes_are_those_of_the_text():
     text = npt.stencil(nine.__wrapped__).source("int8")
     assert "i16(" in text
     assert "i64(" not in text
-    # 2 along each axis; the division takes wider ones.
-    assert "4 in int16" in nine.explain("int8")
+    # Of 3 rows at once: 2 along each of 5 rows, 2 for each result; the division takes wider ones.
+    assert "5.3 in int16" in nine.explain("int8")
 
 
 def test_rows_made_at_once_are_counted():
@@ -260,8 +260,7 @@ def test_rows_made_at_once_are_counted():
     assert "3 made at once" in text
     assert f"{single.loads:g} loads" in text
     assert f"not {several.loads:g}" in text
-    # Rows of bytes stay where sums need more than a byte.
-    assert "made at once" not in note_text(nine, "int8")
+    assert "3 made at once" in note_text(nine, "int8")
 
 
 def test_border_is_that_of_the_call():

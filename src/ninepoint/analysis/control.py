@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..language.dtypes import DType
 from ..language.ir import (
+    Atom,
     Binary,
     Const,
     Expr,
@@ -38,46 +39,37 @@ def bounded(kernel: Kernel) -> Kernel:
     """
     if not loops(kernel):
         return kernel
-    return replace(kernel, body=_body(kernel.body, ranges(kernel), of_arrays(kernel)))
+    return replace(kernel, body=_bounded(kernel.body, ranges(kernel), of_arrays(kernel)))
 
 
-def _body(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Interval]) -> Body:
+def _bounded(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Interval]) -> Body:
     values = named(body)
-    return mapped(body, lambda expr: _expression(expr, known, arrays, values))
 
+    def surely(index: Atom, active: Atom, low: int, high: int) -> bool:
+        """Whether an index is in these bounds wherever the point is active."""
+        found = refined(index, active, True, known, values)
+        return found is None or found.within(Interval(low, high))
 
-def _expression(
-    expr: Expr,
-    known: Mapping[str, Interval],
-    arrays: Mapping[str, Interval],
-    values: Mapping[str, Expr],
-) -> Expr:
-    match expr:
-        case Gather():
-            inside = (
-                index is None or index.within(Interval(low, high))
-                for low, index, high in zip(
-                    expr.low,
-                    (refined(i, expr.active, True, known, values) for i in expr.index),
-                    expr.high,
-                    strict=True,
-                )
-            )
-            return replace(expr, place="") if all(inside) else expr
-        case Inside():
-            index = refined(expr.index, expr.active, True, known, values)
-            if index is None or index.within(Interval(-expr.length, expr.length - 1)):
-                return replace(expr, place="")
-            return expr
-        case Loop():
-            found = turn_ranges(expr, known, arrays)
-            most = expr.most or _most(expr, found)
-            if most != expr.most:
-                expr = replace(expr, most=most)
+    def change(expr: Expr) -> Expr:
+        match expr:
+            case Gather(active=active):
+                bounds = zip(expr.index, expr.low, expr.high, strict=True)
+                inside = all(surely(index, active, low, high) for index, low, high in bounds)
+                return replace(expr, place="") if inside else expr
+            case Inside(index=index, length=length):
+                inside = surely(index, expr.active, -length, length - 1)
+                return replace(expr, place="") if inside else expr
+            case Loop():
                 found = turn_ranges(expr, known, arrays)
-            return replace(expr, body=_body(expr.body, found, arrays))
-        case _:
-            return expr
+                most = expr.most or _most(expr, found)
+                if most != expr.most:
+                    expr = replace(expr, most=most)
+                    found = turn_ranges(expr, known, arrays)
+                return replace(expr, body=_bounded(expr.body, found, arrays))
+            case _:
+                return expr
+
+    return mapped(body, change)
 
 
 def _most(loop: Loop, found: Mapping[str, Interval]) -> int:

@@ -132,9 +132,9 @@ def of_arrays(kernel: Kernel) -> dict[str, Interval]:
     """Bound the elements of all fields and coefficients."""
     arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    for (name, dtype), one in zip(given, kernel.positions, strict=True):
-        if dtype.kind in "iu":
+    types = dict(kernel.fields)
+    for name, one in kernel.placed:
+        if types[name].kind in "iu":
             arrays[name] = Interval(one.low, one.high)
     return arrays
 

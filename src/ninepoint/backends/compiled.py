@@ -46,13 +46,12 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 class Written:
     """What a text was written of, by its title.
 
-    `together` is the same kernel with several rows made at once.  `single` gives the same bits
-    one row after the other, and leaves to be chosen what is kept in rows and made at once.
+    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
+    rows and made at once.
     """
 
     title: str
     kernel: Kernel
-    together: Kernel | None
     single: Kernel
     schedule: Schedule
 
@@ -197,33 +196,29 @@ class Compiled:
             every = turn.offset(self.every) if self.every else ()
             kernel = _rows(single, schedule, every)
             title = f"{title}, transposed"
-            made = self._with(title, kernel, None, tuple(map(turn.box, self.reaches)))
-            basis = Written(title, kernel, None, single, schedule)
+            made = self._with(title, kernel, tuple(map(turn.box, self.reaches)))
+            basis = Written(title, kernel, single, schedule)
             return replace(made, written=basis, every=every)
         if how:
             turn = turning.interleaved(how)
             lanes = turn.kernel(written.kernel)
-            together = written.together and turn.kernel(written.together)
             if lanes is None:
                 return None
             reaches = tuple(map(turn.box, self.reaches))
-            return self._with(f"{title}, {how} lanes", lanes, together, reaches)
+            return self._with(f"{title}, {how} lanes", lanes, reaches)
         single = turning.LEVELLED.kernel(written.single)
         if single is None:
             return None
         reaches = tuple(map(turning.LEVELLED.box, self.reaches))
-        return self._with(f"{title}, levels last", _rows(single, schedule), None, reaches)
+        return self._with(f"{title}, levels last", _rows(single, schedule), reaches)
 
-    def _with(
-        self, title: str, kernel: Kernel, together: Kernel | None, reaches: tuple[Box, ...]
-    ) -> Compiled:
+    def _with(self, title: str, kernel: Kernel, reaches: tuple[Box, ...]) -> Compiled:
         """What another form of the kernel is compiled to."""
         reach = joined(reaches)
         module = loops.module(
             passes.checked(kernel, reach),
             title,
             reach,
-            together,
             fastmath=self.fastmath,
             dtypes=self.out_dtypes,
         )

@@ -32,11 +32,9 @@ from ..language.parse import read
 from ..language.source import Function
 from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
-from ..lowering.algorithms import is_ordered
-from ..lowering.chain import Edges, Link, chained, piped
+from ..lowering.chain import Edges, Link, chained
 from ..lowering.hoisting import hoisted
 from ..lowering.passes import (
-    IN_PLACE,
     ROWS,
     SIMPLIFIED,
     WINDOWED,
@@ -119,30 +117,17 @@ def compile_understood(
     request = replace(request, dtypes=dtypes)
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
-    unshared, single, kept = forms["wholesome"], forms["shared"], forms["merged"]
-    lowered, together = kept, None
-    if not is_ordered(forms["windowed"]):
-        in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
-        lowered, together = fastest(kept, in_place, request.schedule)
-    if lowered is kept:
-        lowered = rolled(kept, request.schedule)
+    kept = forms["merged"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
-        lowered = replace(kept, rows=1, every=request.every)
-        together = None
+        lowered = replace(kept, every=request.every)
+    else:
+        lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
-    module = texts.module(
-        checked(kept, reach) if together else lowered,
-        function.name,
-        reach,
-        together,
-        fastmath=request.fastmath,
-        dtypes=dtypes,
-    )
-    shown = kept if together else lowered
+    module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
     compiled = replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
-        written=Written(function.name, shown, together, unshared, request.schedule),
+        written=Written(function.name, lowered, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
@@ -158,7 +143,7 @@ def compile_understood(
         forms["windowed"],
         forms["unrolled"],
         forms["wholesome"],
-        single,
+        forms["shared"],
         lowered,
         compiled,
         request,
@@ -245,11 +230,10 @@ def compile_chain(
     """
     schedule, times = request.schedule, max(1, steps)
     reach = Box(tuple(o * times for o in margin.lo), tuple(o * times for o in margin.hi))
+    kernel, edges = chained(links, fields, outputs, steps, schedule, cpu=True)
     if steps:
-        kernel, edges = chained(links, fields, outputs, steps, schedule, over=True)
         title, dtypes = f"{steps} steps of {name}", links[-1].types
     else:
-        kernel, edges = piped(links, fields, outputs, schedule, again=True)
         # What decides is written last.
         last = tuple(axis - kernel.ndim for axis in reversed(deciding))
         edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)

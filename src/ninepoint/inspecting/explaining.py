@@ -172,8 +172,7 @@ def numbers(page: Lines, node: Node, kernel: Kernel) -> None:
         if wrapping := _wrapping(kernel, same, known):
             page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
-    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
-    if unread := [name for name, _ in given if name not in reads]:
+    if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
 
 
@@ -209,11 +208,16 @@ def notes(forms: Forms) -> tuple[Note, ...]:
     request = forms.request
     return (
         *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
-        *window_notes(forms.windowed, request.schedule, in_place=forms.lowered.rows > 1),
+        *window_notes(forms.windowed, request.schedule, in_place=_in_place(forms.lowered)),
         *whole_notes(forms.unrolled, forms.wholesome),
         *row_notes(forms.single, forms.lowered),
         *shared_notes(forms.wholesome, forms.lowered, request.schedule),
     )
+
+
+def _in_place(kernel: Kernel) -> bool:
+    """Whether several rows are made at once, with nothing kept."""
+    return kernel.rows > 1 and not kernel.stages
 
 
 def no_chain(one: Asked) -> str:

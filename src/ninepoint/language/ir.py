@@ -473,6 +473,17 @@ class Kernel:
     positions: tuple[Position, ...] = ()
     every: Offset = ()
 
+    @property
+    def given(self) -> tuple[tuple[str, np.dtype], ...]:
+        """The fields that a call gives: the others are positions."""
+        return self.fields[: len(self.fields) - len(self.positions)]
+
+    @property
+    def placed(self) -> tuple[tuple[str, Position], ...]:
+        """The names of the fields that are positions, and which these are."""
+        names = [name for name, _ in self.fields[len(self.given) :]]
+        return tuple(zip(names, self.positions, strict=True))
+
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:
     """The operands of `expr` that lie outside it, from left to right."""

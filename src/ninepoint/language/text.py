@@ -58,8 +58,7 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
             yield f"{before}{_inner(assign):<46} {told}".rstrip()
 
     found = [_head(kernel)]
-    placed = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    for (name, _), position in zip(placed, kernel.positions, strict=True):
+    for name, position in kernel.placed:
         found.append(f"  {name} is the {position.words}")
     given = kernel.scalars[len(kernel.scalars) - len(kernel.lengths) :]
     for (name, _), length in zip(given, kernel.lengths, strict=True):

@@ -12,14 +12,17 @@ stores and operations for each point.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
 from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
-from ..language.ir import Atom, Call, Kernel, Offset, Reduce, State, Values, shifted
+from ..language.ir import Atom, Call, Expr, Kernel, Offset, Reduce, State, Values, shifted
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
-from .kept import kept_stages, rolling_axis
+from .fusion import flattened
+from .kept import rolling_axis
 from .schedule import Schedule
+from .staging import NEAR
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as
@@ -43,61 +46,34 @@ _TURN = 0.92
 _WIDEST = 2
 
 
-def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> tuple[Kernel, Kernel | None]:
-    """The kernel whose values are kept in rows, or several rows of the other at once.
+def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Kernel:
+    """The kernel whose values are kept in rows, or several rows at once with nothing kept.
 
-    Both give the same results; `in_place` is the one whose small windows are done so.  The second
-    is several rows at once where it depends on the array whether to do so, and nothing where one
-    of the two is faster with all arrays.
+    Both do the same operations; `forms` are the kernel after each pass.
     """
-    of_bytes = _depends(kept, in_place)
-    depends = schedule.gain < 1 and (of_bytes or (kept.stages and not _of_bytes(kept)))
-    # Sums of floats could differ; the rows after the last turn would need rows of stages
-    # that were not made.
-    alike = _exact(kept) and rolling_axis(kept) == -2
-    alike = alike and not any(one.warm for one in kept_stages(kept))
-    if depends and of_bytes and not alike:
-        return kept, None
-    several = _less_work(kept, in_place, schedule)
-    if several is None:
-        return kept, None
-    if not depends:
-        return several, None
-    return kept if of_bytes else several, several if alike else None
+    in_place = None
+    if not any(_adds_far(assign.value) for assign in forms["windowed"].body):
+        in_place = flattened(forms["wholesome"], _LONGEST)
+    if schedule.rows > 1 and in_place is not None and _suitable(in_place):
+        several = replace(in_place, rows=schedule.rows)
+        if together(several) is not None and effort(several) < effort(kept) * schedule.gain:
+            return several
+    return rolled(kept, schedule)
 
 
-def _depends(kept: Kernel, in_place: Kernel) -> bool:
-    """Whether it depends on the array what is faster.
+def _adds_far(expr: Expr) -> bool:
+    """Whether an operation adds the floats of a window that is large.
 
-    The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits gained up
-    to a half (Laplace and Sobel).  Only what stays in bytes always gains by it: a median of
-    3 x 3, 1000 x 1000, a third; a mean, which needs 16 bits, lost a tenth, and a third where 64
-    such frames are read from memory (Zen 4).
+    Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
     """
-    return _of_bytes(kept) and not (kept.stages and _stays_in_bytes(in_place))
-
-
-def _less_work(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | None:
-    """Several rows of `in_place` at once, if they can be made and are less work than `kept`."""
-    if schedule.rows == 1 or not _suitable(in_place):
-        return None
-    several = replace(in_place, rows=schedule.rows)
-    written = abreast(several)
-    if not _fits(written):
-        return None
-    return several if effort(several) < effort(kept) * schedule.gain else None
-
-
-def _exact(kernel: Kernel) -> bool:
-    """Whether all values are whole numbers, whose sums do not depend on their order."""
-    return all(one.value.dtype.is_integer for body in bodies(kernel) for one in body)
+    if not isinstance(expr, Reduce) or expr.kind not in ("sum", "mean"):
+        return False
+    return not expr.result.dtype.is_integer and max(expr.shape) > NEAR
 
 
 def _suitable(kernel: Kernel) -> bool:
     """Whether rows can be made together, and registers would hold their values."""
-    if kernel.ndim < 2 or kernel.stages:
-        return False
-    if any(isinstance(assign.value, Reduce) for assign in kernel.body):
+    if kernel.ndim < 2 or any(isinstance(assign.value, Reduce) for assign in kernel.body):
         return False
     if len({offset[:-1] for _, offset in rows(kernel.body)}) > 1:
         # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
@@ -109,17 +85,11 @@ def _of_bytes(kernel: Kernel) -> bool:
     return max(dtype.itemsize for _, dtype in kernel.fields) == 1
 
 
-def _stays_in_bytes(kernel: Kernel) -> bool:
-    """Whether no value is wider than a byte."""
-    sizes = sizes_of(kernel)
-    return all(sizes[assign.name] == 1 for assign in kernel.body)
-
-
 def _narrow(kernel: Kernel) -> bool:
     """Whether registers would hold the floats of several rows."""
     sizes = sizes_of(kernel)
     floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
-    return max(floats, default=0) <= _WIDEST * lane_size(kernel.body, kernel.outputs, sizes)
+    return max(floats, default=0) <= _WIDEST * lane_size(kernel, sizes)
 
 
 def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
@@ -133,30 +103,16 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
         return kernel
     several = replace(kernel, rows=schedule.rows)
-    made = [(stage.body, stage.values) for stage in kernel.stages]
-    single = together = 0.0
-    for body, values in (*made, (kernel.body, kernel.outputs)):
-        alone, best = _efforts(replace(several, body=body, outputs=values))
-        single, together = single + alone, together + best
-    sizes = sizes_of(kernel)
-    passes = sum(PASS * sizes[stage.names[0]] for stage in kernel.stages)
-    return several if together + passes < (single + passes) * min(schedule.gain, _TURN) else kernel
+    return several if effort(several) < effort(kernel) * min(schedule.gain, _TURN) else kernel
 
 
-def _efforts(kernel: Kernel) -> tuple[float, float]:
-    """What a row costs, the stages aside: by itself, and as one of several if that is better."""
-    written = abreast(kernel)
-    sizes = sizes_of(written)
-    alone = row_effort(kernel.body, kernel.outputs, sizes | sizes_of(kernel))
-    together = row_effort(written.body, written.outputs, sizes) / kernel.rows
-    better = _fits(written) and _narrow(kernel) and together < alone * _GAIN
-    return alone, together if better else alone
-
-
-def worthwhile(kernel: Kernel) -> bool:
-    """Whether the rows of a kernel, its stages aside, are better made several at once."""
-    alone, best = _efforts(kernel)
-    return best < alone
+def together(kernel: Kernel, prefix: str = "r") -> Kernel | None:
+    """The operations of all rows, if one loop can make them; of stages, if that is less work."""
+    written = abreast(kernel, prefix)
+    if not _fits(written) or not _narrow(kernel):
+        return None
+    less = row_effort(written) < _GAIN * kernel.rows * row_effort(replace(kernel, rows=1))
+    return written if less or not kernel.stages else None
 
 
 def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
@@ -179,12 +135,22 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
 
 def effort(kernel: Kernel) -> float:
     """What a point costs: bytes of vectors, as if all were additions."""
-    written = abreast(kernel)
-    sizes = sizes_of(written)
-    total = row_effort(written.body, written.outputs, sizes) / kernel.rows
+    total = _effort(kernel)
+    sizes = sizes_of(kernel)
     for stage in kernel.stages:
-        total += row_effort(stage.body, stage.values, sizes) + PASS * sizes[stage.names[0]]
+        total += _effort(replace(kernel, body=stage.body, outputs=stage.values))
+        total += PASS * sizes[stage.names[0]]
     return total
+
+
+def _effort(kernel: Kernel) -> float:
+    """The same of a row, the stages aside, several at once where that is less."""
+    written = together(kernel)
+    return (
+        row_effort(replace(kernel, rows=1))
+        if written is None
+        else row_effort(written) / kernel.rows
+    )
 
 
 def _fits(written: Kernel) -> bool:

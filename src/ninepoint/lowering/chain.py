@@ -12,8 +12,7 @@ rule of the border at its ends, and what lies beyond the ends is put there by th
 call that reads it; two calls with two rules read two copies.  A call that nobody looks beyond,
 and whose own rule leaves nothing out, is an ordinary stage, or computed where it is read.
 
-Several calls that are no step, `piped`, are one kernel in the same way, which needs nothing done
-beside it.
+Several calls that are no step are one kernel in the same way, which needs nothing done beside it.
 """
 
 from __future__ import annotations
@@ -128,34 +127,22 @@ def unchainable(kernel: Kernel, made: Sequence[np.dtype]) -> str:
 def chained(
     links: Sequence[Link],
     fields: Sequence[tuple[str, np.dtype]],
-    states: Sequence[str],
+    results: Sequence[str],
     steps: int,
     schedule: Schedule,
     *,
-    over: bool = False,
+    cpu: bool = False,
 ) -> tuple[Kernel, Edges]:
-    """The kernel that does `steps` steps at once, and the ends of its arrays.
+    """The kernel that does `steps` steps at once, and the ends of its arrays, those of all axes.
 
-    The states are the first of the fields, which the results may go `over`.  A scalar has a value
-    for each step: `k_` is called `k__2` in step 2.
+    The `results` are the states, the first of the fields.  A scalar has a value for each step:
+    `k_` is called `k__2` in step 2.  Without steps all calls are done once, and the results are
+    what they make under these names.
+
+    On a `cpu` the results of steps may go over the states; else also the calls' own stages are
+    computed where they are read, if that costs less than to keep them.
     """
-    return _Chain(links, fields, states, over).kernel(steps, schedule, ())
-
-
-def piped(
-    links: Sequence[Link],
-    fields: Sequence[tuple[str, np.dtype]],
-    outputs: Sequence[str],
-    schedule: Schedule,
-    *,
-    again: bool = False,
-) -> tuple[Kernel, Edges]:
-    """The kernel that does all calls, each once, and the ends of its arrays, those of all axes.
-
-    It gives what the calls make under the names `outputs`.  With `again` also the calls' own
-    stages are computed where they are read, if that costs less than to keep them.
-    """
-    return _Chain(links, fields, (), over=False, again=again).kernel(1, schedule, outputs)
+    return _Chain(links, fields, results, bool(steps), cpu).kernel(max(1, steps), schedule)
 
 
 def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
@@ -201,22 +188,26 @@ class _Chain:
         self,
         links: Sequence[Link],
         fields: Sequence[tuple[str, np.dtype]],
-        states: Sequence[str],
-        over: bool,
-        again: bool = False,
+        results: Sequence[str],
+        in_steps: bool,
+        cpu: bool,
     ) -> None:
         self.links = links
         self.fields = fields
-        self.states = states
-        self.over, self.again = over, again
+        self.states = results if in_steps else ()
+        self.wanted = () if in_steps else results
+        self.cpu, self.over = cpu, cpu and in_steps
         self.ndim = links[0].part.kernel.ndim
         self.edges = Edges()
         self.stages: list[Stage] = []
+        self.scalars: list[tuple[str, DType]] = []
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
         self.sources: dict[str, dict[int | None, str]] = {}
         self.far = [_read_beyond(link.part.kernel) for link in links]
+        # What each stage, by its name, has to read at the own point.
+        self.owed: dict[str, Sequence[str]] = {}
         # Who looks beyond the ends of each value, and which values the rule "keep" keeps.
         self.readers: dict[str, dict[int, bool]] = {}
         self.kept: set[str] = set()
@@ -227,90 +218,98 @@ class _Chain:
                     one[link.border] = one.get(link.border, False) or link.unbounded
             self.kept |= set(self._before(link))
 
-    def kernel(
-        self, steps: int, schedule: Schedule, wanted: Sequence[str]
-    ) -> tuple[Kernel, Edges]:
+    def kernel(self, steps: int, schedule: Schedule) -> tuple[Kernel, Edges]:
         for name, dtype in self.fields:
             self._given(name, dtype)
         plain: set[str] = set()
-        owed: dict[str, Sequence[str]] = {}
-        scalars: list[tuple[str, DType]] = []
-        for step in range(steps):
-            for position, link in enumerate(self.links):
-                last = position == len(self.links) - 1
-                kernel = link.part.kernel
-                again = {n: f"{link.part.names.get(n, n)}_{step}" for n, _ in kernel.scalars}
-                scalars += [(again[n], d) for n, d in kernel.scalars]
-                sources = {
-                    name: self._source(value, link.border if name in self.far[position] else None)
-                    for name, value in link.part.sources.items()
-                }
-                part = replace(link.part, sources=sources, names={**link.part.names, **again})
-                placed = part.placed(f"_s{step * len(self.links) + position}")
-                self.stages += placed.stages
-                body, outputs = placed.body, placed.outputs
-                values = self.states if last and self.states else link.part.made
-                made = tuple(values) if wanted else tuple(f"{one}_{step}" for one in values)
-                before = [self._source(value, None) for value in self._before(link)]
-                owed[made[0]] = self._states() if last and self.over else before
-                absent = self._absent(link, before)
-                if last and step == steps - 1:
-                    self.edges.results = absent
-                    break
-                self.types |= dict(zip(made, link.types, strict=True))
-                stage = Values(made, body, outputs)
-                if last or link.leaves or self._looked_at(values):
-                    self.stages.append(self._stored(stage, link, values, absent))
-                else:
-                    self.stages.append(stage)
-                    plain |= set() if last else set(made)
-                for value, name in zip(values, made, strict=True):
-                    self._copies(value, name)
-        if wanted:
-            body, outputs = self._wanted(wanted, dict(zip(values, outputs, strict=True)), body)
+        *before, last = (
+            (step, position) for step in range(steps) for position in range(len(self.links))
+        )
+        for step, position in before:
+            plain |= self._kept(step, position)
+        stage, values, self.edges.results = self._made(*last)
+        body, outputs = stage.body, stage.values
+        if self.wanted:
+            body, outputs = self._wanted(dict(zip(values, outputs, strict=True)), body)
         coefficients = {n: one for link in self.links for n, one in link.part.coefficients.items()}
         kernel = Kernel(
             ndim=self.ndim,
             fields=tuple(self.fields),
-            scalars=tuple(scalars),
+            scalars=tuple(self.scalars),
             coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
             body=body,
             outputs=outputs,
             stages=tuple(self.stages),
             positions=self._positions(),
         )
-        if plain or self.again:
+        everywhere = self.cpu and not self.over
+        if plain or everywhere:
             named = frozenset(name for stage in kernel.stages for name in stage.names)
-            kernel = inlined(kernel, schedule, None if self.again else plain)
+            kernel = inlined(kernel, schedule, None if everywhere else plain)
             kernel = renumbered(kernel, named)
-        lasting: list[Stage] = []
-        for number, one in enumerate(kernel.stages):
-            assert isinstance(one, Values | State), one
-            more = self._read(owed.get(one.names[0], ()), one.body, number)
-            lasting.append(replace(one, body=one.body + more))
-        body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
-        kernel = replace(kernel, stages=tuple(lasting), body=body)
+        kernel = self._with_owed(kernel, stage.names[0])
         self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
         self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
 
+    def _made(self, step: int, position: int) -> tuple[Values, Sequence[str], tuple[Absent, ...]]:
+        """What a call makes in a step, for which values, and what is absent of it."""
+        link = self.links[position]
+        part, last = link.part, position == len(self.links) - 1
+        again = {n: f"{part.names.get(n, n)}_{step}" for n, _ in part.kernel.scalars}
+        self.scalars += [(again[n], d) for n, d in part.kernel.scalars]
+        sources = {
+            name: self.sources[value][link.border if name in self.far[position] else None]
+            for name, value in part.sources.items()
+        }
+        placed = replace(part, sources=sources, names={**part.names, **again}).placed(
+            f"_s{step * len(self.links) + position}"
+        )
+        self.stages += placed.stages
+        values = self.states if last and self.states else part.made
+        names = tuple(values) if self.wanted else tuple(f"{one}_{step}" for one in values)
+        before = [self.sources[value][None] for value in self._before(link)]
+        self.owed[names[0]] = self._states() if last and self.over else before
+        return Values(names, placed.body, placed.outputs), values, self._absent(link, before)
+
+    def _kept(self, step: int, position: int) -> set[str]:
+        """Keep what a call makes in a step; the names of what may be computed where it is read."""
+        link = self.links[position]
+        stage, values, absent = self._made(step, position)
+        self.types |= dict(zip(stage.names, link.types, strict=True))
+        state = position == len(self.links) - 1 or link.leaves or self._looked_at(values)
+        self.stages.append(self._stored(stage, link, values, absent) if state else stage)
+        for value, name in zip(values, stage.names, strict=True):
+            self._copies(value, name)
+        return set() if state else set(stage.names)
+
+    def _with_owed(self, kernel: Kernel, last: str) -> Kernel:
+        """The kernel that reads what it owes; `last` names what is made last."""
+        stages: list[Stage] = []
+        for number, one in enumerate(kernel.stages):
+            assert isinstance(one, Values | State), one
+            more = self._read(self.owed.get(one.names[0], ()), one.body, number)
+            stages.append(replace(one, body=one.body + more))
+        body = kernel.body + self._read(self.owed[last], kernel.body, len(stages))
+        return replace(kernel, stages=tuple(stages), body=body)
+
     def _wanted(
-        self, wanted: Sequence[str], made: Mapping[str, Atom], body: tuple[Assign, ...]
+        self, made: Mapping[str, Atom], body: tuple[Assign, ...]
     ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
         """What is `made` last and what was made before, as results."""
         absent = dict(zip(made, self.edges.results, strict=True))
         outputs: list[Atom] = []
         more: list[Assign] = []
-        for number, value in enumerate(wanted):
+        for number, value in enumerate(self.wanted):
             if value in made:
                 outputs.append(made[value])
                 continue
-            array = self._source(value, None)
+            array = self.sources[value][None]
             dtype = value_type(self.types[array])
             more.append(Assign(f"{array}_w{number}", Read(dtype, array, (0,) * self.ndim)))
             outputs.append(Ref(dtype, more[-1].name))
         # What was made before has been filled already.
-        self.edges.results = tuple(absent.get(value) for value in wanted)
+        self.edges.results = tuple(absent.get(value) for value in self.wanted)
         return (*body, *more), tuple(outputs)
 
     def _positions(self) -> tuple[Position, ...]:
@@ -321,15 +320,10 @@ class _Chain:
 
     # The arrays in which values stand.
 
-    def _source(self, value: str, border: int | None) -> str:
-        return self.sources[value][border]
-
     def _given(self, name: str, dtype: np.dtype) -> None:
         """Copies of a field, which has no ends of its own."""
         # A CPU keeps what it writes to rows in rows of its own.
-        copied = (self.over and name in self.states) or (
-            name in self.kept and (self.over or self.again)
-        )
+        copied = self.cpu and (name in self.states or name in self.kept)
         borders: list[int | None] = list(self.readers.get(name, {}))
         borders = borders or ([None] if copied else [])
         self.sources[name] = {None: name}

@@ -16,8 +16,6 @@ from ..analysis.ranges import ranges
 from ..analysis.rewrite import operands, reads
 from ..language.ir import (
     COMPARISONS,
-    Assign,
-    Atom,
     Binary,
     Call,
     Carried,
@@ -75,12 +73,13 @@ def saved_by_row(computed: float, reads: int) -> float:
     return (reads - 1) * computed - (1 + reads)
 
 
-def row_effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> float:
-    """What a point of a row costs: bytes of vectors, as if all were additions."""
-    lane = lane_size(body, values, sizes)
-    total = float(STORE * lane * len(values))
+def row_effort(kernel: Kernel) -> float:
+    """What a point costs, the stages aside: bytes of vectors, as if all were additions."""
+    sizes = sizes_of(kernel)
+    lane = lane_size(kernel, sizes)
+    total = float(STORE * lane * len(kernel.outputs))
     varying: set[str] = set()
-    for assign in body:
+    for assign in kernel.body:
         if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
             continue  # of scalars alone: done once for the whole row
         varying.add(assign.name)
@@ -96,10 +95,10 @@ def row_effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[s
     return total
 
 
-def lane_size(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
+def lane_size(kernel: Kernel, sizes: dict[str, int]) -> int:
     """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
-    read = [sizes[one.field] for one in reads(body)]
-    stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
+    read = [sizes[one.field] for one in reads(kernel.body)]
+    stored = [sizes[value.name] for value in kernel.outputs if isinstance(value, Ref)]
     return max([1, *read, *stored])
 
 

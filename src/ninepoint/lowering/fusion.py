@@ -9,12 +9,15 @@
 
 The operations stay what they were, and in their order, so that no bit changes.  `chain` puts parts
 together, under names that no other part has.
+
+What the compiler names by number ends in a digit: t0, v0_3, and so do the copies that it makes
+of what a user has named: u_0, r__2.  A name of the user's never ends so.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -74,9 +77,7 @@ class Part:
     @property
     def positions(self) -> dict[str, Position]:
         """The positions that it reads, by their names in the whole."""
-        fields, positions = self.kernel.fields, self.kernel.positions
-        placed = fields[len(fields) - len(positions) :]
-        return {self.sources[n]: one for (n, _), one in zip(placed, positions, strict=True)}
+        return {self.sources[name]: one for name, one in self.kernel.placed}
 
     def placed(self, suffix: str) -> Kernel:
         """Its kernel with the names of the whole, and for all else names with this end."""
@@ -96,6 +97,21 @@ class Part:
             assert isinstance(stage, Values), stage
             stages.append(replace(stage, names=tuple(arrays[name] for name in stage.names)))
         return replace(kernel, stages=tuple(stages))
+
+
+def by_number(name: str) -> bool:
+    """Whether the compiler may have made a name: the user's do not end so in a kernel."""
+    return name[-1].isdigit()
+
+
+def unlike(label: str, taken: set[str]) -> str:
+    """A name for a part of a larger kernel, like this one, that nothing in it has yet."""
+    name = label.replace(".", "_")
+    name = name if name.isidentifier() else "stage"
+    while name in taken or by_number(name):
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def unfit(kernel: Kernel) -> str:
@@ -122,8 +138,6 @@ def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) ->
 
     If `only` some stages are named, the others stay.
     """
-    # The parts' own names end otherwise; `renumbered` makes all of them short.
-    fresh = (f"c{number}" for number in itertools.count())
     for stage in reversed(kernel.stages):
         if not isinstance(stage, Values) or (only is not None and stage.names[0] not in only):
             continue
@@ -133,7 +147,7 @@ def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) ->
         work = sum(operation(assign.value) for assign in stage.body)
         again = saved_by_row(work + len(list(reads(stage.body))), count)
         if how == "inline" or (how is None and again <= schedule.shared - 1):
-            kernel = _without(kernel, stage, fresh)
+            kernel = _without(kernel, stage)
     return kernel
 
 
@@ -142,8 +156,10 @@ def _offsets(body: Body, stage: Stage) -> set[Offset]:
     return {read.offset for read in reads(body, stage.names)}
 
 
-def _without(kernel: Kernel, stage: Values, fresh: Iterator[str]) -> Kernel:
+def _without(kernel: Kernel, stage: Values) -> Kernel:
     """The kernel with what a stage computes in the place of the reads of it."""
+    # No part has such names; `renumbered` makes all of them short.
+    fresh = (f"{stage.names[0]}_i{number}" for number in itertools.count())
 
     def inserted(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
         made: list[Assign] = []
@@ -199,11 +215,10 @@ def flattened(kernel: Kernel, most: int) -> Kernel | None:
     None where it takes more, or where a stage is no plain value.  Where a thread has little memory
     of its own, and much time, that is often less work than to write a stage and to read it.
     """
-    fresh = (f"c{number}" for number in itertools.count())
     for stage in reversed(kernel.stages):
         if not isinstance(stage, Values) or any(isinstance(a.value, Reduce) for a in stage.body):
             return None
-        kernel = simplify(_without(kernel, stage, fresh))
+        kernel = simplify(_without(kernel, stage))
         if len(kernel.body) > most:
             return None
     return renumbered(kernel, frozenset()) if len(kernel.body) <= most else None

@@ -11,10 +11,8 @@ A remainder of sums, differences and products is one of their remainders, as lon
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-
-import numpy as np
 
 from ..analysis.ranges import Interval, ranges
 from ..analysis.rewrite import drop_dead, mapped, named, operands, reads
@@ -76,20 +74,19 @@ def hoisted(kernel: Kernel) -> Kernel:
     kernel = drop_dead(
         replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body)
     )
-    pairs = _placed(kernel, kernel.body)
-    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
+    return _read(kernel)
+
+
+def _read(kernel: Kernel) -> Kernel:
+    """The kernel without positions that it does not read."""
+    used = {read.field for read in reads(kernel.body)}
+    placed = [(name, one) for name, one in kernel.placed if name in used]
+    types = dict(kernel.fields)
     return replace(
         kernel,
-        fields=(*given, *(field for field, _ in pairs)),
-        positions=tuple(one for _, one in pairs),
+        fields=(*kernel.given, *((name, types[name]) for name, _ in placed)),
+        positions=tuple(one for _, one in placed),
     )
-
-
-def _placed(kernel: Kernel, body: Iterable[Assign]) -> list[tuple[tuple[str, np.dtype], Position]]:
-    """The positions that a body reads, and the fields that they are."""
-    fields = {read.field for read in reads(body)}
-    last = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    return [one for one in zip(last, kernel.positions, strict=True) if one[0][0] in fields]
 
 
 def _divided(kernel: Kernel) -> Kernel:
@@ -146,8 +143,7 @@ def _divisor(value: Expr) -> Const | None:
 
 def _dependence(kernel: Kernel) -> dict[str, _Axes]:
     """Along which axes each assignment depends on the position, and on nothing else."""
-    labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    along = {n: one.axis for (n, _), one in zip(labels, kernel.positions, strict=True)}
+    along = {name: one.axis for name, one in kernel.placed}
     found: dict[str, _Axes] = {name: None for name, _ in kernel.scalars}
     for assign in kernel.body:
         found[assign.name] = _axes_of(assign.value, along, found)
@@ -192,13 +188,13 @@ def _line(kernel: Kernel, names: list[str]) -> Kernel:
         needed(kernel.body, outputs),
         lambda expr: replace(expr, offset=(0,)) if isinstance(expr, Read) else expr,
     )
-    pairs = _placed(kernel, body)
-    return Kernel(
+    line = Kernel(
         ndim=1,
-        fields=tuple(field for field, _ in pairs),
+        fields=kernel.fields[len(kernel.given) :],
         scalars=(),
         coefficients=(),
         body=body,
         outputs=outputs,
-        positions=tuple(replace(one, axis=0) for _, one in pairs),
+        positions=tuple(replace(one, axis=0) for one in kernel.positions),
     )
+    return _read(line)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..analysis.rewrite import mapped
+from ..analysis.rewrite import bodies, mapped
 from ..language.box import Box
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -35,7 +35,6 @@ from ..language.ir import (
     Stage,
     State,
     Tap,
-    Values,
     within,
 )
 
@@ -63,9 +62,8 @@ class Turn:
         """The kernel with other offsets; None if it has no such form."""
         if any(isinstance(stage, self.unfit) for stage in kernel.stages):
             return None
-        stages = [stage.body for stage in kernel.stages if isinstance(stage, Values | State)]
-        bodies = [kernel.body, *stages]
-        computed = any(isinstance(one.value, Gather) for body in bodies for one in within(body))
+        walked = (one for body in bodies(kernel) for one in within(body))
+        computed = any(isinstance(one.value, Gather) for one in walked)
         if computed and self.index is None:
             return None
         return replace(

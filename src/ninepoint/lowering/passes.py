@@ -6,7 +6,6 @@
     picked        what a mask leaves out falls away     picking
     widened       averages that integers cannot hold    storage
     windowed      sums that are windows in disguise     linear
-    floating      truths are counted as floats          floating
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
@@ -14,7 +13,7 @@
     shared        what neighbours compute too is kept   sharing
     merged        what reads the same rows is one stage sharing
 
-Small windows may be done in place instead, for several rows at once: `fastest` compares both.
+Small windows may be done at each point instead, for several rows at once: `fastest` compares both.
 The order in which floats are added follows from the window's shape alone: see `staging`.
 """
 
@@ -27,7 +26,6 @@ from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .floating import floating
 from .linear import windowed
 from .picking import picked
 from .schedule import Request
@@ -49,31 +47,15 @@ WINDOWED: tuple[Pass, ...] = (
     ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
 )
 
-_WRITTEN: tuple[Pass, ...] = (
+# What neighbours compute as well is kept in rows.
+ROWS: tuple[Pass, ...] = (
+    ("staged", lambda k, request: staged(k, request.schedule, slides=request.slides)),
     ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
     ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
-)
-_SHARED: Pass = ("shared", lambda kernel, request: shared(kernel, request.schedule))
-
-# What neighbours compute as well is kept in rows.
-ROWS: tuple[Pass, ...] = (
-    ("staged", lambda kernel, request: _staged(kernel, request, in_place=False)),
-    *_WRITTEN,
-    _SHARED,
+    ("shared", lambda kernel, request: shared(kernel, request.schedule)),
     ("merged", lambda kernel, _: merged(kernel)),
 )
-
-# Small windows are done at each point; several rows together share what they have in common.
-IN_PLACE: tuple[Pass, ...] = (
-    ("floating", lambda kernel, _: floating(kernel)),
-    ("staged", lambda kernel, request: _staged(kernel, request, in_place=True)),
-    *_WRITTEN,
-)
-
-
-def _staged(kernel: Kernel, request: Request, in_place: bool) -> Kernel:
-    return staged(kernel, request.schedule, in_place=in_place, slides=request.slides)
 
 
 def _stored(kernel: Kernel, request: Request) -> Kernel:

@@ -36,7 +36,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.rewrite import Body, Emit, as_type, binary, in_bodies, made_as, named, replayed
+from ..analysis.rewrite import Body, Emit, as_type, binary, in_bodies, made_as, replayed
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -316,54 +316,43 @@ def exchanged(kernel: Kernel) -> Kernel:
         known: dict[str, Expr] = {}
 
         def emit(name: str, expr: Expr) -> Atom:
-            through = _asked(expr, known)
-            if through is None:
-                known[name] = expr
-                return Ref(expr.dtype, name)
-            return through
+            if isinstance(expr, Select) and _answered(expr, known):
+                return expr.other
+            known[name] = expr
+            return Ref(expr.dtype, name)
 
         values = replayed(body, values, emit)
-        if known == named(body):
-            return body, values
-        return needed(tuple(Assign(name, expr) for name, expr in known.items()), values), values
+        return needed([Assign(*one) for one in known.items()], values), values
 
     return in_bodies(kernel, change)
 
 
-def _asked(expr: Expr, known: Mapping[str, Expr]) -> Atom | None:
-    """What is chosen unless one of some values is NaN, if it is NaN then by itself."""
-    if not isinstance(expr, Select):
-        return None
-    if not isinstance(expr.then, Const) or expr.then.text != "nan":
-        return None
-    asked = _questions(expr.test, known)
-    if asked is None or not asked <= _through(expr.other, known):
-        return None
-    return expr.other
+def _answered(choice: Select, known: Mapping[str, Expr]) -> bool:
+    """Whether a NaN is chosen where the other value is one by itself."""
+    if not isinstance(choice.then, Const) or choice.then.text != "nan":
+        return False
+    return _asked(choice.test, known) <= _through(choice.other, known)
 
 
-def _questions(test: Atom, known: Mapping[str, Expr]) -> set[Atom] | None:
-    """The values of which some test asks whether any is NaN; None if it asks for anything else."""
+def _asked(test: Atom, known: Mapping[str, Expr]) -> set[Atom]:
+    """The values of which a test asks whether any is NaN; itself if it asks for anything else."""
     match made_as(test, known):
         case Binary(op="!=", left=left, right=right) if left == right:
             return {left}
         case Binary(op="|", left=left, right=right):
-            first, last = _questions(left, known), _questions(right, known)
-            return None if first is None or last is None else first | last
+            return _asked(left, known) | _asked(right, known)
         case _:
-            return None
+            return {test}
 
 
 def _through(value: Atom, known: Mapping[str, Expr]) -> set[Atom]:
     """The values of which a NaN comes through to this one."""
     found: set[Atom] = set()
-    waiting: list[Atom] = [value]
+    waiting = [value]
     while waiting:
         one = waiting.pop()
-        if one in found:
-            continue
-        found.add(one)
-        made = made_as(one, known)
+        made = None if one in found else made_as(one, known)
         if isinstance(made, Binary) and made.loose and made.dtype is DType.F32:
             waiting += [made.left, made.right]
+        found.add(one)
     return found

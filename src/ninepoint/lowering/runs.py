@@ -51,14 +51,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """A window as pieces; boxes that are kept, each made of pieces that come before it.
-
-    The runs go along `axis`: 0 down the columns, 1 along the rows.
-    """
+    """A window as pieces; boxes that are kept, each made of pieces that come before it."""
 
     kept: tuple[tuple[Pair, tuple[Piece, ...]], ...]
     pieces: tuple[Piece, ...]
-    axis: int
 
     @property
     def cost(self) -> float:
@@ -114,7 +110,7 @@ def _boxes(places: Iterable[Pair], idempotent: bool, axis: int, join: bool) -> B
             for step in range(n):
                 at = (place[0] + step, place[1]) if axis else (place[0], place[1] + step)
                 pieces += _moved(chain.of(length), axis, 1, at)
-    return Boxes(tuple(kept), tuple(pieces), axis)
+    return Boxes(tuple(kept), tuple(pieces))
 
 
 def _uses(row: list[tuple[Pair, int]], idempotent: bool) -> int:

@@ -9,18 +9,15 @@ reductions of floats, whose order of adding it decides.
 Every default names what was measured: on two cores of a Zen 4 with AVX-512, Numba 0.68, with
 2048 x 2048 images unless it says otherwise.
 
-A request is what a kernel is compiled for besides the types of its arguments, a choice what a pass
-decided, as a fact for `explain`; the words are in `notes`.
+A request is what a kernel is compiled for besides the types of its arguments.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from ..language.dtypes import DType
 
 if TYPE_CHECKING:
     from ..language.box import Neighborhood
@@ -99,41 +96,6 @@ class Schedule:
     steps: int = 0
     stages: tuple[tuple[str, str], ...] = ()
     tile: int = 0
-
-
-# How a part of a window is done.
-Method: TypeAlias = Literal[
-    "at once",
-    "doubling",
-    "running",
-    "sorted",
-    "merged",
-    "element",
-    "squared",
-    "histogram",
-    "boxes",
-    "counted",
-    "placed",
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One part of a window: how it is done, and for what.
-
-    `length` counts elements along `axis`, which is -1 for what is done to each element.
-    `kept` says that neighbours read the result too.  Of a window of any shape `boxes` are those
-    that are kept, by how many planes they are kept for, and `length` counts what is read.
-    """
-
-    method: Method
-    axis: int
-    length: int
-    kept: bool
-    dtype: DType
-    weighted: bool = False
-    idempotent: bool = False
-    boxes: tuple[tuple[int, int], ...] = ()
 
 
 class Refused(Exception):

@@ -1,4 +1,8 @@
-"""Staging: the stages that windows are reduced by, axis by axis or in boxes."""
+"""Staging: the stages that windows are reduced by, axis by axis or in boxes.
+
+3 elements from x[-1] on, weighed 1 2 1      ->      t0 = x[-1];  t1 = x[0];  t2 = x[1]
+                                                     t3 = t0 + t2;  t4 = t1 * 2;  t5 = t3 + t4
+"""
 
 from __future__ import annotations
 
@@ -10,22 +14,29 @@ from ..analysis.rewrite import (
     Body,
     Emit,
     Lines,
+    added,
     along_rows,
     as_type,
+    binary,
     copied,
     named,
+    number,
     operands,
+    replayed,
     uncast,
 )
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     RANKED,
     Atom,
+    BinaryOp,
     Cast,
     Coefficient,
     Const,
+    Expr,
     Kernel,
     Offset,
+    Read,
     Reduce,
     RunningSum,
     Stage,
@@ -33,10 +44,10 @@ from ..language.ir import (
     Values,
 )
 from . import runs
-from .elements import WIDE, Elements, Fold, Piece, computed, joined, relative_to, weighed
 from .linear import Factors, factors
+from .ranks import combined
 from .runs import ELEMENT, boxes
-from .schedule import Method, Refused, Schedule, Way
+from .schedule import Refused, Schedule
 from .windows import most, small
 
 # Truths in a row from which on they are counted in lanes of their own, four times as many as of
@@ -51,34 +62,116 @@ COUNTED_APART = 4
 # Sapphire Rapids.)
 NEAR = 3
 
-# Reductions whose elements are added, or multiplied, one after the other.
-_ADDING = frozenset({"sum", "mean", "prod", "var"})
+# Boxes of a window that are named.
+_LISTED = 6
 
 # Makes a stage of its names, its body and its values.
 Build: TypeAlias = Callable[[tuple[str, ...], Body, tuple[Atom, ...]], Stage]
 
+# Of an element taken twice nothing changes, so pieces of a window may overlap.
+IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
 
-def adds_floats(reduce: Reduce) -> bool:
-    """Whether the bits of a window depend on the order in which it is done."""
-    return reduce.kind in _ADDING and not reduce.result.dtype.is_integer
-
-
-def extents_of(reduce: Reduce) -> list[int]:
-    """How long a window is along its axes, also of elements that are picked."""
-    picked = next((a.value.picked for a in reduce.body if isinstance(a.value, Tap)), ())
-    if not picked:
-        return list(reduce.shape)
-    return [max(axis) - min(axis) + 1 for axis in zip(*picked, strict=True)]
+# Weights of a line from which on it is added piece by piece, and those of a piece: of a Gaussian,
+# whose weights are those of pairs, 16 elements.
+WIDE = 48
+PIECE = 8
 
 
-def axes_of(reduce: Reduce) -> Offset:
-    """The axes along which a window lies."""
-    return next((a.value.axes for a in reduce.body if isinstance(a.value, Tap)), ())
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """An operation by which elements are combined, and the type in which that is done."""
+
+    op: BinaryOp
+    dtype: DType
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether elements may be taken twice."""
+        return self.op in IDEMPOTENT
+
+    @property
+    def verb(self) -> str:
+        """What is done with elements, as a user would say it."""
+        return "compared" if self.idempotent else "added"
 
 
-def is_near(extents: Sequence[int], axes: Sequence[int], ndim: int) -> bool:
-    """Whether floats of a window along these axes are added along its rows first."""
-    return max(extents, default=1) <= NEAR and min(axes, default=0) >= ndim - 2
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Where elements are read: a field or a stage, and the offset of the window's first.
+
+    `axes` are the core axes along which the window runs; of a window of any shape, `picked` are
+    the indices of its elements.
+    """
+
+    name: str
+    dtype: DType
+    origin: Offset
+    axes: Offset
+    picked: tuple[Offset, ...] = ()
+
+    @property
+    def planes(self) -> tuple[tuple[Offset, tuple[tuple[int, int], ...]], ...]:
+        """The rows and columns of what is picked, in each plane of the last two axes."""
+        found: dict[Offset, list[tuple[int, int]]] = {}
+        for index in self.picked:
+            place = [0] * max(2, len(self.origin))
+            for axis, step in zip(self.axes, index, strict=True):
+                place[axis - len(self.origin)] = step
+            found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
+        return tuple((plane, tuple(places)) for plane, places in found.items())
+
+    @property
+    def ground(self) -> Elements:
+        """The same at the point's own row and column."""
+        return self.by(tuple(-o for o in along_rows(self.origin)))
+
+    def by(self, steps: Offset) -> Elements:
+        """The same, so far away."""
+        return replace(self, origin=added(self.origin, steps))
+
+    def moved(self, axis: int, step: int) -> Elements:
+        """The same, `step` further along an axis."""
+        return self.by(tuple(step * (k == axis) for k in range(len(self.origin))))
+
+    def kept(self, name: str, dtype: DType) -> Elements:
+        """What is kept of each in a stage, which stands for rows of one plane."""
+        return replace(self, name=name, dtype=dtype, origin=along_rows(self.origin))
+
+    def first(self, emit: Emit) -> Atom:
+        """The first element."""
+        return emit(Read(self.dtype, self.name, self.origin))
+
+
+# A source, whose first element is read, and its weight if it has one.
+Piece: TypeAlias = tuple[Elements, float | None]
+
+
+def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
+    """Combine elements, each with its weight."""
+    op, dtype = fold.op, fold.dtype
+    groups: dict[float | None, list[Atom]] = {}
+    for piece, weight in pieces:
+        item = piece.first(emit)
+        if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
+            item = as_type(item, DType.INT, emit)
+        elif not piece.dtype.is_integer:
+            item = as_type(item, dtype, emit)
+        groups.setdefault(weight, []).append(item)
+    totals: list[Atom] = []
+    for weight, group in groups.items():
+        # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
+        # are added as such, in narrow lanes, before they become floats.
+        total = as_type(combined(group, op, emit), dtype, emit)
+        if weight is not None and weight != 1:
+            total = binary("*", total, number(dtype, weight), emit)
+        totals.append(total)
+    if len(totals) <= WIDE:
+        return combined(totals, op, emit)
+    # Piece by piece: a row is done so, each piece with few registers.
+    whole = combined(totals[:PIECE], op, emit)
+    for k in range(PIECE, len(totals), PIECE):
+        whole = binary(op, whole, combined(totals[k : k + PIECE], op, emit), emit)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +193,37 @@ class _Line:
         return [(source.moved(self.axis, k), weight) for k, weight in self.places]
 
 
+def _boxes(kept: Sequence[runs.Pair]) -> str:
+    """Which boxes of a window of any shape are kept, in words."""
+    named = [" x ".join(map(str, box)) for box in dict.fromkeys(kept)]
+    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
+    return f", {KEPT}: {', '.join(named[:_LISTED])}{more}" if named else ""
+
+
+# What is said of what is kept in rows, and of elements that are computed.
+KEPT = "kept for the neighbours"
+ELEMENT_KEPT = f"elements: computed once, {KEPT}"
+
+
 class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
-    def __init__(
-        self, kernel: Kernel, schedule: Schedule, in_place: bool, slides: bool = True
-    ) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule, slides: bool = True) -> None:
         self.kernel = kernel
         self.schedule = schedule
-        self.in_place = in_place
         self.slides = slides
         self.main = Lines("t")
         self.emit = self.main.emit
         self.stages: list[Stage] = []
-        self.ways: list[Way] = []
+        # What was done, and why it was done in no other way.
+        self.notes: list[tuple[str, str]] = []
         self.known: dict[Stage, tuple[str, ...]] = {}
+        # Of numbers of truths the floats that they were counted as.
+        self.counts: dict[Atom, Atom] = {}
+
+    def note(self, done: str, why: str = "") -> None:
+        """Tell what was done, and why it was done in no other way."""
+        self.notes.append((done, why))
 
     def stage(
         self, make: Callable[[Emit], Iterable[Atom]], build: Build = Values
@@ -137,12 +246,12 @@ class Staging:
         source: Elements,
         dtype: DType,
         make: Callable[[Emit], Atom],
-        method: Method | None = None,
+        note: str = "",
     ) -> Elements:
         """A stage of what `make` writes for each element."""
         (name,) = self.stage(lambda emit: [make(emit)])
-        if method is not None:
-            self.ways.append(Way(method, -1, 1, True, dtype))
+        if note:
+            self.note(note)
         return source.kept(name, dtype)
 
     def _joined(self, source: Elements, pieces: Sequence[Piece], fold: Fold) -> Elements:
@@ -161,11 +270,11 @@ class Staging:
         idempotent = reduce.kind in ("min", "max", "any", "all")
         if twice and not idempotent:
             raise Refused("elements are picked twice")
-        extents = extents_of(reduce)
-        if max(extents) <= self.schedule.direct and small(reduce, self.schedule):
-            near = is_near(extents, source.axes, self.kernel.ndim)
-            if self.in_place or (adds_floats(reduce) and near):
-                raise Refused("its elements are no box, and few")
+        extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
+        floats = reduce.kind in ("sum", "mean", "prod", "var")
+        floats = floats and not reduce.result.dtype.is_integer
+        if self.by_rows(extents, source.axes, floats) and small(reduce, self.schedule):
+            raise Refused("its elements are no box, and few")
         found = [boxes(places, idempotent) for _, places in source.planes]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
             raise Refused("its elements stand in no runs that are worth keeping")
@@ -181,28 +290,23 @@ class Staging:
         last = len(source.origin) - 1
         parts: list[Piece] = []
         kept: list[runs.Pair] = []
-        axes: set[int] = set()
 
-        def at(known: dict[runs.Pair, Elements], piece: runs.Piece) -> Piece:
-            down, right = piece.place
-            return known[piece.box].moved(last - 1, down).moved(last, right), None
+        def at(box: Elements, place: runs.Pair) -> Piece:
+            down, right = place
+            return box.moved(last - 1, down).moved(last, right), None
 
         for plane, places in source.planes:
             base = Elements(source.name, source.dtype, source.origin, source.axes)
             base = base.by((*plane, 0, 0)[-last - 1 :])
             made = boxes(places, fold.idempotent)
-            known, ground = {(1, 1): base}, {(1, 1): base.ground}
+            known = {(1, 1): base}
             for box, pieces in made.kept:
-                inside = [at(ground, piece) for piece in pieces]
+                inside = [at(known[one.box].ground, one.place) for one in pieces]
                 known[box] = self._joined(base, inside, fold)
-                ground[box] = known[box].ground
-            parts += [at(known, piece) for piece in made.pieces]
+            parts += [at(known[one.box], one.place) for one in made.pieces]
             kept += [box for box, _ in made.kept]
-            axes.add(last - 1 + made.axis)
-        axis = axes.pop() if len(axes) == 1 else -1
-        self.ways.append(
-            Way("boxes", axis, len(parts), True, fold.dtype, False, fold.idempotent, tuple(kept))
-        )
+        done = f"{len(parts)} runs and boxes of elements {fold.verb} at each point"
+        self.note(f"{done}{_boxes(kept)}")
         return joined(parts, fold, self.emit)
 
     def element(self, reduce: Reduce) -> tuple[Elements, Factors]:
@@ -229,19 +333,20 @@ class Staging:
         if isinstance(result, Const):
             raise Refused("its elements are one constant")
         source = Elements("", result.dtype, first.origin, first.axes, first.picked)
-        if self.short_enough(reduce.shape) and not first.picked:
-            # Done in place, each is computed where it is read, once for several rows.
-            relative = relative_to(first.origin, body)
-            return replace(source, body=relative, result=result), weights
         # The element is computed: a stage of its own, at the first tap's origin.
         if min(first.axes) < self.kernel.ndim - 2:
             raise Refused("computed elements are kept for the rows of one plane only")
-        relative, here = relative_to(along_rows(first.origin), body), (0,) * self.kernel.ndim
+        back = tuple(-o for o in along_rows(first.origin))
 
         def make(emit: Emit) -> Atom:
-            return computed(relative, result, here, emit)
+            def place(_: str, expr: Expr) -> Atom:
+                if isinstance(expr, Tap):
+                    expr = Read(expr.dtype, expr.field, added(expr.origin, back))
+                return emit(expr)
 
-        return self.kept(source, result.dtype, make, "element"), weights
+            return replayed(body, [result], place)[0]
+
+        return self.kept(source, result.dtype, make, ELEMENT_KEPT), weights
 
     def weightless(self, reduce: Reduce) -> Elements:
         """The elements of a window that is no weighted sum."""
@@ -250,9 +355,13 @@ class Staging:
             raise Refused("its elements have weights")
         return source
 
-    def short_enough(self, shape: Offset) -> bool:
-        """Whether a window is done in place."""
-        return self.in_place and max(shape) <= self.schedule.direct
+    def by_rows(self, extents: Sequence[int], axes: Sequence[int], floats: bool = False) -> bool:
+        """Whether a window is done along its rows first, which rows made at once share.
+
+        Where `floats` are added this is their order, however many rows are made.
+        """
+        near = max(extents) <= NEAR and min(axes) >= self.kernel.ndim - 2
+        return near and (floats or self.schedule.rows > 1)
 
     def over_axes(
         self,
@@ -270,57 +379,70 @@ class Staging:
         lines = map(_Line, source.axes, shape, weights)
         work = [line for line in lines if line.length > 1 or line.weights]
         work = work or [_Line(source.axes[-1], 1)]
-        if self.short_enough(shape):
-            for line in reversed(work):
-                self._note(line, line.length, fold, kept=False)
-            return self._nested(source, work, fold)
-        near = is_near(shape, source.axes, self.kernel.ndim)
-        if near and fold.op == "+" and not fold.dtype.is_integer:
+        floats = fold.op == "+" and not fold.dtype.is_integer
+        if self.by_rows(shape, source.axes, floats):
             work.reverse()
         if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
         for line in work[:-1]:
             source = self._along(source, line, fold)
         pieces = self._doubled(source.ground, work[-1], fold)
-        self._note(work[-1], len(pieces), fold, kept=False)
+        self._note_line(work[-1], len(pieces), fold, "at each point")
         last = along_rows(source.origin)
         return joined([(one.by(last), weight) for one, weight in pieces], fold, self.emit)
 
-    def beside_floats(self) -> bool:
-        """Whether the lanes of the result are those of floats."""
-        return any(kind_of(storage) == "f" for _, storage in self.kernel.fields)
-
-    def _nested(self, source: Elements, work: Sequence[_Line], fold: Fold) -> Atom:
-        """Reduce in place, along the last axis first: that much the next rows need as well."""
-        pieces = work[0].pieces(source)
-        if len(work) == 1:
-            return joined(pieces, fold, self.emit)
-        items = [(self._nested(piece, work[1:], fold), weight) for piece, weight in pieces]
-        return weighed(items, fold, self.emit)
+    @property
+    def lanes(self) -> DType | None:
+        """The floats whose lanes are those of the result, if it is made of floats."""
+        sizes = [storage.itemsize for _, storage in self.kernel.fields if kind_of(storage) == "f"]
+        if not sizes:
+            return None
+        return DType.F64 if max(sizes) > 4 else DType.F32
 
     def _along(self, source: Elements, line: _Line, fold: Fold) -> Elements:
         ground, dtype = source.ground, fold.dtype
         long = line.length > self.schedule.direct and not (line.weights or fold.idempotent)
         rows = line.axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
-            self.ways.append(Way("running", line.axis, line.length, True, dtype))
+            self.note(
+                f"axis {line.axis}: running sum of {line.length}, one row in and one row out",
+                "running, not doubling: sums of integers are exact in any order",
+            )
             (name,) = self.stage(
                 lambda emit: [as_type(ground.first(emit), dtype, emit)],
                 lambda names, body, values: RunningSum(names[0], body, values[0], line.length),
             )
             return source.kept(name, dtype)
         pieces = self._doubled(ground, line, fold)
-        self._note(line, len(pieces), fold, kept=True)
+        self._note_line(line, len(pieces), fold, KEPT)
         return self._joined(source, pieces, fold)
 
-    def _note(self, line: _Line, pieces: int, fold: Fold, *, kept: bool) -> None:
-        """Remember how an axis was done: where pieces hold many elements, by doubling."""
-        method: Method = "at once" if pieces == len(line.places) else "doubling"
-        if line.length > 1:
-            weighted = bool(line.weights)
-            self.ways.append(
-                Way(method, line.axis, line.length, kept, fold.dtype, weighted, fold.idempotent)
-            )
+    def _note_line(self, line: _Line, pieces: int, fold: Fold, where: str) -> None:
+        """Tell how an axis was done: where pieces hold many elements, by doubling."""
+        if line.length == 1:
+            return
+        doubled = pieces != len(line.places)
+        verb = "weighted and added" if line.weights else fold.verb
+        how = "by doubling" if doubled else "at once"
+        why = self._why_doubled(line, fold) if doubled else self._why_at_once(line)
+        self.note(f"axis {line.axis}: {line.length} {verb} {how}, {where}", why)
+
+    def _why_at_once(self, line: _Line) -> str:
+        if line.weights:
+            return "neither running nor doubling: the elements have weights"
+        if line.axis < self.kernel.ndim - 2:
+            return f"axis {line.axis}: stages are kept along the last two axes only"
+        most = max(self.schedule.direct, self.schedule.radix)
+        return f"neither running nor doubling: up to {most} are taken at once"
+
+    def _why_doubled(self, line: _Line, fold: Fold) -> str:
+        if fold.idempotent:
+            return "not running: what left the window cannot be taken back"
+        if not fold.dtype.is_integer:
+            return "not running: a running sum of floats would drift"
+        if line.axis != self.kernel.ndim - 2:
+            return f"axis {line.axis}: not running: running sums go down the rows"
+        return "not running: the schedule has running=False"
 
     def _doubled(self, source: Elements, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""

@@ -52,8 +52,7 @@ def natural_dtypes(kernel: Kernel, kept: int = 0, phases: int = 1) -> tuple[np.d
     The first `kept` results must also hold every value of the field in their position.
     """
     known = ranges(kernel)
-    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
-    integers = [dtype for _, dtype in given if dtype.kind in "biu"]
+    integers = [dtype for _, dtype in kernel.given if dtype.kind in "biu"]
     widest = np.result_type(*integers) if integers else np.dtype("bool")
     found = []
     count = len(kernel.outputs) // phases

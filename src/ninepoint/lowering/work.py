@@ -84,15 +84,12 @@ class _Count:
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[str, Interval] = ranges(kernel)
         self.arrays = of_arrays(kernel)
-        self.sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
+        self.fields = dict(kernel.fields)
         self.loads = self.stores = 0
         self.lanes: Counter[str] = Counter()
 
     def stage(self, stage: Stage) -> None:
-        for name, value in zip(stage.names, stage.values, strict=True):
-            machine = machine_type(value.dtype, self.known[name])
-            self.sizes[name] = np.dtype(machine).itemsize
-            self.stores += 1
+        self.stores += len(stage.names)
         match stage:
             case Values() | State():
                 self.body(stage.body)
@@ -113,7 +110,7 @@ class _Count:
         That is among half the coarse and the fine bins, or some words of places; and to put an
         element in order takes a few steps for each of its bytes.
         """
-        size = self.sizes[stage.read.field]
+        size = self.fields[stage.read.field].itemsize
         short = size <= 2 and stage.values[0].dtype.is_integer
         moved, found = 2 * len(stage.lines), 2 ** (4 * size) if short else 6 * size + _WORDS
         self.loads += moved

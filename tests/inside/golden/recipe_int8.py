@@ -1,12 +1,9 @@
 """recipe: written by ninepoint; changes made here are lost."""
 
-import numpy as np
-
 from ninepoint.backends.llvm.library import (
     row,
     row_function,
     fetch,
-    padded,
     i8,
     i16,
     i32,
@@ -16,26 +13,27 @@ from ninepoint.backends.llvm.library import (
 
 
 @row_function()
-def v0_row(x_0, x_1, x_2, o0, n):
+def band_row(x_0, x_1, x_2, o0, n):
     for j in range(n):
-        v0_0 = x_0[j]
-        v0_1 = x_1[j]
-        v0_2 = x_2[j]
-        v0_3 = i16(i16(v0_0) + i16(v0_1))
-        v0_4 = i16(v0_3 + i16(v0_2))
-        o0[j] = v0_4
-
-
-@row_function()
-def band_row(v0_0, o0, n):
-    for j in range(n):
-        t0 = v0_0[j]
-        t1 = v0_0[j + 1]
-        t2 = v0_0[j + 2]
-        t3 = i16(t0 + t1)
-        t4 = i16(t3 + t2)
-        t5 = i8(i32(u16(u32(u32(u16(t4 + i32(1152))) * u32(7282)) >> u32(16))) - i32(128))
-        o0[j] = t5
+        t0 = x_0[j]
+        t1 = x_0[j + 1]
+        t2 = x_0[j + 2]
+        t3 = i16(i16(t0) + i16(t1))
+        t4 = i16(t3 + i16(t2))
+        t5 = x_1[j]
+        t6 = x_1[j + 1]
+        t7 = x_1[j + 2]
+        t8 = i16(i16(t5) + i16(t6))
+        t9 = i16(t8 + i16(t7))
+        t10 = x_2[j]
+        t11 = x_2[j + 1]
+        t12 = x_2[j + 2]
+        t13 = i16(i16(t10) + i16(t11))
+        t14 = i16(t13 + i16(t12))
+        t15 = i16(t4 + t9)
+        t16 = i16(t15 + t14)
+        t17 = i8(i32(u16(u32(u32(u16(t16 + i32(1152))) * u32(7282)) >> u32(16))) - i32(128))
+        o0[j] = t17
 
 
 @row_function()
@@ -82,7 +80,6 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
-    v0 = np.empty((1, padded(n + 2, 2)), dtype=np.int16)
     for b in range(out0.shape[0]):
         many = out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
@@ -92,5 +89,4 @@ def band(x, out0):
                 fetch(row(x, (b, min(i + 8, x.shape[1] - 1))), n)
             band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
         for i in range(many, out0.shape[1]):
-            v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(v0, (0,)), n + 2)
-            band_row(row(v0, (0,)), row(out0, (b, i)), n)
+            band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

@@ -18,13 +18,12 @@ from ...analysis.control import loops
 from ...analysis.ranges import ranges
 from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
-from ...lowering.algorithms import is_ordered
-from ...lowering.chain import Link, piped
+from ...lowering.chain import Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
-from ...lowering.passes import IN_PLACE, ROWS, checked, passed
+from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
 from ...lowering.sharing import merged
 from .bodies import field_arrays, out_arrays
@@ -56,9 +55,7 @@ def written(forms: Forms, rules: Rules) -> Source:
     compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
     request, reach = replace(forms.request, schedule=schedule, slides=False), compiled.reach
     rows = passed(ROWS, forms.windowed, request, reach)
-    ordered = is_ordered(forms.windowed)
-    in_place = rows if ordered else passed(IN_PLACE, forms.windowed, request, reach)
-    plain = flattened(exchanged(in_place["wholesome"]), LONGEST)
+    plain = flattened(exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
         plain = exchanged(merged(rows["shared"]))
     plain = checked(plain, reach)
@@ -131,7 +128,7 @@ def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Sou
     part = Part(kernel, {name: name for name, _ in kernel.fields}, made, {})
     keeps = any("keep" in pair for pair in rules)
     link = Link(part, compiled.out_dtypes, compiled.reaches, 0, keeps, False, keeps)
-    whole = piped([link], kernel.fields, made, forms.request.schedule)
+    whole = chained([link], kernel.fields, made, 0, forms.request.schedule)
     return strips(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 
 

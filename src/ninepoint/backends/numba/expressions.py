@@ -28,7 +28,7 @@ from ...language.dtypes import SHORT_FLOATS
 from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Atom, Expr, Kernel
 from ...loops.nodes import SHORT
-from ...lowering.names import by_number
+from ...lowering.fusion import by_number
 from ...lowering.typed import (
     Apply,
     Choose,

@@ -24,7 +24,7 @@ from ...language.ir import (
     Values,
     shifted,
 )
-from ...lowering.abreast import abreast, worthwhile
+from ...lowering.abreast import together
 from ...lowering.chain import Edges
 from ...lowering.kept import Kept
 from ...lowering.machine import machine_type
@@ -36,7 +36,7 @@ from .rows import Made, RowFunction, Source, Space, row_function
 
 
 class Functions(Layout):
-    """The functions of a kernel; `together` is it as well, with several rows made at once.
+    """The functions of a kernel.
 
     Its results are stored as `dtypes`, without which they are stored as they are computed.
     """
@@ -45,12 +45,11 @@ class Functions(Layout):
         self,
         kernel: Kernel,
         reach: Box,
-        together: Kernel | None = None,
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
         super().__init__(kernel, reach, edges)
-        self.together, self.dtypes = together, dtypes
+        self.dtypes = dtypes
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = not slides and edges is None
@@ -129,10 +128,6 @@ class Functions(Layout):
 
         None where one row after the other is better.
         """
-        if self.together is not None:
-            written = abreast(self.together, "r")
-            self.known |= ranges(written)
-            return [self._result_function(Made("band_rows", written.body, written.outputs))]
         if self.kernel.rows == 1:
             return []
         several: list[RowFunction | None] = []
@@ -146,10 +141,9 @@ class Functions(Layout):
 
     def _rows_at_once(self, one: Made, prefix: str) -> Made | None:
         """Several rows of a stage or of the result, whose operations' names begin so."""
-        kernel = replace(self.kernel, body=one.body, outputs=one.values)
-        if self.kept and not worthwhile(kernel):
+        written = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        if written is None:
             return None
-        written = abreast(kernel, prefix)
         self.known |= ranges(written)
         return Made(f"{one.name}_rows", written.body, written.outputs)
 

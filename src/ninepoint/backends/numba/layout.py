@@ -182,6 +182,4 @@ class Layout:
 
 def constant_in_rows(kernel: Kernel) -> frozenset[str]:
     """The fields that are constant along a row: positions along another axis."""
-    labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    pairs = zip(labels, kernel.positions, strict=True)
-    return frozenset(name for (name, _), one in pairs if one.axis < kernel.ndim - 1)
+    return frozenset(name for name, one in kernel.placed if one.axis < kernel.ndim - 1)

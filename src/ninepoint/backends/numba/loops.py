@@ -89,17 +89,15 @@ def module(
     kernel: Kernel,
     title: str,
     reach: Box,
-    together: Kernel | None = None,
     *,
     fastmath: bool = False,
     dtypes: Sequence[np.dtype] = (),
 ) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types.
 
-    `together` is the same kernel, with several rows made at once where an array gains by it.
     The outputs are stored as `dtypes`, without which they are stored as they are computed.
     """
-    return _Writer(kernel, reach, together, dtypes).module(title, fastmath)
+    return _Writer(kernel, reach, dtypes).module(title, fastmath)
 
 
 def chain_module(
@@ -174,14 +172,14 @@ class _Writer(Functions):
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
-        count, length = (self.together or self.kernel).rows, self.length(-2)
+        count, length = self.kernel.rows, self.length(-2)
         turn = self._turn()
         lines: list[str] = []
         if self.warm:
             lines += [f"for i in range({-self.warm}, 0):", *indented(turn)]
         many = self._many(count)
         fetched: list[str] = []
-        if alone := _one_by_one(self.kernel, self.together, self.dtypes):
+        if alone := _one_by_one(self.kernel, self.dtypes):
             lines.append(f"far = out0.nbytes >= {NEAR}")
             many = f"0 if {alone} else {many}"
         elif self.several[-1] is not None and not self.edges:
@@ -226,11 +224,7 @@ class _Writer(Functions):
     def _together(self, count: int) -> list[str]:
         """Several rows of each stage after the other, and of the result."""
         lines: list[str] = []
-        # Rows that are made together in another way take nothing from stages.
-        stages = (
-            () if self.together else zip(self.kept, self.functions, self.several, strict=False)
-        )
-        for kept, (single, *_), many in stages:
+        for kept, (single, *_), many in zip(self.kept, self.functions, self.several, strict=False):
             if many is not None:
                 lines += self._row(kept, many, rows=count)
             for down in range(count):
@@ -439,11 +433,10 @@ def _where(test: str, lines: list[str]) -> list[str]:
     return [f"if {test}:", *indented(lines)] if test else lines
 
 
-def _one_by_one(kernel: Kernel, together: Kernel | None, dtypes: Sequence[np.dtype]) -> str:
+def _one_by_one(kernel: Kernel, dtypes: Sequence[np.dtype]) -> str:
     """For which arrays rows are made one after the other, as a condition on `n` and `far`.
 
-    `together` is what makes several rows where the kernel itself does not; the results are stored
-    as `dtypes`.
+    The results are stored as `dtypes`.
 
     Rows that are made together share loads and operations, which pays where the arrays are in
     cache.  From memory, one row after the other is one long stream, and three at once are six
@@ -452,14 +445,13 @@ def _one_by_one(kernel: Kernel, together: Kernel | None, dtypes: Sequence[np.dty
     columns, 8 to 64 bits, Sapphire Rapids).  What is computed in between hides that, if memory is
     asked early enough.
     """
-    if together is None and kernel.stages:
+    if kernel.stages:
         # Stages that several rows share gain by it with all arrays: a Gaussian of 5 x 5 float32
         # took 0.7 to 0.95 of the time, of 1600 x 100 x 100 alone 1.1.
         return ""
     moved = [dtype.itemsize for _, dtype in kernel.fields] + [dtype.itemsize for dtype in dtypes]
-    if effort(replace(together or kernel, rows=1)) >= HEAVY * sum(moved):
+    if effort(replace(kernel, rows=1)) >= HEAVY * sum(moved):
         return ""
     size = max(dtype.itemsize for _, dtype in kernel.fields)
     row = "n" if size == 1 else f"{size} * n"
-    far = f"far and {NARROW} < {row} < LONG_ROW"
-    return f"n < {LEAST} or ({far})" if kernel.stages and size == 1 else far
+    return f"far and {NARROW} < {row} < LONG_ROW"
