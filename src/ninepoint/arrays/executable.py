@@ -29,8 +29,8 @@ from .gathering import Extensions
 from .layout import layout
 from .numpy import check_values, checked_out, core_axes, core_shape, whole_shape
 from .parts import (
+    BY_PYTHON,
     LASTING,
-    PARTS,
     SPLIT_POINTS,
     Elements,
     Listed,
@@ -178,7 +178,7 @@ class Executable:
         if threads not in self._parts:
             found = [Part(0, self._stack, 0, self._plan.shape[0])]
             if threads > 1:
-                found = divided(self._plan, self._stack, threads * PARTS)
+                found = divided(self._plan, self._stack, threads)
             self._parts[threads] = found
         return self._parts[threads]
 
@@ -212,7 +212,7 @@ class Executable:
     ) -> None:
         """Compute on this thread or on several, by how long a point took the last time."""
         # To ask how many threads there are takes as long as a small call.
-        threads = threads_for(self._program, self._points, self._bound[-1]) if self._shared else 1
+        threads = self._threads() if self._shared else 1
         began = perf_counter()
         if threads == 1 and self._direct is not None and not in_place:
             self._entry(*fields, *results, *numbers, self._direct)
@@ -226,6 +226,15 @@ class Executable:
             self._share(way, bound, (self._stacked(fields), self._stacked(results)), threads)
         if self._shared:
             note_pace(self._program, self._points, perf_counter() - began, threads)
+
+    def _threads(self) -> int:
+        """How many threads share it."""
+        program, handoff = self._program, self._program.handoff
+        if isinstance(self._way, Listed) and not self._way.by_machine:
+            if not program.pace:
+                return 1
+            handoff = BY_PYTHON
+        return threads_for(program, self._points, self._bound[-1], handoff)
 
     def _share(
         self,

@@ -149,7 +149,7 @@ class _FusedCall:
             numbers = tuple(own[:count]), tuple(own[count:])
         threads = 1
         if self._threads != 1:
-            threads = threads_for(bound, self._points, self._threads)
+            threads = threads_for(bound, self._points, self._threads, bound.handoff)
         if threads not in self._passes:
             core = inputs[0].shape[1:]
             self._passes[threads] = Pass(self._chain, core, threads, self._sides)

@@ -30,11 +30,14 @@ LASTING = 0.1
 # takes 1.5 us, of the 5 us of a small call (Zen 4).
 SPLIT_POINTS = 16_384
 
+# What Python goes through is shared if it takes longer [s]: each part costs half a millisecond.
+BY_PYTHON = 20e-3
+
 # Parts for each thread: enough that a thread which starts late takes less of the work.
 PARTS = 4
 
-# A part for a thread has at least as many points: at 1 ns each, as it is with simple kernels, it
-# takes about as long as to hand it over (`CREW_HANDOFF`).
+# A part has at least as many points, as long as there is one for each thread: some begin with rows
+# that others make as well.
 PART_POINTS = 1 << 16
 
 
@@ -109,7 +112,18 @@ def way_of(
         # Blocks of as many stay in cache.
         limit = limits.current.block_elements * 8 // max(1, itemsize_of(program))
         images = max(1, limit // max(1, plan.points))
-    return Listed(Commands(program, plan, values, arrays, moved), images, by_machine)
+    if values.ghosts:
+        return Listed(Commands(program, plan, values, arrays, moved), images, by_machine)
+    # An iteration is bound each time that it is called.
+    constants = (np.asarray(one).tobytes() for one in (*values.fields, *values.outs))
+    strides = tuple(array.strides for array in arrays)
+    key = limits.current, plan, strides, tuple(moved), *constants
+    ways = program.compiled.ways
+    if key not in ways:
+        lists = Commands(program, plan, values, arrays, moved)
+        ways[key] = Listed(lists, images, by_machine)
+    found: Way = ways[key]
+    return found
 
 
 def has_movable_zones(program: Bound, plan: Layout) -> bool:
@@ -130,7 +144,7 @@ def mergeable(array: Array, lead: int) -> bool:
     return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
 
 
-def threads_for(program: Bound, points: int, most: int | None) -> int:
+def threads_for(program: Bound, points: int, most: int | None, handoff: float) -> int:
     """How many threads do so many points, of the number that a call allows.
 
     One alone does what takes less long than to ask others.  How long a point takes was measured in
@@ -138,7 +152,7 @@ def threads_for(program: Bound, points: int, most: int | None) -> int:
     took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a median of 3x3 77 and
     43, Zen 5.)
     """
-    if program.pace and program.pace[0] * points <= program.handoff:
+    if program.pace and program.pace[0] * points <= handoff:
         return 1
     return thread_count(most)
 
@@ -155,9 +169,9 @@ def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
     known[:] = [pace]
 
 
-def divided(plan: Layout, stack: int, count: int) -> list[Part]:
-    """Cut into about so many parts along the stack, else along the first axis."""
-    count = max(1, min(count, stack * plan.points // PART_POINTS))
+def divided(plan: Layout, stack: int, threads: int) -> list[Part]:
+    """Cut for so many threads, along the stack, else along the first axis."""
+    count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
     if stack >= count:
         edges = [stack * k // count for k in range(count + 1)]
         return [Part(a, b, 0, plan.shape[0]) for a, b in pairwise(edges)]

@@ -15,6 +15,7 @@ from ..language.dtypes import DType, computed
 from ..language.errors import Span
 from ..language.positions import Length
 from ..lowering.schedule import Schedule
+from ..remembered import Remembered
 from ..undisturbed import Later
 from .generated import Module
 from .numba import cpu
@@ -40,6 +41,10 @@ LOOP = "a loop with other turns at each point"
 
 # What only the CPU computes: it can be stopped there, and says where it read.
 WATCHED = "a loop that may not end, or a read that may be outside its neighborhood"
+
+
+# Of a kernel the lists for so many kinds of arrays are remembered.
+WAYS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,9 @@ class Compiled:
     compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
     `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
     turns differ from point to point.  `pace` is how long a point took when that was last measured
-    [s], or empty.  Its outputs are those of so many `phases`: the results at the first of the
-    points around an element, then at the next one.
+    [s], or empty, and `ways` are how it is done on arrays of some kinds.  Its outputs are those of
+    so many `phases`: the results at the first of the points around an element, then at the next
+    one.
     """
 
     name: str
@@ -99,6 +105,9 @@ class Compiled:
     factor: str = ""
     phases: int = 1
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    ways: Remembered[Any, Any] = field(
+        default_factory=lambda: Remembered(WAYS), init=False, repr=False, compare=False
+    )
     # The other forms that were asked for (see `turned`).
     _turned: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
