@@ -807,3 +807,14 @@ def test_functions_of_numpy_make_its_own_numbers_of_pythons() -> None:
         assert one.dtype == np.asarray(meant).dtype
         np.testing.assert_array_equal(one, meant)
         np.testing.assert_array_equal(made, meant)
+
+
+def test_extremes_of_products_by_loops_have_the_type_of_their_difference() -> None:
+    weights = np.array([2, 0, -1])
+
+    @npt.stencil(schedule=npt.Schedule(unrolled=0, direct=0))
+    def spread(x):
+        return np.ptp(x[0:3] * weights) - x[0]
+
+    x = np.arange(9, dtype="uint32") * 1000
+    np.testing.assert_array_equal(spread(x), spread.debug(x))

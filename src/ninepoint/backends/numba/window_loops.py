@@ -200,29 +200,33 @@ class WindowLoops:
         item_type = self.expressions.machine(reduce.result)
         match kind:
             case "sum" | "prod" | "mean":
-                total, op = short, "*" if kind == "prod" else "+"
+                total, op, kept = short, "*" if kind == "prod" else "+", name
                 finish = []
                 if kind == "mean":
-                    total = SHORT[total_type(reduce, item, self.expressions.least)]
+                    kept, total = (
+                        f"sum_{name}",
+                        SHORT[total_type(reduce, item, self.expressions.least)],
+                    )
                     count = math.prod(reduce.shape)
-                    finish = [f"{name} = {short}({name}) / {short}({count})"]
+                    finish = [f"{name} = {short}({kept}) / {short}({count})"]
                 return (
-                    [f"{name} = {total}({int(kind == 'prod')})"],
-                    [f"{name} = {total}({name} {op} {total}({result}))"],
+                    [f"{kept} = {total}({int(kind == 'prod')})"],
+                    [f"{kept} = {total}({kept} {op} {total}({result}))"],
                     finish,
                 )
             case "any" | "all":
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
             case "min" | "max":
-                op = "<" if kind == "min" else ">"
-                start = [f"{name} = {self._extreme(kind, item_type)}"]
-                test = f"{result} {op} {name}"
+                op, kept, finish = "<" if kind == "min" else ">", name, list[str]()
+                if item_type != own:
+                    # The range may allow the other sign, where an element is dropped.
+                    kept, finish = f"{kind}_{name}", [f"{name} = {short}({kind}_{name})"]
+                test = f"{result} {op} {kept}"
                 if item.nan:
                     test = f"({test}) | ({result} != {result})"
-                # The range may allow the other sign, where an element is dropped.
-                finish = [] if item_type == own else [f"{name} = {short}({name})"]
-                return start, [f"{name} = {result} if {test} else {name}"], finish
+                start = [f"{kept} = {self._extreme(kind, item_type)}"]
+                return start, [f"{kept} = {result} if {test} else {kept}"], finish
             case "argmin" | "argmax":
                 best, at = f"best_{name}", f"at_{name}"
                 op = "<" if kind == "argmin" else ">"
