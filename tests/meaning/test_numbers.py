@@ -818,3 +818,16 @@ def test_extremes_of_products_by_loops_have_the_type_of_their_difference() -> No
 
     x = np.arange(9, dtype="uint32") * 1000
     np.testing.assert_array_equal(spread(x), spread.debug(x))
+
+
+def test_rounded_numbers_of_the_text_are_divided_as_others() -> None:
+    @npt.stencil
+    def share(x):
+        total = 0
+        if x[0] > 2:
+            total = total + x[0]
+        return round(total, -1) // round(total)
+
+    x = np.array([1, 13, 0])
+    np.testing.assert_array_equal(share(x), [0, 0, 0])
+    np.testing.assert_array_equal(share.debug(x), [0, 0, 0])

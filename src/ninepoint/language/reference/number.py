@@ -193,6 +193,9 @@ class _Text(Operand):
     def change(self, symbol: str) -> Any:
         return literal(_UNARY[symbol](_python(self)))
 
+    def __round__(self, digits: Any = None) -> Any:
+        return literal(round(_python(self), digits if digits is None else plain(digits)))
+
 
 class TextInteger(_Text, int):
     """An integer that stands in the text."""
