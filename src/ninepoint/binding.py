@@ -16,7 +16,7 @@ import numpy as np
 from .arrays.accepted import is_cupy
 from .arrays.ghosts import GhostCall, given_boundary
 from .arrays.numpy import behind, core_shape, each_out
-from .arrays.parts import SPLIT_POINTS
+from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
 from .arrays.single import OneCall, bind_call
 from .arrays.work import Block, Work
 from .backends.memory import LEAST
@@ -110,8 +110,8 @@ class Quick:
     may be is found out (see `arrays.keys`).  What is not quick after all gives nothing.
 
     `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
-    the function of NumPy's finds what it takes.  Calls that take long are none of these: the
-    ordinary way shares them among threads.
+    the function of NumPy's finds what it takes; `pace` is the kernel's.  Calls that take long are
+    none of these: the ordinary way shares them among threads.
     """
 
     __slots__ = (
@@ -124,6 +124,7 @@ class Quick:
         values: Sequence[Any],
         at: Sequence[int],
         order: Sequence[int],
+        pace: list[float],
     ) -> None:
         self.kinds = list(map(type, values))
         self._first = at[0]
@@ -134,8 +135,7 @@ class Quick:
         itemsize = max(dtype.itemsize for dtype in (self._out, *more))
         # Larger results are made of memory that is warm.
         self._most = min(MOST, (LEAST - 1) // itemsize)
-        # How long an element took the last time [s], as far as that was measured.
-        self._pace = 0.0
+        self._pace = pace
 
     def call(self, values: Sequence[Any], out: Any) -> Any:
         """What a call gives; nothing if it is not one of these."""
@@ -153,13 +153,11 @@ class Quick:
             return None
         if size < SPLIT_POINTS:
             return self._alone(values, out)
-        if self._pace * size > CREW_HANDOFF:
-            # A call that was slow for another reason is one of these again in a while.
-            self._pace *= 0.99
+        if threads_for(self._pace, size, None, CREW_HANDOFF) > 1:
             return None
         began = perf_counter()
         made = self._alone(values, out)
-        self._pace = (perf_counter() - began) / size
+        note_pace(self._pace, size, perf_counter() - began, 1)
         return made
 
     def _alone(self, values: Sequence[Any], out: Any) -> Any:
@@ -194,4 +192,4 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     # An array without axes is of the type of one that has some.
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
-    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)], compiled.pace)

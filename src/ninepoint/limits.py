@@ -39,9 +39,6 @@ class Limits:
     # Bytes of a state below which it stays in a core's cache from step to step.
     chained_bytes: int = 1 << 20
 
-    # What keeps its own thread busy for less than this [s] is never shared.
-    shared_seconds: float = 20e-6
-
     # How long it takes to share work, on a machine of two cores [s].  With the pool it took 40 us
     # when the machine was quiet, and 120 us when it was busy (Zen 4).
     handoff_seconds: float = 200e-6

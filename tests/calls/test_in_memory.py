@@ -252,7 +252,7 @@ def test_outs_of_several_results() -> None:
 
 @pytest.mark.parametrize("rule", ["fill", "reflect", "valid"])
 def test_threads_change_nothing(rule: str, limited: Any) -> None:
-    limited(handoff_seconds=0, shared_seconds=0)
+    limited(handoff_seconds=0)
     line = npt.stencil(lambda x: x[-1] - 2 * x[2])
     for kernel, shape in [(uneven, (900, 700)), (uneven, (50, 100, 90)), (line, (3, 300_000))]:
         x = whole(*shape)

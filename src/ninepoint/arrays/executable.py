@@ -225,7 +225,7 @@ class Executable:
             way = Elements() if in_place else self._way
             self._share(way, bound, (self._stacked(fields), self._stacked(results)), threads)
         if self._shared:
-            note_pace(self._program, self._points, perf_counter() - began, threads)
+            note_pace(self._program.pace, self._points, perf_counter() - began, threads)
 
     def _threads(self) -> int:
         """How many threads share it."""
@@ -234,7 +234,7 @@ class Executable:
             if not program.pace:
                 return 1
             handoff = BY_PYTHON
-        return threads_for(program, self._points, self._bound[-1], handoff)
+        return threads_for(program.pace, self._points, self._bound[-1], handoff)
 
     def _share(
         self,

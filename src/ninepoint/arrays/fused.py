@@ -149,14 +149,14 @@ class _FusedCall:
             numbers = tuple(own[:count]), tuple(own[count:])
         threads = 1
         if self._threads != 1:
-            threads = threads_for(bound, self._points, self._threads, bound.handoff)
+            threads = threads_for(bound.pace, self._points, self._threads, bound.handoff)
         if threads not in self._passes:
             core = inputs[0].shape[1:]
             self._passes[threads] = Pass(self._chain, core, threads, self._sides)
         began = perf_counter()
         self._passes[threads](numbers, inputs, made)
         if self._threads != 1:
-            note_pace(bound, self._points, perf_counter() - began, threads)
+            note_pace(bound.pace, self._points, perf_counter() - began, threads)
         return results
 
 

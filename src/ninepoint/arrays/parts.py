@@ -144,7 +144,7 @@ def mergeable(array: Array, lead: int) -> bool:
     return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
 
 
-def threads_for(program: Bound, points: int, most: int | None, handoff: float) -> int:
+def threads_for(pace: Sequence[float], points: int, most: int | None, handoff: float) -> int:
     """How many threads do so many points, of the number that a call allows.
 
     One alone does what takes less long than to ask others.  How long a point takes was measured in
@@ -152,20 +152,21 @@ def threads_for(program: Bound, points: int, most: int | None, handoff: float) -
     took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a median of 3x3 77 and
     43, Zen 5.)
     """
-    if program.pace and program.pace[0] * points <= handoff:
+    if pace and pace[0] * points <= handoff:
         return 1
     return thread_count(most)
 
 
-def note_pace(program: Bound, points: float, took: float, threads: int) -> None:
+def note_pace(known: list[float], points: float, took: float, threads: int) -> None:
     """Remember how long one thread takes for a point, of so many that took so long [s].
 
-    What takes longer than before may do so for another reason: it counts four times as much at
-    most, and not at all where threads shared it, which may have waited for each other.
+    What takes longer than before may do so for another reason, and counts four times as much at
+    most.  To share costs time as well: what is shared is taken for a little faster each time, so
+    that one thread is tried again, in one of fifty calls.
     """
-    known, pace = program.pace, took * threads / points
+    pace = took * threads / points
     if known:
-        pace = min(pace, 4 * known[0] if threads == 1 else known[0])
+        pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
     known[:] = [pace]
 
 

@@ -37,17 +37,14 @@ Turns: TypeAlias = Sequence[Sequence[Held]]
 class Repeats:
     """Steps on arrays that stay where they are; the next one is of the turn `turn`."""
 
-    def __init__(
-        self, calls: Sequence[Sequence[Calling]], alone: Turns, shared: Turns | None, threads: int
-    ) -> None:
-        """Take the calls as they are done on this thread, and as several share them, if they can.
-
-        Both give the same.
-        """
+    def __init__(self, calls: Sequence[Sequence[Calling]], alone: Turns, threads: int) -> None:
+        """Take the calls, also as they are done on this thread; several may share them."""
         # Which hold what machine code reads.
         self._calls = calls
         self.turn = 0
-        self._alone, self._shared, self._threads = alone, shared, threads
+        self._alone, self._threads = alone, threads
+        # The same as several share them, which give the same: nothing before they are.
+        self._shared: Turns | None = None
         # How long a step took on this thread [s], and how many are done at once.
         self._pace, self._count = 0.0, 1
 
@@ -59,15 +56,16 @@ class Repeats:
             return None
         points = max(outs[0].size for _, _, outs, _ in calls[0])
         count = thread_count(threads) if points >= SPLIT_POINTS else 1
-        shared = _turns(calls, count) if count > 1 and crew_address(count) else None
-        return Repeats(calls, alone, shared, count)
+        return Repeats(calls, alone, count)
 
     def __call__(self, most: int) -> int:
         """Do some steps, as many as end soon and `most` at the most; how many they were."""
         count, turns, crew = min(most, self._count), self._alone, 0
         # The first steps, after which it is known, are not warm.
-        if self._shared is not None and self._count > GROWTH and self._pace > SHARED:
-            turns, crew = self._shared, crew_address(self._threads)
+        if self._count > GROWTH and self._pace > SHARED:
+            crew = crew_address(self._threads)
+        if crew:
+            turns = self._shared = self._shared or _turns(self._calls, self._threads) or turns
         began = perf_counter()
         repeat(turns, self.turn, count, crew, self._threads)
         pace = (perf_counter() - began) / count
