@@ -24,7 +24,7 @@ from ..backends.threads import Held, run_parallel
 from .accepted import check_writable, listed
 from .arranging import Arrangement, are_writable, may_overlap
 from .borders import Array, Border
-from .commands import Part
+from .commands import Commands, Part
 from .gathering import Extensions
 from .layout import layout
 from .numpy import check_values, checked_out, core_axes, core_shape, whole_shape
@@ -33,7 +33,6 @@ from .parts import (
     LASTING,
     SPLIT_POINTS,
     Elements,
-    Listed,
     Way,
     are_same,
     divided,
@@ -155,7 +154,7 @@ class Executable:
     def _is_one(self) -> bool:
         """Whether machine code takes one list of commands for all images."""
         way = self._way
-        return isinstance(way, Listed) and way.by_machine and 0 < self._stack <= way.images
+        return isinstance(way, Commands) and way.by_machine and 0 < self._stack <= way.images
 
     @property
     def _images(self) -> Iterator[Any]:
@@ -184,8 +183,8 @@ class Executable:
 
     def _lists(self, threads: int) -> list[Array]:
         """The lists of commands of these parts."""
-        assert isinstance(self._way, Listed)
-        return list(map(self._way.lists.of, self._cut(threads)))
+        assert isinstance(self._way, Commands)
+        return list(map(self._way.of, self._cut(threads)))
 
     def held(
         self,
@@ -230,7 +229,7 @@ class Executable:
     def _threads(self) -> int:
         """How many threads share it."""
         program, handoff = self._program, self._program.handoff
-        if isinstance(self._way, Listed) and not self._way.by_machine:
+        if isinstance(self._way, Commands) and not self._way.by_machine:
             if not program.pace:
                 return 1
             handoff = BY_PYTHON

@@ -189,8 +189,7 @@ class Layout:
     def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
         """Say how what a region depends on is copied, and where the block begins.
 
-        The block has all that ghosts in it are made of, and columns for whole steps if these are
-        not longer than it.
+        The block has all that ghosts in it are made of.
         """
         source, border = self.source(region), self.border
         axes = []
@@ -200,9 +199,6 @@ class Layout:
                 span = _with_mirrored(span, n, reach, ghosts[0][axis])
             own = border.ghosts[axis] if border.ghosts else (False, False)
             beyond = reach[0] * own[0], reach[1] * own[1]
-            length = span[1] - span[0]
-            if axis == len(self.shape) - 1 and self.every[axis] <= length:
-                span = span[0], span[1] + -length % self.every[axis]
             lanes = border.lanes_along(axis)
             axes.append((span, along(span, n, border.rules[axis], lanes, beyond)))
         return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
