@@ -390,7 +390,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             fields = [values[name] for name in self.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
-                # What may be colour images depends on numbers, and is looked at each time.
+                # What may be colour images is asked about each time.
                 key = None
             if key is not None and bound is not None:
                 short = binding.bound(call, self._flow, bound, place)

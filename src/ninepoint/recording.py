@@ -15,10 +15,10 @@ from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
 from .arrays.accepted import is_chunked, is_xarray
 from .arrays.channels import has_channels, may_hold, working_axes
-from .arrays.ghosts import unnamed
 from .arrays.keys import Key, array_key, option_key
 from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
+from .arrays.sides import unnamed
 from .arrays.single import Given
 from .calls import Call, Leaves, flow_of, numbers_key
 from .graph import Graph, Recorded, graph_of, has_conditions
@@ -492,7 +492,7 @@ def _key(
         return None
     if place.threads is not None and type(place.threads) is not int:
         return None
-    # Whether these are colour images depends on their numbers.
+    # Whether these are colour images is asked each time.
     if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
         return None
     parts: list[Any] = [*map(array_key, arrays), *more]

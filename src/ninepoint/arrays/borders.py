@@ -167,15 +167,25 @@ class Boundary:
 
     def outline(self, ndim: int) -> Border:
         """A border with which results have the same shape: names in the place of conditions."""
-        return Border(
-            tuple(
-                (
-                    "nearest" if isinstance(before, Condition) else before,
-                    "nearest" if isinstance(after, Condition) else after,
-                )
-                for before, after in self.sides(ndim)
-            )
-        )
+        return self.bordered(ndim, "nearest")
+
+    def bordered(self, ndim: int, name: Rule) -> Border:
+        """A border with one name in the place of all conditions."""
+        pairs = self.mapped(ndim, lambda one, axis, side: name).entries
+        return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
+
+    def mapped(
+        self, ndim: int, change: Callable[[Condition, int, int], Rule | Condition]
+    ) -> Boundary:
+        """The same with other conditions, each made of one, its axis and its side."""
+        pairs = [
+            [
+                change(one, axis, side) if isinstance(one, Condition) else one
+                for side, one in enumerate(pair)
+            ]
+            for axis, pair in enumerate(self.sides(ndim))
+        ]
+        return Boundary(tuple((before, after) for before, after in pairs), False)
 
     @property
     def meaning(self) -> Boundary:
