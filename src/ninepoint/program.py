@@ -23,7 +23,6 @@ from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
-from .arrays.layout import Region
 from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.parts import write
 from .arrays.phases import check_device
@@ -132,19 +131,17 @@ class Program:
     def run(
         self,
         block: Block,
-        region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `Launches`."""
-        launches = self.bound(block, region, outs, threads)
+        launches = self.bound(block, outs, threads)
         with beside(block.arrays):
             return launches(block.arrays, NOTHING, outs)
 
     def bound(
         self,
         block: Block,
-        region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
     ) -> Launches:
@@ -153,11 +150,11 @@ class Program:
         plan = self.plan_for(block.arrays)
         key = (
             tuple([kind(one) for one in (*block.arrays, *outs.values())]),
-            tuple(outs), block.start, block.domain, region, threads,
+            tuple(outs), block.domain, threads,
         )  # fmt: skip
         found = plan.launches.get(key)
         if found is None:
-            found = Launches(plan.groups, self.wanted, block, region, threads)
+            found = Launches(plan.groups, self.wanted, block, threads)
             plan.launches[key] = found
         return found
 
@@ -225,7 +222,7 @@ class BoundProgram:
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
         launches = self._known.get(apart)
         if launches is None:
-            launches = program.bound(Block(tuple(fields)), None, outs, self._threads)
+            launches = program.bound(Block(tuple(fields)), outs, self._threads)
             self._known[apart] = launches
         if not self._there:
             made = launches(fields, numbers, outs)

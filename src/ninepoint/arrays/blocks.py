@@ -177,7 +177,6 @@ class BoundBlock:
     """
 
     domain: Domain
-    region: Region
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
     results: tuple[tuple[Shape, np.dtype], ...]
@@ -186,7 +185,7 @@ class BoundBlock:
         """How what it takes is put together, of fields in such chunks, in which it begins so."""
         spans = [
             (a + at - first, b + at - first)
-            for (a, b), at, first in zip(self.needs, begin, self.region.start, strict=True)
+            for (a, b), at, first in zip(self.needs, begin, self.domain.region.start, strict=True)
         ]
         found = []
         for lacking, chunks in zip(self.lacking, cuts, strict=True):
@@ -199,7 +198,7 @@ class BoundBlock:
         """The results, of what it takes of the fields."""
         ndim = len(self.needs)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        return work.run(Block(arrays, tuple([a for a, _ in self.needs]), self.domain), self.region)
+        return work.run(Block(arrays, self.domain))
 
 
 # The blocks that were asked for last.
@@ -267,7 +266,7 @@ def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any)
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
     with serial():
-        return bare(job.work.run(Block(tuple(map(in_memory, blocks))), None))
+        return bare(job.work.run(Block(tuple(map(in_memory, blocks)))))
 
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
@@ -304,7 +303,8 @@ def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
         (output.finer(region.clip(output.extent)).shape, output.dtype)
         for output in outputs_of(job.work, lengths)
     )
-    return BoundBlock(Domain(lengths, job.shape), region, needs, lacking, results)
+    domain = Domain(lengths, tuple([a for a, _ in needs]), region, job.shape)
+    return BoundBlock(domain, needs, lacking, results)
 
 
 # Arrays that lie where chunks lie.

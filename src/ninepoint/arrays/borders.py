@@ -13,12 +13,13 @@ import numpy as np
 from ..language.errors import alike
 from .conditions import Condition, Slot, named_function
 
+# Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[
-    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
+    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
 ]
 Array: TypeAlias = np.ndarray[Any, Any]
 
-RULES: tuple[str, ...] = get_args(Rule)
+RULES: tuple[str, ...] = get_args(Rule)[:-1]
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
 ALIASES: dict[str, Rule] = {
     "edge": "nearest",
@@ -38,24 +39,12 @@ class Border:
 
     Along the last one a column may be several `lanes`, elements that lie side by side: what
     stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
-    written where nothing is computed; by default that is the first of all.  At some sides that
-    are "constant" there may be `ghosts`, each of a value of its own (see `commands`).
+    written where nothing is computed; by default that is the first of all.
     """
 
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
     deciding: tuple[int, ...] = ()
-    ghosts: tuple[tuple[bool, bool], ...] = ()
-
-    @property
-    def has_constant(self) -> bool:
-        """Whether one constant stands beyond some side."""
-        ghosts = self.ghosts or ((False, False),) * len(self.rules)
-        return any(
-            rule == "constant" and not ghost
-            for pair, own in zip(self.rules, ghosts, strict=True)
-            for rule, ghost in zip(pair, own, strict=True)
-        )
 
     @property
     def ndim(self) -> int:

@@ -71,7 +71,7 @@ def _mapped(
     position: np.ndarray[tuple[int], np.dtype[np.int64]], n: int, rule: Rule
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     match rule:
-        case "constant":
+        case "constant" | "ghost":
             return np.where((position >= 0) & (position < n), position, -1)
         case "wrap":
             return position % n
@@ -164,13 +164,11 @@ class Along:
 
 
 @lru_cache(maxsize=4096)
-def along(
-    span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, ghosts: tuple[int, int]
-) -> Along:
+def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[int, int]) -> Along:
     """Say how a block is filled that has some positions of an axis of length `n`.
 
-    There are `ghosts`, so many, beyond sides of which the rule is "constant".  It costs time in
-    proportion to what lies outside the array, not to its length.
+    Beyond sides that are a "ghost" there are so many.  It costs time in proportion to what lies
+    outside the array, not to its length.
     """
     start, stop = span
     taken: list[Run] = []
@@ -183,10 +181,10 @@ def along(
         side = 0 if position < 0 else 1
         if run.first >= 0:
             inside.append(run)
-        elif ghosts[side]:
-            low, high = max(position, -ghosts[0]), min(position + run.length, n + ghosts[1])
+        elif rules[side] == "ghost":
+            low, high = max(position, -far[0]), min(position + run.length, n + far[1])
             mirrored = source_indices(low, high, n, "reflect", "reflect")
-            first = -ghosts[0] if side == 0 else n
+            first = -far[0] if side == 0 else n
             for one in _split(mirrored, run.start - position + low):
                 made.append(Ghosts(side, position + one.start - run.start - first, one))
         else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -203,13 +203,7 @@ class GhostCall:
         count = len(program.field_dtypes) - len(program.along)
         made = 0 not in self._shape and bool(rules.conditions)
         laid = _Laid(self._edges, rules, program.field_dtypes[:count] if made else ())
-        border = rules.outline(ndim)
-        if made:
-            there = tuple(
-                (isinstance(before, Condition), isinstance(after, Condition))
-                for before, after in rules.entries
-            )
-            border = replace(rules.bordered(ndim, "constant"), ghosts=there)
+        border = rules.bordered(ndim, "ghost" if made else "nearest")
         return laid, Executable(
             program, fields, border, self._cval, self._along, out, self._threads, laid.ghosts
         )

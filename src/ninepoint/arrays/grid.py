@@ -61,7 +61,7 @@ class Work(Protocol):
     def held(self) -> int:
         """Bytes of the arrays of coefficients that it has."""
 
-    def run(self, block: Block, region: Region | None) -> list[Array]:
+    def run(self, block: Block) -> list[Array]:
         """Compute the wanted values from a block."""
 
 

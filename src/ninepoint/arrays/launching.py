@@ -17,16 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from .borders import Array
 from .executable import Executable, Run
 from .fused import bind_pass
 from .ghosts import GhostCall
-from .layout import Region
 from .regions import Node
-from .single import NOTHING, Given, OneCall, Step, bind_call, lengths_of
-from .work import Block, Group, Work, common, cut, index_of
+from .single import NOTHING, Given, Numbers, OneCall, Step, bind_call
+from .work import Block, Group, Work, common, cut, take
 
 # Which of them is bound, on values that are there, and arrays to write to.
 Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -72,9 +70,6 @@ class Launches:
         In an order in which they can be done.
     wanted : sequence of int
     block : Block
-    region : Region, optional
-        The points of the domain to give, as far as a value has them ("valid"); by default all
-        for which the block has what is needed.
     threads : int, optional
         The greatest number of threads.
 
@@ -89,12 +84,11 @@ class Launches:
         groups: Sequence[Group],
         wanted: Sequence[int],
         block: Block,
-        region: Region | None = None,
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
         self._all, self._wanted = groups, wanted
-        self._work = Work(nodes, wanted, block, region, threads)
+        self._work = Work(nodes, wanted, block, threads)
         self._steps = self._groups(groups, wanted)
 
     def __call__(
@@ -110,8 +104,6 @@ class Launches:
         another array.
         """
         values = self._steps(dict(enumerate(fields)), given, outs or {})
-        if self._work.shape is None:
-            return [values[value] for value in self._wanted]
         return [self._work.given(value, values[value]) for value in self._wanted]
 
     def calls(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[OneCall] | None:
@@ -183,23 +175,19 @@ def _bind_at_once(
     part = common(work, group, do.margin)
     if part is None:
         return None
-    pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
-    for value in group.fields:
-        index = index_of(values[value], part.at[value], part.has) if part.at else None
-        pairs.append((value, () if index is None else (index,)))
-    fields = list(part.fields(values, group.fields).values())
+    whole = work.shape is None
+    pairs = tuple(
+        (value, work.indices(value, values[value], part.has, along)) for value in group.fields
+    )
+    fields = [take(values[value], indices) for value, indices in pairs]
     shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
-    into = [] if part.at else into
+    into = into if whole else []
     if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
         return None
-    if len(shape) < -min(along):
-        return None
-    core = tuple((work.lengths or shape)[axis] for axis in along)
-    own, lengths = program.within(core), lengths_of(program, core)
     run = cuda.Executable(do, fields, into or None, along)
-    numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
-    call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
-    if not part.at:
+    numbers = Numbers.of(program, work.core(shape, along), group.nodes)
+    call = OneCall(run, pairs, group.outputs, numbers, bool(into))
+    if whole:
         return call
     work.at |= dict.fromkeys(group.outputs, part.gives)
 

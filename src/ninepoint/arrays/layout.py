@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -46,6 +46,12 @@ class Region:
 
     start: Shape
     stop: Shape
+
+    @staticmethod
+    def of(spans: Iterable[Span]) -> Region:
+        """The points of so many along each axis."""
+        start, stop = zip(*spans, strict=True)
+        return Region(start, stop)
 
     @property
     def shape(self) -> Shape:
@@ -134,7 +140,7 @@ class Layout:
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
-        self.has_constant = border.has_constant
+        self.has_constant = border.uses("constant")
 
     @property
     def inside(self) -> bool:
@@ -197,10 +203,8 @@ class Layout:
             span = source.start[axis], source.stop[axis]
             if ghosts:
                 span = _with_mirrored(span, n, reach, ghosts[0][axis])
-            own = border.ghosts[axis] if border.ghosts else (False, False)
-            beyond = reach[0] * own[0], reach[1] * own[1]
             lanes = border.lanes_along(axis)
-            axes.append((span, along(span, n, border.rules[axis], lanes, beyond)))
+            axes.append((span, along(span, n, border.rules[axis], lanes, reach)))
         return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
 
     def bands(self, count: int) -> list[tuple[int, int]]:

@@ -93,8 +93,7 @@ class _Operation:
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
-        spans = [axis[k] for axis, k in zip(self.cuts, block, strict=True)]
-        return Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+        return Region.of(axis[k] for axis, k in zip(self.cuts, block, strict=True))
 
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""

@@ -202,8 +202,7 @@ class Slab:
         start = along(parts.shape, parts.axis, need).start
         targets = [self._view(one, own) for one in self._spare]
         made = program.run(
-            Block(tuple(given), start, Domain(parts.shape)),
-            along(parts.shape, parts.axis, own),
+            Block(tuple(given), Domain(parts.shape, start, along(parts.shape, parts.axis, own))),
             outs=dict(zip(program.wanted, targets, strict=True)),
             threads=self._plan.threads,
         )

@@ -273,8 +273,7 @@ class Blocks:
         tables = [axis.inside if self.reads else axis.beside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]
-            spans = [axis.cuts[k] for axis, k in zip(axes, place, strict=True)]
-            region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
+            region = Region.of([axis.cuts[k] for axis, k in zip(axes, place, strict=True)])
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
             begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)
