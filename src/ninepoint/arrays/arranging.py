@@ -34,9 +34,9 @@ from ..language.positions import Length
 from .accepted import listed
 from .borders import Array, Border
 from .gathering import copied
-from .lanes import Lanes, Turned, arranged, core_last
+from .lanes import Lanes, Turned, arranged
 from .layout import Shape
-from .numpy import core_axes, whole_shape
+from .numpy import whole_shape
 from .parts import is_movable, is_readable, mergeable, rows_of, write
 from .strided import Strided, memory_order, merged_axes
 
@@ -91,24 +91,22 @@ View: TypeAlias = Callable[[Array], Array]
 class Arrangement:
     """How the arrays of calls like one are given to a program.
 
-    Without `lanes` a stack stays outside, and becomes one axis.
+    Their axes are to be in this `order`, in which the core axes come last.  Without `lanes` a
+    stack stays outside, and becomes one axis.
     """
 
     def __init__(
         self,
         program: Bound,
         fields: Sequence[Array],
-        axes: Any,
+        order: tuple[int, ...],
         out: Any,
         *,
         lanes: bool = True,
     ) -> None:
         self.program, self._stacked = program, not lanes
         shape = whole_shape(fields)
-        outs, ndim = listed(out), len(shape)
-        order = tuple(range(ndim))
-        if axes is not None:
-            order = core_last(ndim, core_axes(axes, ndim, program.ndim))
+        outs = listed(out)
         # How axes are put in another order; nothing if all stay as they are.
         self._how: Merging | Turned | None = None
         whole = [np.broadcast_to(field, shape) for field in fields]
@@ -116,7 +114,7 @@ class Arrangement:
             found = merging([*whole, *outs])
             self._how = None if found.is_trivial else found
         else:
-            core = tuple(shape[axis] for axis in order[ndim - program.ndim :])
+            core = tuple(shape[axis] for axis in order[-program.ndim :])
             program = program.within(core)
             self._how, self.program = arranged(program, order, whole, outs, lanes=lanes)
         # Larger arrays are copied block by block.

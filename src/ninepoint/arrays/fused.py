@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from .chains import Chain, Pass, fits, plain, spread, stacked
 from .lanes import Lanes, Turned, arranged, core_last
 from .layout import Shape
 from .numpy import check_kept
-from .parts import SPLIT_POINTS, note_pace, threads_for
+from .parts import SPLIT_POINTS, paced
 from .single import Given, Numbers, Step
 from .work import Common, Group, Indices, Work, common, take
 
@@ -131,16 +130,17 @@ class _FusedCall:
         inputs = list(map(laid.of, fields))
         made = [laid.of(results[value]) for value in self._outputs]
         told, count = self._numbers.told(given), len(bound.coefficients)
-        threads = 1
-        if self._threads != 1:
-            threads = threads_for(bound.pace, self._points, self._threads, bound.handoff)
-        if threads not in self._passes:
-            core = inputs[0].shape[1:]
-            self._passes[threads] = Pass(laid.chain, core, threads, self._sides)
-        began = perf_counter()
-        self._passes[threads]((tuple(told[:count]), tuple(told[count:])), inputs, made)
-        if self._threads != 1:
-            note_pace(bound.pace, self._points, perf_counter() - began, threads)
+
+        def compute(threads: int) -> None:
+            if threads not in self._passes:
+                core = inputs[0].shape[1:]
+                self._passes[threads] = Pass(laid.chain, core, threads, self._sides)
+            self._passes[threads]((tuple(told[:count]), tuple(told[count:])), inputs, made)
+
+        if self._threads == 1:
+            compute(1)
+        else:
+            paced(bound.pace, self._points, self._threads, bound.handoff, compute)
         return results
 
 

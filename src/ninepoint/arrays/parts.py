@@ -8,9 +8,10 @@ How many threads there are is said by how long a point took in an earlier call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,6 +141,20 @@ def note_pace(known: list[float], points: float, took: float, threads: int) -> N
     if known:
         pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
     known[:] = [pace]
+
+
+def paced(
+    known: list[float],
+    points: int,
+    most: int | None,
+    handoff: float,
+    compute: Callable[[int], None],
+) -> None:
+    """Compute so many points on as many threads as they are worth; remember how long it took."""
+    threads = threads_for(known, points, most, handoff)
+    began = perf_counter()
+    compute(threads)
+    note_pace(known, points, perf_counter() - began, threads)
 
 
 def divided(plan: Layout, stack: int, threads: int) -> list[Part]:
