@@ -18,13 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_cupy, listed
+from .arrays.accepted import is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
 from .arrays.numpy import Behind, behind, stretched, whole_shape
-from .arrays.parts import write
 from .arrays.phases import check_device
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block

@@ -10,14 +10,14 @@ import numpy as np
 
 from .arrays import accepted, sides
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_chunked, is_cupy, is_dask, is_device, is_xarray
+from .arrays.accepted import is_chunked, is_cupy, is_dask, is_device, is_xarray, write
 from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Slot
-from .arrays.engines import check, engine_of, refuse_unknown
+from .arrays.engines import check, engine_of
 from .arrays.every import thinned
+from .arrays.grid import refuse_unknown
 from .arrays.numpy import Behind
-from .arrays.parts import write
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call

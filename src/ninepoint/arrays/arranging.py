@@ -31,13 +31,12 @@ import numpy as np
 from .. import limits
 from ..backends.compiled import Bound
 from ..language.positions import Length
-from .accepted import listed
+from .accepted import copied, listed, write
 from .borders import Array, Border
-from .gathering import copied
 from .lanes import Lanes, Turned, arranged
 from .layout import Shape
 from .numpy import whole_shape
-from .parts import is_movable, is_readable, mergeable, rows_of, write
+from .parts import is_movable, is_readable, mergeable, rows_of
 from .strided import Strided, memory_order, merged_axes
 
 

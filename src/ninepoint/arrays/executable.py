@@ -20,7 +20,7 @@ import numpy as np
 from ..backends.compiled import Bound
 from ..backends.memory import LEAST, empty
 from ..backends.threads import Held, run_parallel
-from .accepted import check_writable, listed
+from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, may_overlap
 from .borders import Array, Border
 from .commands import Commands, Part
@@ -40,7 +40,6 @@ from .parts import (
     mergeable,
     paced,
     way_of,
-    write,
 )
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.

@@ -24,20 +24,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from ..backends.memory import empty
 from .borders import Array, Rule
-
-
-def copied(array: Array, dtype: np.dtype[Any] | None = None) -> Array:
-    """A copy in C order, of that dtype."""
-    made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
-    made[...] = array
-    return made
-
 
 # Positions start <= p < stop along an axis.
 Span: TypeAlias = tuple[int, int]

@@ -8,7 +8,7 @@ Blocks are chunks, or groups of chunks where these are thin: each then needs the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -84,6 +84,16 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     """The shape that arrays have together, some of which are cut, and how it is cut."""
     shape = broadcast_shape([field.shape for field in fields])
     return shape, grid([getattr(field, "chunks", None) for field in fields], shape)
+
+
+def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
+    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
+    for axis, sizes in enumerate(field.chunks, -field.ndim):
+        if (along is None or axis in along) and any(map(math.isnan, sizes)):
+            raise ValueError(
+                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
+                "its borders cannot be found; call .compute_chunk_sizes() on it first."
+            )
 
 
 def _covers(sizes: Sequence[int], n: int) -> bool:

@@ -173,15 +173,6 @@ def itemsize_of(program: Bound) -> int:
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
 
 
-def write(target: Array, values: Array) -> None:
-    """Write values to an array that may be of another dtype; like a kernel, without warnings."""
-    if target.dtype == values.dtype:
-        target[...] = values
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        target[...] = values
-
-
 def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether a program can work on `array` itself."""
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned

@@ -18,13 +18,12 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from .accepted import listed
+from .accepted import listed, write
 from .borders import Array, Border, Rule
 from .every import thinned
 from .executable import Executable
 from .layout import Shape, layout
 from .numpy import check_values, whole_shape
-from .parts import write
 from .regions import Node
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.

@@ -24,8 +24,8 @@ from ..blocks import Job, meta_of
 from ..grid import Chunks, Output, Work, axes_of, cut_as, grid_of, grouped, outputs_of
 from ..layout import Shape
 from ..regions import Node
-from .layer import Blocks, Field, Lazy, Symbolic, known
-from .sources import Source, costs, sources_of
+from .layer import Blocks, Field, Lazy, Source, Symbolic, known
+from .sources import costs, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da

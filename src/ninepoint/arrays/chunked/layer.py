@@ -22,21 +22,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
+from dask.array.core import Array as CoreArray
+from dask.array.core import getter_nofancy
 from dask.base import clone_key, tokenize
 from dask.blockwise import Blockwise
 from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
-from dask.highlevelgraph import Layer, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
+from dask.layers import ArraySliceDep
 
 from ..blocks import Depths, Job, block_of, faces_of, whole_of
 from ..grid import Axis, Chunks, Near, axes_of
-from ..layout import Region
-
-if TYPE_CHECKING:
-    from .sources import Source
+from ..layout import Region, Shape
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -49,6 +50,7 @@ WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 blockwise: Any = core_blockwise
+Array: Any = CoreArray
 
 
 class Known:
@@ -220,6 +222,38 @@ class Field:
         """How thick the faces are that a chunk gives."""
         own = zip(axes, place, self.cut, strict=True)
         return tuple([axis.depths(k) if cut else (0, 0) for axis, k, cut in own])
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
+
+    held: Any
+    shape: Shape
+    dtype: np.dtype
+    pieces: Shape
+    name: str
+
+    @property
+    def key(self) -> str:
+        """What its node in a graph is called."""
+        return f"original-{self.name}"
+
+    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+        """What a block is given of it; see `Field`."""
+        if self.key not in made:
+            made[self.key] = DataNode(self.key, self.held)
+        return [TaskRef(self.key)]
+
+    def view(self, chunks: Chunks, name: str) -> Any:
+        """An array of Dask, each chunk of which is a slice."""
+        axes, node = range(len(chunks)), DataNode(self.key, self.held)
+        pairs = [TaskRef(self.key), None, ArraySliceDep(chunks), axes]
+        layer = Symbolic.of(name, len(axes), getter_nofancy, pairs, {}, _data_producer=True)
+        layer.source = self
+        layers = {self.key: MaterializedLayer({self.key: node}), name: layer}
+        graph = HighLevelGraph(layers, {self.key: set(), name: {self.key}})
+        return Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
 
 
 @dataclass(frozen=True, slots=True)
