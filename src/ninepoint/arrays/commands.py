@@ -461,6 +461,8 @@ class _Walk:
         to = self.places[number].at(tuple(map(operator.sub, zone.start, start)))
         source = self._constant(number)
         if keeps:
+            # All phases of a result keep the same.
+            k %= len(self.plan.outputs) // self.program.compiled.phases
             source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
         self._move(number, zone.shape, to, source)
 

@@ -26,7 +26,7 @@ from .borders import Array, Border
 from .commands import Commands, Part
 from .gathering import Extensions
 from .lanes import core_last
-from .layout import layout
+from .layout import Layout, Values, layout
 from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
 from .parts import (
     BY_PYTHON,
@@ -86,9 +86,7 @@ class Executable:
         order = core_last(len(shape), along)
         core = tuple(shape[axis] for axis in along)
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
-        dtypes = program.field_dtypes, program.out_dtypes
-        values = check_values(plan, cval, *dtypes, program.positions)
-        values.ghosts = ghosts
+        values = _values(program, plan, cval, ghosts)
         if out is not None:
             lead = tuple(shape[axis] for axis in order[:-ndim])
             shapes = [(*lead, *one) for one in plan.out_shapes]
@@ -290,3 +288,12 @@ class Executable:
     @property
     def _dtypes(self) -> Sequence[np.dtype[Any]]:
         return (*self._program.field_dtypes, *self._program.out_dtypes)
+
+
+def _values(program: Bound, plan: Layout, cval: Any, ghosts: tuple[Extensions, ...]) -> Values:
+    """What stands beside fields and results, checked."""
+    # What phases keep, and fill in, is the same for all of them.
+    phases, outs = program.compiled.phases, program.out_dtypes
+    count = len(outs) // phases
+    found = check_values(plan, cval, program.field_dtypes, outs[:count], program.positions)
+    return Values(found.fields, found.outs * phases, ghosts)

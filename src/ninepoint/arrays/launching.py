@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from .borders import Array
 from .executable import Executable, Run
@@ -26,8 +28,8 @@ from .regions import Node
 from .single import NOTHING, Given, Numbers, OneCall, Step, bind_call
 from .work import Block, Group, Work, common, cut, take
 
-# Which of them is bound, on values that are there, and arrays to write to.
-Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
+# What is bound, on values that are there, and arrays to write to.
+Bind = Callable[[Any, Mapping[int, Array], Mapping[int, Array]], Step]
 
 
 class InTurn:
@@ -35,7 +37,7 @@ class InTurn:
 
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)
-        self._wanted, self._bind = wanted, bind
+        self._items, self._wanted, self._bind = items, wanted, bind
         # What nobody reads after each of them.
         self._done: list[list[int]] = []
         known = {value for one in items for value in (*one.fields, *one.outputs)}
@@ -50,15 +52,11 @@ class InTurn:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
-                step = self._steps[k] = self._bind(k, known, outs)
+                step = self._steps[k] = self._bind(self._items[k], known, outs)
             known.update(step(known, given, outs))
             for value in self._done[k]:
                 known.pop(value, None)
         return {value: known[value] for value in self._wanted if value in known}
-
-    def bound(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> list[Step]:
-        """What does each of them, on values of which all are there."""
-        return [self._bind(k, values, outs) for k in range(len(self._steps))]
 
 
 class Launches:
@@ -89,7 +87,7 @@ class Launches:
         nodes = [node for group in groups for node in group.nodes]
         self._all, self._wanted = groups, wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._steps = self._groups(groups, wanted)
+        self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
         self,
@@ -114,7 +112,8 @@ class Launches:
         values = {**dict(enumerate(fields)), **outs}
         found: list[OneCall] = []
         for group in self._all:
-            for one in self._in_turn(group).bound(values, outs):
+            for node in group.nodes:
+                one = bind_call(self._work, node, values, outs)
                 if not isinstance(one, OneCall):
                     return None
                 run: Run | None = one.run
@@ -134,29 +133,10 @@ class Launches:
         if step is None and group.chain is not None:
             step = bind_pass(self._work, group, values, outs)
         if step is None and group.steps:
-            return self._groups(group.steps, group.outputs)
-        if step is None:
-            step = self._in_turn(group)
-            if len(group.nodes) == 1:
-                (step,) = step.bound(values, outs)
-        return step
-
-    def _groups(self, groups: Sequence[Group], wanted: Sequence[int]) -> InTurn:
-        """What does groups one by one."""
-
-        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return self._bound(groups[k], values, outs)
-
-        return InTurn(groups, wanted, bind)
-
-    def _in_turn(self, group: Group) -> InTurn:
-        """What does the nodes of a group one by one."""
-        nodes = group.nodes
-
-        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return bind_call(self._work, nodes[k], values, outs)
-
-        return InTurn(nodes, group.outputs, bind)
+            return InTurn(group.steps, group.outputs, self._bound)
+        if step is None and len(group.nodes) == 1:
+            return bind_call(self._work, group.nodes[0], values, outs)
+        return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))
 
 
 def _bind_at_once(

@@ -101,7 +101,8 @@ def way_of(
 
 def has_movable_zones(program: Bound, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
-    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
+    count = len(program.out_dtypes) // program.compiled.phases
+    pairs = zip(program.field_dtypes, program.out_dtypes[:count], strict=False)
     return not plan.has_keep or all(field == out for field, out in pairs)
 
 

@@ -149,7 +149,7 @@ def bind_call(
 
         run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
-        run = phases.FinerCall(node, program, fields, border, work.threads)
+        run = phases.finer_call(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
     return OneCall(run, tuple(pairs), node.outputs, numbers, into is not None)
