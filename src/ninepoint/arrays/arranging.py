@@ -37,7 +37,7 @@ from .lanes import Lanes, Turned, arranged
 from .layout import Shape
 from .numpy import whole_shape
 from .parts import is_movable, is_readable, mergeable, rows_of
-from .strided import Strided, memory_order, merged_axes
+from .strided import memory_order, merged_axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def merging(arrays: Sequence[Array]) -> Merging:
     shape = arrays[0].shape
     if len(shape) == 1 or not math.prod(shape):
         return Merging(shape, tuple(range(len(shape))), shape)
-    order = memory_order([Strided(shape, array.strides) for array in arrays])
+    order = memory_order(shape, [array.strides for array in arrays])
     turned = [array.transpose(order) for array in arrays]
     lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
     return Merging(shape, order, tuple(lengths) or (1,))

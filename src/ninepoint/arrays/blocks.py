@@ -271,9 +271,10 @@ def whole_of(job: Job, *blocks: Any) -> Any:
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
     """An array in which the block is as in its own, and where it is there."""
-    lengths, start, stop = [], [], []
-    axes = zip(shape, region.start, region.stop, looks(work, len(shape)), strict=True)
-    for n, a, b, (low, high, ring) in axes:
+    lengths, spans = [], []
+    for n, (a, b), (low, high, ring) in zip(
+        shape, region.spans, looks(work, len(shape)), strict=True
+    ):
         near = 2 * (high - low + 1)
         length = first = b - a
         before = a < near and not (ring and length < n)
@@ -287,14 +288,13 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
             length = 2 * _FAR
             first = a if before else length - (n - a) if after else _FAR
         lengths.append(length)
-        start.append(first)
-        stop.append(first + b - a)
-    return tuple(lengths), Region(tuple(start), tuple(stop))
+        spans.append((first, first + b - a))
+    return tuple(lengths), Region(tuple(spans))
 
 
 def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
-    axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
-    needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
+    axes = enumerate(zip(region.spans, lengths, strict=True), -len(lengths))
+    needs = tuple(needed(job.work, span, n, axis) for axis, (span, n) in axes)
     wholes = [(1,) * (len(lengths) - len(own)) + own for own in job.fields]
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes

@@ -159,11 +159,9 @@ class Commands:
     @property
     def constants(self) -> bytes:
         """Those of fields and results, each in two words."""
-        plan, values = self.plan, self.values
-        given = [one if plan.has_constant else 0 for one in values.fields]
-        given += [one if plan.has_fill else 0 for one in values.outs]
-        constants = map(_constant, given, self.dtypes)
-        return b"".join(one.ljust(16, b"\0") for one in constants)
+        given = *self.values.fields, *self.values.outs
+        pairs = zip(given, self.dtypes, strict=True)
+        return b"".join(np.array(one).astype(own).tobytes().ljust(16, b"\0") for one, own in pairs)
 
     def _written(self, walk: _Walk) -> Array:
         """The list for machine code."""
@@ -223,10 +221,6 @@ class Commands:
                         lying(places[0], shape, dtype)[...] = _mixed(one, dtype, lying)
                     case _:
                         assert_never(one)
-
-
-def _constant(value: Any, dtype: np.dtype) -> bytes:
-    return np.array(value).astype(dtype).tobytes()
 
 
 def _put(words: list[int], begin: Shape, shape: Shape, places: Sequence[Place]) -> int:
@@ -324,7 +318,7 @@ class _Walk:
         last, current = len(self.plan.shape) - 1, limits.current
         # A command costs more where it is done here.
         bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
-        length = region.shape[axis]
+        (begin, end), length = region.spans[axis], region.shape[axis]
         source = self.plan.source(region)
         moved = (
             self.sizes[k] * (source if k < self.fields else region).points
@@ -334,10 +328,8 @@ class _Walk:
         warm = self.program.warm if axis == last - 1 else 0
         twice = max(1, self.plan.spans[axis], warm)
         rows = max(current.rows_moved_twice * twice, bytes_ * length // max(1, size))
-        for first in range(region.start[axis], region.stop[axis], rows):
-            start, stop = list(region.start), list(region.stop)
-            start[axis], stop[axis] = first, min(first + rows, region.stop[axis])
-            piece = Region(tuple(start), tuple(stop))
+        for first in range(begin, end, rows):
+            piece = region.along(axis, first, min(first + rows, end))
             if axis < last - 1:
                 yield from self._pieces(piece, axis + 1)
             else:

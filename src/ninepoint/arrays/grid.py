@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from .borders import Array
 from .every import Steps, thinned_chunks
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
-from .phases import finer
 from .regions import Node, Span, fields_span, reach, spans_of, wraps
 from .work import Block
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+T = TypeVar("T")
 
 
 class Work(Protocol):
@@ -137,8 +137,9 @@ class Output:
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
         axes: list[tuple[int, ...]] = []
-        ends = zip(whole, self.extent.start, self.extent.stop, self.factors, strict=True)
-        for sizes, first, last, factor in ends:
+        for sizes, (first, last), factor in zip(
+            whole, self.extent.spans, self.factors, strict=True
+        ):
             if (first, last) == (0, sum(sizes)) or math.isnan(last):
                 axes.append(tuple(size * factor for size in sizes))
                 continue
@@ -148,7 +149,8 @@ class Output:
 
     def finer(self, region: Region) -> Region:
         """The points of the value around some of the fields'."""
-        return Region(finer(region.start, self.factors), finer(region.stop, self.factors))
+        pairs = zip(region.spans, self.factors, strict=True)
+        return Region(tuple((a * factor, b * factor) for (a, b), factor in pairs))
 
 
 def outputs_of(work: Work, shape: Shape) -> list[Output]:
@@ -165,17 +167,16 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
-            start = _placed((0,) * len(shape), node.along, one.extent.start)
-            stop = _placed(shape, node.along, one.extent.stop)
-            made[value] = Output(dtype, Region(start, stop), every, factors)
+            spans = _placed(tuple((0, n) for n in shape), node.along, one.extent.spans)
+            made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in work.wanted]
 
 
-def _placed(numbers: Shape, along: Sequence[int], others: Sequence[int]) -> Shape:
-    """Numbers of the axes, with others for those along which a node works."""
-    found = list(numbers)
-    for axis, number in zip(along, others, strict=True):
-        found[axis] = number
+def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
+    """What there is for each axis, with others for those along which a node works."""
+    found = list(items)
+    for axis, one in zip(along, others, strict=True):
+        found[axis] = one
     return tuple(found)
 
 

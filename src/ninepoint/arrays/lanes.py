@@ -23,7 +23,7 @@ from ..backends.memory import empty
 from .borders import Array, Border
 from .every import Steps
 from .layout import Shape
-from .strided import Strided, memory_order
+from .strided import memory_order
 
 
 class Laid(Protocol):
@@ -171,7 +171,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
     if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
         return ()
-    return memory_order([Strided(lengths, array.strides[-core:]) for array in arrays])
+    return memory_order(lengths, [array.strides[-core:] for array in arrays])
 
 
 def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:

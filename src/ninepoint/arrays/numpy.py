@@ -292,7 +292,7 @@ def check_values(
 
     The last fields may be `positions`, beside which nothing stands.
     """
-    values = Values([cval] * len(fields), [cval] * len(outs))
+    values = Values([0] * len(fields), [0] * len(outs))
     if plan.has_keep:
         check_kept(fields, outs)
     if type(cval) is int and cval == 0:

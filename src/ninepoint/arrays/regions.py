@@ -36,9 +36,9 @@ _FAR = 1 << 40
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
-    start, stop = [0] * len(shape), list(shape)
-    start[axis], stop[axis] = span
-    return Region(tuple(start), tuple(stop))
+    spans = [(0, n) for n in shape]
+    spans[axis] = span
+    return Region(tuple(spans))
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:

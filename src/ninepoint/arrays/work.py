@@ -132,7 +132,7 @@ class Work:
         ]
         has = tuple((a, a + n) for a, n in zip(domain.start, lengths, strict=True))
         self.at = dict.fromkeys(range(len(block.arrays)), has)
-        self.wanted = tuple(zip(domain.region.start, domain.region.stop, strict=True))
+        self.wanted = domain.region.spans
         found = [
             needed(nodes, wanted, span, n, k)
             for k, span, n in zip(axes, self.wanted, domain.shape, strict=True)

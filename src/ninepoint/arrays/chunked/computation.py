@@ -208,8 +208,8 @@ def recut(array: Any, chunks: Chunks) -> Any:
 def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
     """A result of a computation on sources in these chunks."""
     output = one.outputs[position]
-    ends = zip(chunks, output.extent.start, output.extent.stop, one.shape, strict=True)
-    fields = tuple(_around(sizes, a, n - b) for sizes, a, b, n in ends)
+    ends = zip(chunks, output.extent.spans, one.shape, strict=True)
+    fields = tuple(_around(sizes, a, n - b) for sizes, (a, b), n in ends)
     # A chunk of a finer result need be no whole number of elements; one of a result that has not
     # all points begins at some of them only.
     resized = any(n > 1 for n in (*output.factors, *output.every))

@@ -307,7 +307,7 @@ class Blocks:
         tables = [axis.inside if self.reads else axis.beside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]
-            region = Region.of([axis.cuts[k] for axis, k in zip(axes, place, strict=True)])
+            region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
             begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)
