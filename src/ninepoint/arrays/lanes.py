@@ -174,22 +174,6 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     return memory_order(lengths, [array.strides[-core:] for array in arrays])
 
 
-def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:
-    """The steps that are not undone by a stack that lies innermost, beside these axes.
-
-    Rows of lanes have no steps: to copy them image by image would take longer.
-    """
-    if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < -min(along):
-        return every
-    ends = tuple(range(-len(along), 0))
-    moved = [np.moveaxis(field, along, ends) for field in fields]
-    found = lanes(moved, (), len(along))
-    if found is None or not found.inner:
-        return every
-    made = (*every[:-1], 1)
-    return made if _has_steps(found, made) else (1,) * len(every)
-
-
 def _has_steps(found: Lanes, every: Steps) -> bool:
     """Whether a program with steps takes lanes that lie so."""
     return not found.turn and found.count < LEVELS and every[-1] == 1

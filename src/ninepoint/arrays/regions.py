@@ -78,8 +78,9 @@ class Node(Protocol):
     def thins(self) -> bool:
         """Whether some points are not made, because of `every`."""
 
-    def with_steps(self, every: Steps) -> Node:
-        """The same call with other steps."""
+    @property
+    def full(self) -> Node:
+        """The same call, which makes all points."""
 
     @property
     def resizes(self) -> bool:

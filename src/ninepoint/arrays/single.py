@@ -15,10 +15,9 @@ from ..language.positions import Length
 from . import phases
 from .accepted import is_cupy
 from .borders import Array, Border, Rule
-from .every import Steps, steps_left, thinned_copy
+from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
-from .lanes import steps_made
 from .layout import Shape
 from .numpy import whole_shape
 from .regions import Node, closed
@@ -111,10 +110,9 @@ def bind_call(
 ) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     given, along = [values[value] for value in node.fields], node.along
-    if node.thins and (steps := _steps(node, given)) != node.every:
+    if node.thins and (not node.program.every or any(map(is_cupy, given))):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.with_steps(steps), values, full)
-        return partial(_thinned, node, every, steps_left(node.every, steps))
+        return partial(_thinned, node, bind_call(work, node.full, values, full))
     border, taken = node.border, work.takes.get(id(node), ())
     pairs = []
     for value, one, whole in zip(
@@ -158,21 +156,15 @@ def bind_call(
 def _thinned(
     node: Node,
     every: Step,
-    rest: Steps,
     values: Mapping[int, Array],
     given: Given,
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
-    return {value: thinned_copy(one, rest, node.along) for value, one in made.items()}
-
-
-def _steps(node: Node, fields: Sequence[Array]) -> Steps:
-    """The steps with which a node is done, after which what is not wanted is left out."""
-    if not node.program.every or any(map(is_cupy, fields)):
-        return (1,) * len(node.every)
-    return steps_made(fields, node.along, node.every)
+    return {
+        value: thinned(one, node.every, node.along).copy(order="K") for value, one in made.items()
+    }
 
 
 def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
