@@ -124,14 +124,14 @@ class Ghosts:
 class Along:
     """How the places of a block along an axis of so many elements are filled.
 
-    Runs that are `taken` are elements of the array, `own` ones places of the block.
+    Runs that are `taken` are elements of the array.  What is patched afterwards are places of the
+    block, or the constant.
     """
 
     elements: int
     length: int
     taken: tuple[Run, ...]
-    own: tuple[Run, ...]
-    constant: tuple[Run, ...]
+    patches: tuple[tuple[Run, bool], ...]
     ghosts: tuple[Ghosts, ...]
 
     @cached_property
@@ -163,8 +163,7 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
     """
     start, stop = span
     taken: list[Run] = []
-    own: list[Run] = []
-    constant: list[Run] = []
+    patches: list[tuple[Run, bool]] = []
     made: list[Ghosts] = []
     inside: list[Run] = []
     for run in _runs(start, stop, n, rules, lanes):
@@ -179,7 +178,7 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
             for one in _split(mirrored, run.start - position + low):
                 made.append(Ghosts(side, position + one.start - run.start - first, one))
         else:
-            constant.append(run)
+            patches.append((run, True))
     # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
     # each is taken from there once, if that can be.
     for run in sorted(inside, key=lambda run: -run.length):
@@ -187,8 +186,8 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
         if found is None:
             taken.append(run)
         else:
-            own.append(found)
-    return Along(n, stop - start, tuple(taken), tuple(own), tuple(constant), tuple(made))
+            patches.append((found, False))
+    return Along(n, stop - start, tuple(taken), tuple(patches), tuple(made))
 
 
 def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -> Iterator[Run]:
@@ -238,7 +237,7 @@ class Gather:
     def line(self, axis: int) -> Gather:
         """The same of arrays that have one element along all other axes."""
         one = Run(0, 1, 0, 1)
-        only = Along(1, 1, (one,), (), (), ())
+        only = Along(1, 1, (one,), (), ())
         return Gather(tuple(own if k == axis else only for k, own in enumerate(self.axes)))
 
     @property
@@ -270,8 +269,8 @@ class Gather:
         whole = tuple(Run(0, axis.length, 0, 1) for axis in self.axes)
         for k, axis in enumerate(self.axes):
             rest = [other.filled for other in self.axes[k + 1 :]]
-            for runs, constant in ((axis.own, False), (axis.constant, True)):
-                for part in itertools.product(runs, *rest):
+            for run, constant in axis.patches:
+                for part in itertools.product((run,), *rest):
                     yield (*whole[:k], *part), constant
 
 

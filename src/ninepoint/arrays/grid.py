@@ -216,28 +216,24 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The blocks of an axis: where each is, and what it takes of the ones before and after."""
+    """The blocks of an axis: where each is, and what it needs of the fields.
+
+    Of a `ring` that may be before its begin, and beyond its end.
+    """
 
     cuts: Sequence[Span]
-    before: Sequence[int]
-    after: Sequence[int]
+    needs: Sequence[Span]
     ring: bool
-
-    @property
-    def spans(self) -> list[Span]:
-        """What the blocks need of the fields."""
-        pairs = zip(self.cuts, self.before, self.after, strict=True)
-        return [(a - low, b + high) for (a, b), low, high in pairs]
 
     @property
     def beside(self) -> list[Near]:
         """What each block takes from."""
-        found = []
-        for k, (low, high) in enumerate(zip(self.before, self.after, strict=True)):
-            places = [k + at for at, far in ((-1, low), (0, 1), (1, high)) if far]
-            numbers = tuple([place % len(self.cuts) for place in places])
+        found, count = [], len(self.cuts)
+        for k, ((a, b), (first, last)) in enumerate(zip(self.cuts, self.needs, strict=True)):
+            places = [*((k - 1,) if first < a else ()), k, *((k + 1,) if last > b else ())]
+            numbers = tuple([place % count for place in places])
             sizes = tuple([b - a for a, b in [self.cuts[number] for number in numbers]])
-            found.append(Near(numbers, sizes, sizes[0] if low else 0))
+            found.append(Near(numbers, sizes, sizes[0] if first < a else 0))
         return found
 
     @property
@@ -245,11 +241,16 @@ class Axis:
         """The same, where what it takes from is the whole axis."""
         return [Near((0,), (self.cuts[-1][1],), a) for a, _ in self.cuts]
 
+    def beyond(self, k: int) -> tuple[int, int]:
+        """How much a block needs before its begin, and after its end."""
+        (a, b), (first, last) = self.cuts[k], self.needs[k]
+        return a - first, last - b
+
     def depths(self, k: int) -> tuple[int, int]:
         """How thick the faces are that a block gives, at its begin and at its end."""
         last = len(self.cuts) - 1
-        first = self.after[k - 1] if k or self.ring else 0
-        return first, self.before[k + 1 if k < last else 0] if k < last or self.ring else 0
+        first = self.beyond(k - 1)[1] if k or self.ring else 0
+        return first, self.beyond(k + 1 if k < last else 0)[0] if k < last or self.ring else 0
 
     @property
     def fits(self) -> bool:
@@ -266,14 +267,13 @@ def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
     for a, b in cuts:
         if a == b or low == high == 0:
             # An empty block needs nothing.
-            found.append((0, 0))
+            found.append((a, b))
         elif (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
             # Far from the ends nothing is said anew for each block.
-            found.append((-low, high))
+            found.append((a + low, b + high))
         else:
-            first, last = needed(work, (a, b), n, axis)
-            found.append((a - first, last - b))
-    return Axis(cuts, [low for low, _ in found], [high for _, high in found], ring)
+            found.append(needed(work, (a, b), n, axis))
+    return Axis(cuts, found, ring)
 
 
 def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
@@ -288,7 +288,7 @@ def grouped(work: Work, chunks: Chunks) -> Chunks:
 
 def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     one = axis_of(work, sizes, axis)
-    far = max((*one.before, *one.after), default=0) if len(sizes) > 1 else 0
+    far = max(max(one.beyond(k)) for k in range(len(sizes))) if len(sizes) > 1 else 0
     if not far:
         return sizes
     least = LONG * far

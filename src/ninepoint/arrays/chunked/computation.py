@@ -103,7 +103,7 @@ class Computation:
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.work, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
-            return Blocks(name, job, self.chunks, tuple(self.sources), reads=True)
+            return Blocks(name, job, self.chunks, tuple(self.sources))
         axes = [] if self.alone else axes_of(self.work, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
@@ -114,7 +114,7 @@ class Computation:
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
-        return Blocks(name, job, self.chunks, tuple(fields), self.alone)
+        return Blocks(name, job, self.chunks, tuple(fields))
 
     def results(self) -> list[Any]:
         """The results as arrays of Dask."""
@@ -143,11 +143,9 @@ class Computation:
             layers[name].origin = self, k
             meta = meta_of(self.arrays[0], ndim, output.dtype)
             whole = output.chunks(self.chunks)
-            if self.alone:
-                found.append(untyped.Array(graph, name, whole, meta=meta))
-            else:
-                array = untyped.Array(graph, name, output.blocks(self.chunks), meta=meta)
-                found.append(array.rechunk(whole, method="tasks"))
+            own = whole if self.alone else output.blocks(self.chunks)
+            array = untyped.Array(graph, name, own, meta=meta)
+            found.append(array if self.alone else array.rechunk(whole, method="tasks"))
         return found
 
 

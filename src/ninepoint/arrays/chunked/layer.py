@@ -260,16 +260,13 @@ class Source:
 class Blocks:
     """The rule of blocks that are made of chunks, and of faces of those around.
 
-    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.  Blocks
-    of sources `reads` what they need, and depend on nothing else.
+    Blocks of sources read what they need, and depend on nothing else.
     """
 
     name: str
     job: Job
     chunks: Chunks
     fields: tuple[Field, ...] | tuple[Source, ...]
-    alone: bool = False
-    reads: bool = False
 
     @property
     def _given(self) -> tuple[Tasks, Any]:
@@ -284,9 +281,9 @@ class Blocks:
         return {key: DataNode(key, job)}, TaskRef(key)
 
     @property
-    def below(self) -> Iterable[str]:
+    def below(self) -> list[str]:
         """The names of the fields that others make."""
-        return [] if self.reads else [field.name for field in self.fields]
+        return [field.name for field in self.fields if isinstance(field, Field)]
 
     def whole(self) -> tuple[Symbolic, Tasks]:
         """The layer of blocks that are made alone, and the node of the job, if it has one."""
@@ -304,7 +301,7 @@ class Blocks:
         """The blocks at these places, and the faces that they need."""
         made, job = self._given
         axes = axes_of(self.job.work, self.chunks)
-        tables = [axis.inside if self.reads else axis.beside for axis in axes]
+        tables = [axis.beside if self.below else axis.inside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]
             region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))

@@ -74,7 +74,7 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
             if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).spans
+            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).needs
             pieces = [one for part in parts((n,), spans) for one in part.pieces[0]]
             own *= decoded(piece, spans_of(sizes))
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
