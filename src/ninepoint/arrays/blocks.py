@@ -60,22 +60,13 @@ class Part:
     pieces: Mapping[int, Sequence[tuple[slice, slice]]]
 
 
-def parts(chunks: Sequence[int], spans: Sequence[Span]) -> list[Part]:
-    """Give the part for every span of an axis, along which a field has `chunks`.
+@lru_cache(maxsize=512)
+def part_of(chunks: tuple[int, ...], span: Span) -> Part:
+    """Give the part for a span of an axis, along which a field has `chunks`.
 
     Beyond the ends of the axis it begins again.
     """
-    ends = list(itertools.accumulate(chunks))
-    return [_part(a, b, ends) for a, b in spans]
-
-
-@lru_cache(maxsize=512)
-def part_of(chunks: tuple[int, ...], span: Span) -> Part:
-    """The part for one span, from memory if it was asked for before."""
-    return parts(chunks, [span])[0]
-
-
-def _part(first: int, last: int, ends: Sequence[int]) -> Part:
+    (first, last), ends = span, list(itertools.accumulate(chunks))
     pieces: dict[int, list[tuple[slice, slice]]] = {}
     at, n = first, ends[-1]
     while at < last:

@@ -20,7 +20,7 @@ from dask.base import tokenize
 
 from ... import limits
 from .. import accepted
-from ..blocks import parts
+from ..blocks import part_of
 from ..grid import Chunks, Work, axis_of, cut_as, lazy
 from ..regions import mixed, spans_of
 from .layer import Source, known
@@ -75,7 +75,7 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
                 own, all_read = own * n, all_read * n
                 continue
             spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).needs
-            pieces = [one for part in parts((n,), spans) for one in part.pieces[0]]
+            pieces = [one for span in spans for one in part_of((n,), span).pieces[0]]
             own *= decoded(piece, spans_of(sizes))
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
         least, most = least + own, most + all_read
