@@ -234,23 +234,23 @@ class Named:
         axes where there are more points, labels are those of these points.
         """
         coords = _coords(self._named)
-        before = tuple(apart.get(dim, 1) for dim in self.core)
-        fields = self._sizes | {
-            dim: thinned_length(self._sizes[dim], step) for dim, step in apart.items()
-        }
-        plan = layout(tuple(fields[dim] for dim in self.core), node.reaches, node.border)
+        before = [apart.get(dim, 1) for dim in self.core]
+        core = zip(self.core, before, strict=True)
+        shape = tuple(thinned_length(self._sizes[dim], step) for dim, step in core)
+        plan = layout(shape, node.reaches, node.border)
         made = []
         for output, dtype in zip(plan.outputs, node.out_dtypes, strict=True):
-            extent = output.extent
             left = {dim: slice(None, None, step) for dim, step in apart.items()}
             left |= {
                 dim: slice(a * own, b * own, own * step)
-                for dim, a, b, own, step in zip(
-                    self.core, extent.start, extent.stop, before, node.every, strict=True
+                for dim, (a, b), own, step in zip(
+                    self.core, output.extent.spans, before, node.every, strict=True
                 )
             }
-            shape = map(thinned_length, extent.shape, node.every)
-            sizes = fields | dict(zip(self.core, shape, strict=True))
+            sizes = {
+                dim: len(range(n)[left[dim]]) if dim in left else n
+                for dim, n in self._sizes.items()
+            }
             kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
             for dim, factor in zip(self.core, node.factors, strict=False):
                 sizes[dim] *= factor
