@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -40,29 +39,6 @@ from .parts import is_movable, is_readable, mergeable, rows_of
 from .strided import memory_order, merged_axes
 
 
-@dataclass(frozen=True, slots=True)
-class Merging:
-    """How arrays of one shape become arrays of fewer axes: put in an order, then made one."""
-
-    shape: Shape
-    order: tuple[int, ...]
-    merged: Shape
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether the arrays stay as they are."""
-        return self.merged == self.shape and self.order == tuple(range(len(self.shape)))
-
-    def of(self, array: Array) -> Array:
-        """Give an array so; a view of it, for it was among those that this was made for."""
-        return array.transpose(self.order).reshape(self.merged)
-
-    def back(self, result: Array) -> Array:
-        """Give a result the axes of the arrays, in their order; its memory is as theirs."""
-        turned = result.reshape(tuple([self.shape[axis] for axis in self.order]))
-        return turned.transpose(np.argsort(self.order))
-
-
 def looks_at_points(code: Bound) -> bool:
     """Whether each result depends on the elements at its own point alone, along one axis."""
     return (
@@ -73,15 +49,24 @@ def looks_at_points(code: Bound) -> bool:
     )
 
 
-def merging(arrays: Sequence[Array]) -> Merging:
+def merging(arrays: Sequence[Array]) -> Turned | None:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
     if len(shape) == 1 or not math.prod(shape):
-        return Merging(shape, tuple(range(len(shape))), shape)
+        return None
     order = memory_order(shape, [array.strides for array in arrays])
     turned = [array.transpose(order) for array in arrays]
     lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
-    return Merging(shape, order, tuple(lengths) or (1,))
+    rest, merged = list(turned[0].shape), list[Shape]()
+    for n in lengths or [1]:
+        own = [rest.pop(0)]
+        while math.prod(own) < n:
+            own.append(rest.pop(0))
+        merged.append(tuple(own[1:]))
+    merged[-1] += tuple(rest)
+    if not any(merged) and order == tuple(range(len(shape))):
+        return None
+    return Turned(order, tuple(merged))
 
 
 View: TypeAlias = Callable[[Array], Array]
@@ -107,11 +92,10 @@ class Arrangement:
         shape = whole_shape(fields)
         outs = listed(out)
         # How axes are put in another order; nothing if all stay as they are.
-        self._how: Merging | Turned | None = None
+        self._how: Turned | None = None
         whole = [np.broadcast_to(field, shape) for field in fields]
         if looks_at_points(program) and not program.positions:
-            found = merging([*whole, *outs])
-            self._how = None if found.is_trivial else found
+            self._how = merging([*whole, *outs])
         else:
             core = tuple(shape[axis] for axis in order[-program.ndim :])
             program = program.within(core)
