@@ -180,11 +180,6 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     return memory_order(lengths, [array.strides[-core:] for array in arrays])
 
 
-def _has_steps(found: Lanes, every: Steps) -> bool:
-    """Whether a program with steps takes lanes that lie so."""
-    return not found.turn and found.count < LEVELS and every[-1] == 1
-
-
 def _inside(array: Array, core: int, last: int = -1) -> list[int]:
     """The axes of the stack that lie inside the `last` core axis, in the order of memory."""
     column = abs(array.strides[last])
@@ -203,7 +198,8 @@ def with_lanes(
     The fields have one shape and core axes last; the program knows the lengths that it asks for.
     """
     found = lanes(fields, outs, program.ndim)
-    if found is None or (program.every and found.inner and not _has_steps(found, program.every)):
+    # Rows of lanes have no steps.
+    if found is None or (program.every and found.inner):
         return None
     if found.turn:
         transposed = program.turned(found.turn)
