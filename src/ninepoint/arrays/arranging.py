@@ -29,7 +29,6 @@ import numpy as np
 
 from .. import limits
 from ..backends.compiled import Bound
-from ..language.positions import Length
 from .accepted import copied, listed, write
 from .borders import Array, Border
 from .lanes import Lanes, Turned, arranged
@@ -45,7 +44,6 @@ def looks_at_points(code: Bound) -> bool:
         code.ndim == 1
         and not code.every
         and not any(box.lo[0] or box.hi[0] for box in code.reaches)
-        and not any(isinstance(one, Length) for one in code.scalars)
     )
 
 
@@ -97,8 +95,6 @@ class Arrangement:
         if looks_at_points(program) and not program.positions:
             self._how = merging([*whole, *outs])
         else:
-            core = tuple(shape[axis] for axis in order[-program.ndim :])
-            program = program.within(core)
             self._how, self.program = arranged(program, order, whole, outs, lanes=lanes)
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= limits.current.block_elements
