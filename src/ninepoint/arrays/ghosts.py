@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backends.compiled import Bound
-from .borders import Array, Boundary
+from .borders import Array, Border, Boundary
 from .conditions import Condition, Slot, weights
 from .executable import Executable
 from .gathering import (
@@ -139,8 +139,9 @@ class _Laid:
 
 
 class GhostCall:
-    """Calls of a node whose border has conditions, on fields like some; sides may be open.
+    """Calls of a node whose border has conditions, on fields like some.
 
+    Sides that are open are "valid" in the border, which has names in the place of conditions.
     Of the fields the last ones, behind those of the program, are values along edges.
     """
 
@@ -149,13 +150,13 @@ class GhostCall:
         node: Node,
         program: Bound,
         fields: Sequence[Array],
-        opened: Sequence[tuple[bool, bool]],
+        border: Border,
         threads: int | None,
     ) -> None:
-        self.boundary, self._opened, self._cval = node.boundary, opened, node.cval
+        self.boundary, self._border, self._cval = node.boundary, border, node.cval
         self._program, self._along, self._threads = program, node.along, threads
         # Whether no side is open, and all values are those of the boundary.
-        self._is_whole = _on_block(node.boundary, opened, fields) is node.boundary
+        self._is_whole = _on_block(node.boundary, border, fields) is node.boundary
         self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
@@ -177,7 +178,7 @@ class GhostCall:
         """
         boundary = boundary or self.boundary
         if not self._is_whole:
-            boundary = _on_block(boundary, self._opened, fields)
+            boundary = _on_block(boundary, self._border, fields)
             fields = fields[: len(self._program.field_dtypes)]
         # Values that do not fit are wrong beside an array without elements as well.
         rules = self._rules(boundary)
@@ -218,18 +219,16 @@ class GhostCall:
         return rules
 
 
-def _on_block(
-    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
-) -> Boundary:
+def _on_block(boundary: Boundary, border: Border, fields: Sequence[Array]) -> Boundary:
     """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
-    if not any(map(any, opened)) and not boundary.has_slots:
+    if border == boundary.outline(border.ndim) and not boundary.has_slots:
         return boundary
 
     def laid(value: Any) -> Any:
         return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
 
-    whole = boundary.mapped(len(opened), lambda one, axis, side: one.of(laid))
+    whole = boundary.mapped(border.ndim, lambda one, axis, side: one.of(laid))
     pairs = []
-    for (before, after), (low, high) in zip(whole.entries, opened, strict=True):
-        pairs.append(("valid" if low else before, "valid" if high else after))
+    for (before, after), (low, high) in zip(whole.entries, border.rules, strict=True):
+        pairs.append((low if low == "valid" else before, high if high == "valid" else after))
     return Boundary(tuple(pairs), False)
