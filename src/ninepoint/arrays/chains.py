@@ -296,8 +296,8 @@ class Pass:
             first, between = _parted(cuts[0], max(self.sides[0]))
             cuts = [first, *cuts[1:]]
             for region in (self.made.along(0, *part) for part in between):
-                made = _memory(results, region)
-                apart.append(_Apart(region, fields, made, region.index(self.origin)))
+                place = region.index(self.origin)
+                apart.append(_Apart(region, fields, _memory(results, region), place))
         tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
         if over:
             run_parallel(tasks, self.threads)

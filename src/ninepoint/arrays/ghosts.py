@@ -8,7 +8,7 @@ say is laid in memory along the edges, and machine code makes the ghosts of that
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -92,40 +92,43 @@ class _Laid:
             for side, one in enumerate(pair)
             if isinstance(one, Condition)
         ]
-        self._dtypes = dtypes
-        self._fields = [[self._extension(end, boundary, k) for end in self._ends] for k in dtypes]
+        self._fields: list[list[Extension]] = [[] for _ in dtypes]
+        for how, alpha, beta, from_end in self._said(boundary):
+            for own, dtype in zip(self._fields, dtypes, strict=True):
+                if how not in (VALUE, COPY):
+                    dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
+                with np.errstate(all="ignore"):
+                    laid = [np.array(one, dtype, ndmin=ndim + 1) for one in (alpha, beta)]
+                own.append(Extension(how, laid[0], laid[1], from_end))
         self.filled = boundary
 
     def fill(self, boundary: Boundary) -> None:
         """Lay other values."""
-        for own, dtype in zip(self._fields, self._dtypes, strict=True):
-            for end, there in zip(self._ends, own, strict=True):
-                one = self._extension(end, boundary, dtype)
-                with np.errstate(all="ignore"):
-                    there.alpha[...], there.beta[...] = one.alpha, one.beta
+        for k, (how, alpha, beta, _) in enumerate(self._said(boundary)):
+            with np.errstate(all="ignore"):
+                for own in self._fields:
+                    if how == MIX:
+                        own[k].alpha[...] = alpha
+                    own[k].beta[...] = beta
         self.filled = boundary
 
-    def _extension(self, end: _End, boundary: Boundary, dtype: np.dtype[Any]) -> Extension:
-        """What is said of the ghosts of a field."""
-        with np.errstate(all="ignore"):
-            how, alpha, beta, from_end = end.said(boundary)
-            own = dtype
-            if how not in (VALUE, COPY):
-                own = np.dtype("complex128" if dtype.kind == "c" else "float64")
-            alpha = np.array(alpha if from_end else self._stacked(alpha), own)
-            return Extension(how, alpha, np.array(self._stacked(beta), own), from_end)
+    def _said(self, boundary: Boundary) -> Iterator[_Said]:
+        """What conditions say; of values along an edge the stack is one axis."""
+        for end in self._ends:
+            with np.errstate(all="ignore"):
+                how, alpha, beta, from_end = end.said(boundary)
+            yield how, alpha if from_end else self._stacked(alpha), self._stacked(beta), from_end
 
-    def _stacked(self, value: Any) -> Array:
-        """Values along an edge, of which all alike are one, with one axis for the stack."""
+    def _stacked(self, value: Any) -> Any:
+        """A number, or values along an edge, of which all alike are one."""
         if not np.ndim(value):
-            return np.reshape(value, (1,) * (self._ndim + 1))
+            return value
         count = len(self._lead)
         value = value[(None,) * (count + self._ndim - value.ndim)]
         rest = value.shape[count:]
         if any(n != 1 for n in value.shape[:count]):
             value = np.broadcast_to(value, (*self._lead, *rest))
-        found: Array = value.reshape(-1, *rest)
-        return found
+        return value.reshape(-1, *rest)
 
     @property
     def ghosts(self) -> tuple[Extensions, ...]:
