@@ -107,8 +107,8 @@ class _Count:
         element in order takes a few steps for each of its bytes.
         """
         size = self.fields[stage.read.field].itemsize
-        short = size <= 2 and stage.values[0].dtype.is_integer
-        moved, found = 2 * len(stage.lines), 2 ** (4 * size) if short else 6 * size + _WORDS
+        short = size == 1 and stage.values[0].dtype.is_integer
+        moved, found = 2 * len(stage.lines), 16 if short else 6 * size + _WORDS
         self.loads += moved
         self.lanes["int64"] += 2 * moved + found
 

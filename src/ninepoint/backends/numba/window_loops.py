@@ -49,7 +49,7 @@ class WindowLoops:
     # How floats of 16 bits that are converted where they are read are loaded, by their fields.
     loads: Mapping[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
-    buffers: list[tuple[str, int, str]] = field(default_factory=list)
+    buffers: dict[str, str] = field(default_factory=dict)
 
     def loaded(self, field: str, text: str) -> str:
         """An element of a field as it is computed with."""
@@ -80,7 +80,7 @@ class WindowLoops:
         buffer, at, count = f"buffer_{name}", f"at_{name}", math.prod(reduce.shape)
         machine = self.expressions.machine(reduce.result)
         result = self.expressions.atom(reduce.result)
-        self.buffers.append((buffer, count, machine))
+        self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
         kept = f"{buffer}[{at}] = {result}"
         if reduce.kind == "quantile":
             length = str(count)
