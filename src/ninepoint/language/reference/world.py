@@ -25,7 +25,7 @@ from ..readable import with_room
 from ..source import ArrayFunction, Function, Unusable, rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, Text, literal, place, plain, see
+from .number import Literal, Number, Text, known, literal, place, see
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
@@ -48,7 +48,7 @@ def live(function: Function) -> Any:
             case np.ndarray():
                 return value.view(Constant)
             case np.generic():
-                return _known(plain(value))
+                return known(value)
             case tuple():
                 return tuple(map(exchanged, value))
             case _:
@@ -92,12 +92,6 @@ def _readable(value: Any) -> Any:
     if isinstance(value, types.CodeType):
         return value.replace(co_consts=_readable(value.co_consts))
     return tuple(map(_readable, value)) if isinstance(value, tuple) else literal(value)
-
-
-def _known(value: Any) -> Any:
-    """A number of NumPy that is known: integers and truth values are literals, floats strong."""
-    value = int(value) if isinstance(value, np.uint64) else value
-    return literal(value) if isinstance(value, int) else Number(value)
 
 
 def call_arguments(
@@ -208,7 +202,7 @@ class _Known:
         everything = [*arguments, *options.values()]
         if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
             # Of literals alone: the result is one.
-            return _known(made.value)
+            return known(made.value)
         return made
 
     def __getattr__(self, name: str) -> Any:
