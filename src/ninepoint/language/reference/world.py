@@ -144,7 +144,7 @@ class _Stage:
 
     def __init__(self, function: Any, plain: Any = None) -> None:
         self._function, self._plain = function, plain
-        self._made: dict[bytes, Any] = {}
+        self._made: dict[Any, Any] = {}
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
@@ -152,12 +152,15 @@ class _Stage:
         if not fields and self._plain is not None:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
-        values = [
-            _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
-        ]
-        # It is the same at every point.
-        key = pickle.dumps((values, [*options]))
+        # It is the same at every point. Arrays live as long as the kernel that reads them.
+        given = (
+            id(o.array) if isinstance(o, Field) else pickle.dumps(bare(o)) for o in everything
+        )
+        key = *given, *options
         if key not in self._made:
+            values = [
+                _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
+            ]
             named = dict(zip(options, values[len(arguments) :], strict=True))
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
