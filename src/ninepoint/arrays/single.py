@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ..backends.compiled import Bound
-from ..language.positions import Length
+from ..language.box import Length
 from . import phases
 from .accepted import is_cupy
 from .borders import Array, Border, Rule
