@@ -173,9 +173,9 @@ class Executable:
     def _cut(self, threads: int) -> list[Part]:
         """The parts that so many threads share."""
         if threads not in self._parts:
-            whole = Part(0, self._stack, 0, self._plan.shape[0])
-            several = threads > 1 and divided(self._plan, self._stack, threads)
-            self._parts[threads] = several or [whole]
+            whole = [Part(0, self._stack, 0, self._plan.shape[0])]
+            several = divided(self._plan, self._stack, threads) if threads > 1 else whole
+            self._parts[threads] = several
         return self._parts[threads]
 
     def _lists(self, threads: int) -> list[Array]:
