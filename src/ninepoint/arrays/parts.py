@@ -69,7 +69,7 @@ def way_of(
         # Of some one element a row is read, wherever the others lie.
         if not is_readable(array, dtype) and not (k in rows and array.dtype == dtype)
     )
-    exact = all(array.dtype == dtype for array, dtype in zip(arrays, dtypes, strict=True))
+    exact = dtypes == tuple(array.dtype for array in arrays)
     by_machine = (
         program.takes_commands
         and has_movable_zones(program, plan)
