@@ -306,6 +306,4 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
             'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
             "objects; use it for the last stencil only, or call them one by one."
         )
-    return named.results(
-        last.reaches, last.border, last.out_dtypes, last.every, before, last.factors
-    )
+    return named.results(last, before)

@@ -173,7 +173,7 @@ class Contents:
         jobs = []
         for one in self.variables:
             own = {n: 1 for n in range(one.units.count) if one.first + n in numbers}
-            task = Put(partial(put, one.name), path, journal, one.units, one.first)
+            task = Put(partial(put, one.name), path, journal, one.first)
             jobs.append((one.array, Writer(one.units, task, one.array.dtype), own))
         with shown(progress, len(numbers)) as advance:
             write(jobs, advance)
@@ -186,10 +186,9 @@ class Put:
     write: Callable[[np.ndarray, Region], None]
     path: str
     journal: Journal | None
-    units: Units
     first: int
 
-    def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
+    def __call__(self, block: np.ndarray, number: int, region: Region) -> None:
         """Write one unit."""
         rest = "what is written stays, and resume=True goes on after it"
         if self.journal is None:
@@ -198,7 +197,7 @@ class Put:
         with not_written(f"[{where}]", rest, self.path):
             self.write(block, region)
             if self.journal is not None:
-                self.journal.mark(self.first + self.units.number(place))
+                self.journal.mark(self.first + number)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:

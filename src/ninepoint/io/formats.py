@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..undisturbed import imported
 from .paths import need
 
 if TYPE_CHECKING:
@@ -150,32 +151,24 @@ def encode(frame: np.ndarray, form: Format, options: Options) -> bytes:
     if frame.ndim == 3 and frame.shape[2] == 1:
         frame = frame[:, :, 0]
     frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
+    file, level = BytesIO(), options.compression
     if form == TIFF:
-        return _encode_tiff(frame, options.compression)
-    from PIL import Image
-
-    file = BytesIO()
-    level = PNG_LEVEL if options.compression is None else options.compression
-    if form == JPEG:
-        Image.fromarray(frame).save(file, "JPEG", quality=options.quality or JPEG_QUALITY)
-    elif frame.dtype == np.uint16 and frame.ndim == 3:
+        imported("tifffile").imwrite(
+            file,
+            frame,
+            compression="zlib" if level else None,
+            compressionargs={"level": level} if level else None,
+            **tiff_layout(frame.shape),
+        )
+        return file.getvalue()
+    level = PNG_LEVEL if level is None else level
+    if frame.dtype == np.uint16 and frame.ndim == 3:
         return bytes(codecs_of_wide_png().png_encode(frame, level))
+    image = imported("PIL.Image").fromarray(frame)
+    if form == JPEG:
+        image.save(file, "JPEG", quality=options.quality or JPEG_QUALITY)
     else:
-        Image.fromarray(frame).save(file, "PNG", compress_level=level)
-    return file.getvalue()
-
-
-def _encode_tiff(frame: np.ndarray, level: int | None) -> bytes:
-    from tifffile import imwrite
-
-    file = BytesIO()
-    imwrite(
-        file,
-        frame,
-        compression="zlib" if level else None,
-        compressionargs={"level": level} if level else None,
-        **tiff_layout(frame.shape),
-    )
+        image.save(file, "PNG", compress_level=level)
     return file.getvalue()
 
 

@@ -59,7 +59,6 @@ from .run import (
     How,
     Job,
     Region,
-    Shape,
     Units,
     Work,
     Writer,
@@ -189,17 +188,16 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     frames, rows, columns = shape[:3]
     if len(shape) == 4 and shape[3] == 1:
         shape = shape[:3]
-    is_bits = dtype.kind == "b"
-    nbytes = rows * -(-columns // 8) if is_bits else math.prod(shape[1:]) * dtype.itemsize
-    # tifffile leaves room for whole bytes; bits it has to be given.
-    blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if is_bits else None
+    # tifffile leaves room for whole bytes; bits it has to be given, and does not count them then.
+    blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if dtype.kind == "b" else None
+    is_large = frames * rows * -(-columns // 8) > LARGEST_CLASSIC
     with open(temporary, "r+b") as file:
         imwrite(
             file,
             blank,
             shape=shape,
             dtype=dtype.newbyteorder("="),
-            bigtiff=frames * nbytes > LARGEST_CLASSIC,
+            bigtiff=is_large or None,
             rowsperstrip=rows,
             **tiff_layout(shape[1:]),
         )
@@ -224,7 +222,7 @@ class Frames:
     target: Target
     write: Callable[[np.ndarray, int], None]
 
-    def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
+    def __call__(self, block: np.ndarray, _: int, region: Region) -> None:
         """Write the frames of a block."""
         for number, frame in enumerate(block, region[0].start):
             self.put(frame, number)
@@ -398,14 +396,14 @@ def _job(array: Any, writer: Frames, numbers: Sequence[int]) -> Job:
     """Divide a stack into whole frames: as a chunk has, or as fit where chunks cut them."""
     depth = max(array.chunks[0])
     if any(len(lengths) > 1 for lengths in array.chunks[1:]):
-        frame = int(np.prod(array.shape[1:])) * array.dtype.itemsize
+        frame = math.prod(array.shape[1:]) * array.dtype.itemsize
         depth = min(depth, max(1, MERGED_BYTES // frame))
     units = Units(array.shape, (depth, *array.shape[1:]))
     task = Writer(units, writer, array.dtype, "imsave")
     return array, task, Counter(number // depth for number in numbers)
 
 
-def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work[int]) -> None:
+def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work) -> None:
     """Write frames of a NumPy array on all cores."""
 
     def one(number: int) -> None:

@@ -7,10 +7,8 @@ graph tells by its parts which files it reads.
 from __future__ import annotations
 
 import glob
-import hashlib
 import itertools
 import os
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -177,18 +175,14 @@ def imread(
     ]
 
     # By its files, their sizes and times, and the way it is cut.
-    digest = hashlib.blake2b(f"{step} {max_pixels}".encode(), digest_size=16)
-    for one in frames:
-        digest.update(f"\0{one}".encode("utf-8", "surrogateescape"))
-    name = stack_name(header.shape, digest.hexdigest())
+    token = imported("dask.base").tokenize(repr(frames), step, max_pixels)
+    name = stack_name(header.shape, token)
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
     lengths = (tuple(len(part.frames) for part in parts), *((length,) for length in header.shape))
     # Dask is partly typed: Any, or mypy finds the gaps.
     dask_array: Any = imported("dask.array")
-    highlevelgraph: Any = imported("dask.highlevelgraph")
-    graph = highlevelgraph.HighLevelGraph.from_collections(name, tasks)
-    array: da.Array = dask_array.Array(graph, name, chunks=lengths, dtype=header.dtype)
+    array: da.Array = dask_array.Array(tasks, name, chunks=lengths, dtype=header.dtype)
     return array
 
 
@@ -290,10 +284,9 @@ def _named(path: str, number: int) -> Iterator[None]:
 
 def _check_regular(path: str, frame: int) -> None:
     """Raise for a folder or a device: opening a pipe would wait for ever."""
-    mode = os.stat(path).st_mode
-    if stat.S_ISDIR(mode):
+    if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder, not an image")
-    if not stat.S_ISREG(mode):
+    if os.path.exists(path) and not os.path.isfile(path):
         raise ImageReadError(path, frame, "it is a pipe or a device, not a file")
 
 

@@ -28,7 +28,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,8 +36,6 @@ from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
 from .progress import Advance, Progress, finished
-
-_T = TypeVar("_T")
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -60,14 +58,6 @@ class Units:
         """How many units there are."""
         return math.prod(self.counts)
 
-    @property
-    def chunks(self) -> tuple[Shape, ...]:
-        """The grid as Dask writes it: the lengths along each axis."""
-        return tuple(
-            tuple(min(one, n - start) for start in range(0, n, one))
-            for n, one in zip(self.shape, self.size, strict=True)
-        )
-
     def number(self, place: Shape) -> int:
         """The number of the unit at a place of the grid."""
         return int(np.ravel_multi_index(place, self.counts)) if place else 0
@@ -86,9 +76,7 @@ class Units:
 
 def share(count: int, part: tuple[int, int] | None) -> range:
     """The units of one part: neighbours, so that parts read little beside their own."""
-    if part is None:
-        return range(count)
-    number, parts = part
+    number, parts = part or (0, 1)
     return range(count * number // parts, count * (number + 1) // parts)
 
 
@@ -107,7 +95,7 @@ class Writer:
     """The task for a unit, which has a place in the grid; `who` writes, for what is said."""
 
     units: Units
-    put: Callable[[np.ndarray, Shape, Region], None]
+    put: Callable[[np.ndarray, int, Region], None]
     dtype: np.dtype
     who: str = "save"
 
@@ -125,7 +113,8 @@ class Writer:
                 f"a chunk of the Dask array is {block.shape[first:]} {block.dtype}, but the array "
                 f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
             )
-        self.put(block.get() if is_cupy(block) else np.asarray(block), block_id, region)
+        block = block.get() if is_cupy(block) else np.asarray(block)
+        self.put(block, self.units.number(block_id), region)
         return 1
 
 
@@ -150,19 +139,20 @@ def write(jobs: Iterable[Job], advance: Advance) -> None:
     for array, writer, numbers in jobs:
         if numbers:
             name = f"{writer.who}-{secrets.token_hex(16)}"
-            cut, meta = _cut(array, writer.units.chunks), np.empty((0,) * array.ndim, np.int8)
+            cut, meta = _cut(array, writer.units.size), np.empty((0,) * array.ndim, np.int8)
             arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
             wanted |= {(name, *writer.units.place(one)): n for one, n in numbers.items()}
     if wanted:
         _compute(arrays, wanted, advance)
 
 
-def _cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
-    """The same values in other chunks: by other reads of the sources, where that can be.
+def _cut(array: Any, size: Shape) -> Any:
+    """The same values in chunks of a size: by other reads of the sources, where that can be.
 
     Else Dask puts pieces of chunks together; never by sending all chunks through all workers
     ("p2p"), which is lost with one of them.
     """
+    chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
     if array.chunks == chunks:
         return array
     made = None
@@ -201,7 +191,7 @@ def _compute(
             schedule(graph, keys)
 
 
-def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], work: Work[int]) -> None:
+def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], work: Work) -> None:
     """Run tasks on threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
@@ -223,15 +213,15 @@ class Stopped(Exception):
 
 
 def follow(
-    do: Callable[[Work[_T]], None],
-    hear: Callable[[_T], None],
+    do: Callable[[Work], None],
+    hear: Callable[[int], None],
     halt: Callable[[], None] = lambda: None,
 ) -> None:
     """Do some work apart, and hear what it tells; whatever happens here, it ends before this.
 
     `halt` ends what cannot ask whether to go on.
     """
-    work: Work[_T] = Work()
+    work = Work()
     thread = threading.Thread(target=work.run, args=(do,), name="ninepoint-files", daemon=True)
     try:
         start(thread)
@@ -248,15 +238,15 @@ def follow(
         raise work.error
 
 
-class Work(Generic[_T]):
+class Work:
     """Something to do, which tells how far it is; None is told at the end."""
 
     def __init__(self) -> None:
         self.stopped = self.ended = False
-        self.messages: SimpleQueue[_T | None] = SimpleQueue()
+        self.messages: SimpleQueue[int | None] = SimpleQueue()
         self.error: BaseException | None = None
 
-    def tell(self, message: _T) -> None:
+    def tell(self, message: int) -> None:
         """Give a message to who waits for them; raise `Stopped` if nobody does any more."""
         self.messages.put(message)
         self.check()
@@ -266,7 +256,7 @@ class Work(Generic[_T]):
         if self.stopped:
             raise Stopped
 
-    def run(self, do: Callable[[Work[_T]], None]) -> None:
+    def run(self, do: Callable[[Work], None]) -> None:
         """Do it, unless it is stopped before it begins."""
         try:
             self.check()

@@ -22,7 +22,6 @@ there, anything else         an error, unless it is to be replaced
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
@@ -35,7 +34,7 @@ import numpy as np
 
 from ..undisturbed import imported
 from . import ome
-from .contents import Contents, Cut, Layout, Variable, check_dims, layout, stored_by_xarray
+from .contents import Contents, Cut, Variable, check_dims, layout, stored_by_xarray
 from .opened import Found, Opened, labelled, listed, open_variable, opened, pick
 from .paths import (
     ZARR_FILES,
@@ -134,8 +133,7 @@ def _stamp(store: str, node: Any) -> Stamp:
             file = os.path.join(store, node.path.strip("/"), name)
             if os.path.isfile(file):
                 return readable(file)
-    text = json.dumps(node.metadata.to_dict(), sort_keys=True, default=str)
-    return Stamp(store, sign=hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
+    return Stamp(store, sign=imported("dask.base").tokenize(node.metadata.to_dict()))
 
 
 def _refuse_unfinished(path: str, node: Any) -> None:
@@ -169,11 +167,9 @@ def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How)
     _need_zarr()
     check_dims(contents.dims, chunks=chunks, shards=shards)
 
-    def choose(one: Variable) -> Layout:
-        _check_dtype(one.name, one.array.dtype)
-        return layout(one.array, one.dims, chunks, shards, one.lies)
-
-    contents = contents.laid(choose)
+    for one in contents.variables:
+        _check_dtype(one)
+    contents = contents.laid(lambda one: layout(one.array, one.dims, chunks, shards, one.lies))
     journal = _journal(path, contents)
     own = share(contents.count, how.part)
     if not _begun(path, contents, journal, own, how):
@@ -232,12 +228,12 @@ def _need_zarr() -> Any:
     return zarr
 
 
-def _check_dtype(name: str, dtype: np.dtype) -> None:
+def _check_dtype(one: Variable) -> None:
     """Raise where Zarr has no type for these numbers."""
+    dtype = one.array.dtype
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        of = f" of {name!r}" if name else ""
         raise TypeError(
-            f"a .zarr store cannot hold the {dtype} values{of}: convert them first, "
+            f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
             "such as array.astype('float64')"
         )
 
@@ -297,21 +293,20 @@ def _remove(path: str) -> None:
 def _lay_out_arrays(path: str, contents: Contents) -> None:
     zarr: Any = imported("zarr")
     said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
-    for variable in contents.variables:
-        is_root = not variable.name
-        if not is_root:
-            zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
-        zarr.create_array(
-            path,
-            name=variable.name or None,
-            shape=variable.array.shape,
-            dtype=variable.array.dtype.newbyteorder("="),
-            chunks=variable.lies.chunks,
-            shards=variable.lies.shards,
-            zarr_format=3,
-            dimension_names=list(map(str, variable.dims)) or None,
-            attributes=said if is_root else dict(variable.attrs),
-        )
+    (variable,) = contents.variables
+    if variable.name:
+        zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+    zarr.create_array(
+        path,
+        name=variable.name or None,
+        shape=variable.array.shape,
+        dtype=variable.array.dtype.newbyteorder("="),
+        chunks=variable.lies.chunks,
+        shards=variable.lies.shards,
+        zarr_format=3,
+        dimension_names=list(map(str, variable.dims)) or None,
+        attributes=dict(variable.attrs) if variable.name else said,
+    )
 
 
 def _lay_out_group(path: str, contents: Contents) -> None:
