@@ -30,6 +30,8 @@ from .paths import need
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
+    from .run import How
+
 # Pillow's own level, 6, is 2 to 6 times as slow as 1 on images of 8 and 16 bits, and its files are
 # smaller by a tenth or not at all (skimage's camera at 1000 x 1000, smooth and with noise, Pillow
 # 13 with zlib-ng: 22 against 90 ms, 31 against 68 ms, and 64 against 389 ms for 16 bits).
@@ -65,17 +67,9 @@ FORMATS = (PNG, JPEG, TIFF)
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How hard to compress: PNG and TIFF by `compression`, JPEG by `quality`."""
-
-    compression: int | None = None
-    quality: int | None = None
-
-
-def check_options(form: Format, options: Options) -> None:
+def check_options(form: Format, how: How) -> None:
     """Raise `ValueError` for an option that is out of range or that the format does not have."""
-    level, quality = options.compression, options.quality
+    level, quality = how.compression, how.quality
     if level is not None and form not in (PNG, TIFF):
         raise ValueError(f"{form.name} has no compression level; JPEG has quality=")
     if quality is not None and form != JPEG:
@@ -146,12 +140,12 @@ def as_grey(array: Any, form: Format) -> Any:
     return array.astype(np.uint8) * np.uint8(255)
 
 
-def encode(frame: np.ndarray, form: Format, options: Options) -> bytes:
+def encode(frame: np.ndarray, form: Format, how: How) -> bytes:
     """Turn one frame that passed `check_holds` into the contents of a file."""
     if frame.ndim == 3 and frame.shape[2] == 1:
         frame = frame[:, :, 0]
     frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
-    file, level = BytesIO(), options.compression
+    file, level = BytesIO(), how.compression
     if form == TIFF:
         imported("tifffile").imwrite(
             file,
@@ -166,7 +160,7 @@ def encode(frame: np.ndarray, form: Format, options: Options) -> bytes:
         return bytes(codecs_of_wide_png().png_encode(frame, level))
     image = imported("PIL.Image").fromarray(frame)
     if form == JPEG:
-        image.save(file, "JPEG", quality=options.quality or JPEG_QUALITY)
+        image.save(file, "JPEG", quality=how.quality or JPEG_QUALITY)
     else:
         image.save(file, "PNG", compress_level=level)
     return file.getvalue()
@@ -248,11 +242,10 @@ def header(
         codecs_of_wide_png()
         dtype = np.dtype(np.uint16)
     found = Header((rows, columns, *channels), dtype)
-    check_claim(found, max_pixels)
+    check_claim(found, max_pixels, expected)
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
-    check_claim(found, None, expected)
     return found
 
 

@@ -12,10 +12,10 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -33,7 +33,6 @@ from .formats import (
     IMAGES,
     TIFF,
     Format,
-    Options,
     as_grey,
     check_holds,
     check_options,
@@ -53,14 +52,13 @@ from .paths import (
     write_at,
     write_whole,
 )
-from .progress import Progress, shown
+from .progress import Advance, Progress, shown
 from .resume import Seen
 from .run import (
     How,
     Job,
     Region,
     Units,
-    Work,
     Writer,
     follow,
     not_written,
@@ -157,17 +155,15 @@ def _format_of(name: str) -> Format:
     raise ValueError(f"imsave cannot tell the format of {name!r}: the name should end in {known}")
 
 
-def _write_file(
-    target: Target, options: Options, resume: bool, own: range, frame: np.ndarray, number: int
-) -> None:
+def _write_file(target: Target, how: How, own: range, frame: np.ndarray, number: int) -> None:
     """Encode one frame and put it under its name.
 
     With `resume` a frame whose file is there is left out.  So are those that are not among its
     `own`: a chunk may hold some of each.
     """
     path = target.path(number)
-    if number in own and not (resume and os.path.lexists(path)):
-        write_whole(path, encode(frame, target.format, options))
+    if number in own and not (how.resume and os.path.lexists(path)):
+        write_whole(path, encode(frame, target.format, how))
 
 
 def _write_page(path: str, start: int, step: int, frame: np.ndarray, number: int) -> None:
@@ -308,20 +304,18 @@ def imsave(
     >>> [file.name for file in files]
     ['0000.png', '0001.png', '0002.png']
     """
-    options = Options(compression, quality)
-    return save_frames(array, pattern, How(resume, None, progress, overwrite), options)
+    how = How(resume, None, progress, overwrite, compression, quality)
+    return save_frames(array, pattern, how)
 
 
-def save_frames(
-    array: Any, pattern: str | PathLike[str], how: How, options: Options
-) -> list[Path]:
+def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path]:
     """Do what `imsave` does, for all frames or a part of them."""
     target = parse_pattern(pattern)
     need("Writing images", "tifffile" if target.format == TIFF else "PIL")
-    check_options(target.format, options)
+    check_options(target.format, how)
     stack = _as_stack(array, target)
     frames = stack.shape[0]
-    if not target.numbered and frames > 1 and options.compression:
+    if not target.numbered and frames > 1 and how.compression:
         raise ValueError(
             "a stack in one TIFF is not compressed; write a file for each frame, '{:04d}.tif'"
         )
@@ -338,11 +332,12 @@ def save_frames(
         return paths
     make_folder(target.folder, "imsave")
     if is_dask(stack):
-        _check_not_read(stack, names, [names[number] for number in missing])
+        _check_not_read(stack, names, {names[number] for number in missing})
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
-        one: Any = partial(_write_file, target, options, how.resume, own)
+        # Who hears of the progress does not go to a worker.
+        one: Any = partial(_write_file, target, replace(how, progress=None), own)
         if not target.numbered and frames > 1:
             temporary = held.enter_context(replacement(names[0]))
             one = partial(_write_page, temporary, *_lay_out(temporary, stack.shape, stack.dtype))
@@ -351,7 +346,7 @@ def save_frames(
         if is_dask(stack):
             write([_job(stack, writer, numbers)], advance)
         else:
-            follow(lambda work: _write(stack, numbers, writer, work), advance)
+            follow(partial(_write, stack, numbers, writer), advance)
     sync_folder(target.folder)
     return paths
 
@@ -403,7 +398,7 @@ def _job(array: Any, writer: Frames, numbers: Sequence[int]) -> Job:
     return array, task, Counter(number // depth for number in numbers)
 
 
-def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work) -> None:
+def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, tell: Advance) -> None:
     """Write frames of a NumPy array on all cores."""
 
     def one(number: int) -> None:
@@ -414,24 +409,23 @@ def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work
         written: Any = pool.map(one, numbers)
         with closing(written):
             for _ in written:
-                work.tell(1)
+                tell(1)
 
 
-def _check_not_read(array: Any, targets: Sequence[str], missing: Sequence[str]) -> None:
+def _check_not_read(array: Any, targets: Sequence[str], missing: Collection[str]) -> None:
     """Raise `ValueError` if `targets` lie among the files that `array` is read from.
 
     Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
     paths, patterns = files_of(Seen(array.dask, None).parts)
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
-    places = {target: os.path.join(folder, os.path.basename(target)) for target in targets}
-    for target in missing:
-        if places[target] in paths:
+    for target in targets:
+        path = os.path.join(folder, os.path.basename(target))
+        if path in paths and target in missing:
             raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
-    for target, path in places.items():
         pattern = next((one for one in patterns if found_by(one, path)), None)
         if pattern is not None:
             raise AmongInputsError(

@@ -189,7 +189,6 @@ def _chosen(
     ValueError
         If a dimension is not there, or they do not fit the shape.
     """
-    normalize: Any = imported("dask.array").core.normalize_chunks
     if chunks is None:
         chunks = tuple(own)
     elif isinstance(chunks, Mapping):
@@ -206,7 +205,7 @@ def _chosen(
         # Dask divides by zero, and takes True for a length.
         if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
             raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
-    found: tuple[tuple[int, ...], ...] = normalize(
+    found: tuple[tuple[int, ...], ...] = imported("dask.array").core.normalize_chunks(
         chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
     )
     return found

@@ -257,7 +257,7 @@ def _alone(path: str) -> Iterator[bool]:
             yield False
             return
         # Against processes of this machine, as those of Dask's scheduler "processes".
-        fcntl: Any = imported("fcntl")
+        fcntl = imported("fcntl")
         descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
         try:
             # Some file systems of networks have no such locks.

@@ -25,7 +25,6 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from contextlib import suppress
 from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
@@ -64,19 +63,23 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
         if "://" not in path and os.path.lexists(os.path.join(path, name)):
             readable(os.path.join(path, name))
     node = zarr.open(path, mode="r")
-    _refuse_unfinished(path, node)
+    if INCOMPLETE in node.attrs:
+        raise ValueError(
+            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
+            "resume=True."
+        )
     if isinstance(node, zarr.Array):
         if variable is not None:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
         _refuse_level(path, level)
         return _plain(path, node)
-    if variable is None or variable.strip("/") not in node:
-        return _from_group(path, node, variable, level)
-    inner = node[variable.strip("/")]
-    if isinstance(inner, zarr.Group):
-        return _from_group(path, inner, None, level)
-    parent, _, last = variable.strip("/").rpartition("/")
-    return _from_group(path, node[parent] if parent else node, last, level)
+    name = (variable or "").strip("/")
+    if name and name in node:
+        parent, _, variable = name.rpartition("/")
+        if isinstance(node[name], zarr.Group):
+            parent, variable = name, None
+        node = node[parent] if parent else node
+    return _from_group(path, node, variable, level)
 
 
 def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
@@ -134,14 +137,6 @@ def _stamp(store: str, node: Any) -> Stamp:
             if os.path.isfile(file):
                 return readable(file)
     return Stamp(store, sign=imported("dask.base").tokenize(node.metadata.to_dict()))
-
-
-def _refuse_unfinished(path: str, node: Any) -> None:
-    if node.attrs.get(INCOMPLETE):
-        raise ValueError(
-            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
-            "resume=True."
-        )
 
 
 def _refuse_level(path: str, level: int | None) -> None:
@@ -246,24 +241,18 @@ def _journal(path: str, contents: Contents) -> Journal:
     return Journal(os.path.join(path, *names[:1], FOLDER))
 
 
-def _described(path: str) -> Any:
-    with open(os.path.join(path, DESCRIBED), encoding="utf-8") as file:
-        return json.load(file)
-
-
 def _is_unfinished(path: str) -> bool:
     """Whether a store says that it is not complete."""
-    with suppress(OSError, ValueError):
-        return INCOMPLETE in _described(path).get("attributes", {})
-    return False
+    return INCOMPLETE in _need_zarr().open(path, mode="r").attrs
 
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    described = _described(path)
+    name = os.path.join(path, DESCRIBED)
+    with open(name, encoding="utf-8") as file:
+        described = json.load(file)
     if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
-        text = json.dumps(described, indent=2)
-        write_whole(os.path.join(path, DESCRIBED), text.encode())
+        write_whole(name, json.dumps(described, indent=2).encode())
 
 
 def _created(path: str, contents: Contents, means: Meaning) -> bool:
@@ -291,7 +280,7 @@ def _remove(path: str) -> None:
 
 
 def _lay_out_arrays(path: str, contents: Contents) -> None:
-    zarr: Any = imported("zarr")
+    zarr = imported("zarr")
     said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
     (variable,) = contents.variables
     if variable.name:
