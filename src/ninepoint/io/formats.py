@@ -210,8 +210,8 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def check_claim(found: Header, max_pixels: int | None, expected: Header | None = None) -> None:
-    """Raise `ValueError` for an image without pixels, with too many, or unlike the first one."""
+def check_claim(found: Header, max_pixels: int | None) -> None:
+    """Raise `ValueError` for an image without pixels, or with too many."""
     rows, columns = found.shape[:2]
     if rows < 1 or columns < 1:
         raise ValueError(f"it claims to be {rows} x {columns} pixels")
@@ -220,13 +220,15 @@ def check_claim(found: Header, max_pixels: int | None, expected: Header | None =
             f"it claims {rows} x {columns} pixels, more than max_pixels={max_pixels}; "
             "if you trust the file, raise max_pixels or pass max_pixels=None"
         )
-    if expected is not None and found != expected:
+
+
+def check_like(found: Header, expected: Header) -> None:
+    """Raise `ValueError` for an image unlike the first one, whose claim was checked."""
+    if found != expected:
         raise ValueError(f"it is {found}, but the first frame is {expected}")
 
 
-def header(
-    file: BinaryIO, size: int, max_pixels: int | None, expected: Header | None = None
-) -> Header:
+def header(file: BinaryIO, size: int, max_pixels: int | None) -> Header:
     """Read what `file`, of `size` bytes, claims to hold, without decoding it."""
     picture = _opened(file)
     columns, rows = picture.size
@@ -242,23 +244,23 @@ def header(
         codecs_of_wide_png()
         dtype = np.dtype(np.uint16)
     found = Header((rows, columns, *channels), dtype)
-    check_claim(found, max_pixels, expected)
+    check_claim(found, max_pixels)
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
     return found
 
 
-def decode(data: bytes, expected: Header, max_pixels: int | None) -> np.ndarray:
+def decode(data: bytes, expected: Header) -> np.ndarray:
     """Decode a whole file, after a check that it holds an image like `expected`."""
-    found = header(BytesIO(data), len(data), max_pixels, expected)
+    check_like(header(BytesIO(data), len(data), None), expected)
     if data.startswith(PNG_SIGNATURE):
         _check_png(data)
     picture = _opened(BytesIO(data))
     if _is_wide_colour(picture):
         return np.asarray(codecs_of_wide_png().png_decode(data))
     if picture.mode == "P":
-        return np.asarray(picture.convert("RGBA" if found.shape[2] == 4 else "RGB"))
+        return np.asarray(picture.convert("RGBA" if expected.shape[2] == 4 else "RGB"))
     return np.asarray(picture)
 
 

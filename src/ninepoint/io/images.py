@@ -93,7 +93,6 @@ class Part:
     first: int
     header: Header
     frames: tuple[Frame, ...]
-    max_pixels: int | None
     found: tuple[str, ...] = ()
 
 
@@ -169,12 +168,12 @@ def imread(
         warn(dropped, MetadataWarning)
     step = _frames_per_chunk(chunks, len(frames), header)
     parts = [
-        Part(first, header, tuple(frames[first : first + step]), max_pixels, found)
+        Part(first, header, tuple(frames[first : first + step]), found)
         for first in range(0, len(frames), step)
     ]
 
     # By its files, their sizes and times, and the way it is cut.
-    token = imported("dask.base").tokenize(repr(frames), step, max_pixels)
+    token = imported("dask.base").tokenize(repr(frames), step)
     name = stack_name(header.shape, token)
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
@@ -296,7 +295,7 @@ def read_part(part: Part) -> np.ndarray:
         If a file has changed since the stack was opened, is damaged, or differs in shape or
         dtype from the first frame of the stack.
     """
-    header, most = part.header, part.max_pixels
+    header = part.header
     stack = np.empty((len(part.frames), *header.shape), header.dtype)
     done, damage = 0, None
     for now, group in itertools.groupby(part.frames, lambda one: one.stamp):
@@ -305,11 +304,11 @@ def read_part(part: Part) -> np.ndarray:
         with _opened(now, part.first + done) as file, tiff.lines_once(now.path):
             try:
                 if places:
-                    for frame in tiff.frames(file, places, header, most):
+                    for frame in tiff.frames(file, places, header):
                         stack[done] = frame
                         done += 1
                 else:
-                    stack[done : done + len(frames)] = formats.decode(file.read(), header, most)
+                    stack[done : done + len(frames)] = formats.decode(file.read(), header)
                     done += len(frames)
             except DAMAGE as error:
                 page, number = part.frames[done].page, part.first + done

@@ -12,8 +12,9 @@ from ..tracebacks import door
 from ..undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy
+from .opened import Found, natural, open_hdf5, open_netcdf, open_npy
 from .paths import AnyPath, ImageReadError, is_zarr, local_path, need, opening
+from .run import Shape
 from .tiff import open_tiff
 from .zarr import open_zarr
 

@@ -23,7 +23,7 @@ import numpy as np
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
-from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
+from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
 from .opened import Array, Found, Opened, open_raster
 from .paths import DAMAGE, ImageReadError, need, readable, said
 
@@ -159,17 +159,15 @@ def page_at(tiff: TiffFile, place: int) -> TiffPage:
     return page
 
 
-def frames(
-    file: BinaryIO, places: Sequence[int], expected: Header, max_pixels: int | None
-) -> Iterator[np.ndarray]:
+def frames(file: BinaryIO, places: Sequence[int], expected: Header) -> Iterator[np.ndarray]:
     """Decode pages one by one, after a check that each holds an image like `expected`."""
     with _pages(file) as tiff:
         for place in places:
-            yield _decoded(page_at(tiff, place), expected, max_pixels)
+            yield _decoded(page_at(tiff, place), expected)
 
 
-def _decoded(page: TiffPage, expected: Header, max_pixels: int | None) -> np.ndarray:
-    check_claim(_header(page), max_pixels, expected)
+def _decoded(page: TiffPage, expected: Header) -> np.ndarray:
+    check_like(_header(page), expected)
     _check_segments(page)
     # One worker: the chunks already fill the cores.
     data = page.asarray(maxworkers=1)
