@@ -44,10 +44,10 @@ from ..language.ir import (
     Values,
 )
 from . import runs
+from .cost import NEAR
 from .ranks import combined
 from .recognising import Factors, factors
 from .runs import ELEMENT, boxes
-from .cost import NEAR
 from .schedule import Refused, Schedule
 from .windows import most, small
 
