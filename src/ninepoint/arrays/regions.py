@@ -30,12 +30,15 @@ from .numpy import Behind
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
 
+# A position far from all ends.
+_FAR = 1 << 40
+
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
-    start, stop = [0] * len(shape), list(shape)
-    start[axis], stop[axis] = span
-    return Region(tuple(start), tuple(stop))
+    spans = [(0, n) for n in shape]
+    spans[axis] = span
+    return Region(tuple(spans))
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:
@@ -75,12 +78,9 @@ class Node(Protocol):
     def thins(self) -> bool:
         """Whether some points are not made, because of `every`."""
 
-    def with_steps(self, every: Steps) -> Node:
-        """The same call with other steps."""
-
     @property
-    def resizes(self) -> bool:
-        """Whether its results may have another shape than its fields."""
+    def full(self) -> Node:
+        """The same call, which makes all points."""
 
     @property
     def cval(self) -> Any: ...
@@ -114,14 +114,19 @@ def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:
     return node.border.rules[node.along.index(axis)] if axis in node.along else None
 
 
-def wraps(nodes: Iterable[Node], axis: int) -> bool:
+def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
     """Whether the nodes that look along an axis take it as a ring."""
-    return any("wrap" in (rules(node, axis) or ()) and any(look(node, axis)) for node in nodes)
+    return {"wrap" in (rules(node, axis) or ()) for node in nodes if any(look(node, axis))}
+
+
+def wraps(nodes: Iterable[Node], axis: int) -> bool:
+    """Whether some nodes that look along an axis take it as a ring."""
+    return True in rings(nodes, axis)
 
 
 def mixed(nodes: Iterable[Node], axis: int) -> bool:
     """Whether some nodes that look along an axis take it as a ring, and others do not."""
-    return len({"wrap" in (rules(n, axis) or ()) for n in nodes if any(look(n, axis))}) > 1
+    return len(rings(nodes, axis)) > 1
 
 
 def hull(one: Span | None, other: Span) -> Span:
@@ -200,16 +205,7 @@ def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
 
 def reach(nodes: Sequence[Node], wanted: Iterable[int], sources: Iterable[int], axis: int) -> Span:
     """From where to where the wanted values look in the sources, far from any border."""
-    low = high = 0
-    values: dict[int, Span] = dict.fromkeys(wanted, (0, 0))
-    for node in reversed(nodes):
-        made = [values[value] for value in node.outputs if value in values]
-        if made:
-            a, b = look(node, axis)
-            read = min(s[0] for s in made) + a, max(s[1] for s in made) + b
-            for value in node.fields:
-                values[value] = hull(values.get(value), read)
-    for value in sources:
-        if value in values:
-            low, high = hull((low, high), values[value])
-    return low, high
+    values, _ = needed(nodes, wanted, (_FAR, _FAR + 1), 2 * _FAR, axis)
+    spans = [values[value] for value in sources if value in values]
+    low, high = min((a for a, _ in spans), default=_FAR), max((b for _, b in spans), default=0)
+    return min(0, low - _FAR), max(0, high - _FAR - 1)

@@ -34,10 +34,11 @@ from ..language.ir import (
     Tap,
     needed,
 )
+from .cost import NEAR
 from .quantiles import quantile
 from .ranks import divided
 from .schedule import Refused, Request, Schedule
-from .staging import ELEMENT_KEPT, NEAR, Fold, Staging, first, ground
+from .staging import ELEMENT_KEPT, Fold, Staging, first, ground
 from .windows import OPERATIONS, is_picked
 
 
