@@ -1,11 +1,12 @@
 """Hoisting: what depends on the position along one axis is computed once for each place there.
 
-    t0 = read index0                    lines along axis 0:    h0 = sin(read index0 * 0.1)
-    t1 = t0 * 0.1             ->
-    t2 = sin(t1)
-    t3 = t2 + x[0, 0]                   t3 = read line0 + x[0, 0]
+    t0 = read index0                    lines along axis 0:    h0 = read index0 % 2
+    t1 = read index1                    lines along axis 1:    h1 = read index1 % 2
+    t2 = t0 + t1              ->
+    t3 = t2 % 2                         t3 = (read line0 + read line1) % 2
 
-What also depends on scalars stays where it is, for these change from call to call.
+A remainder of sums, differences and products is one of their remainders, as long as nothing leaves
+64 bits.  What also depends on scalars stays where it is, for these change from call to call.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from typing import TypeAlias
 
 from ..analysis.ranges import Interval, ranges
 from ..analysis.rewrite import drop_dead, mapped, named, operands, reads
-from ..language.dtypes import value_type
+from ..language.dtypes import DType, value_type
 from ..language.ir import (
     Assign,
+    Atom,
+    Binary,
+    BinaryOp,
     Carried,
+    Const,
     Expr,
     Kernel,
     Lines,
@@ -43,6 +48,7 @@ def hoisted(kernel: Kernel) -> Kernel:
     """The kernel, reading lines in the place of what depends on one axis alone."""
     if not kernel.positions:
         return kernel
+    kernel = _divided(kernel)
     axes, known = _dependence(kernel), ranges(kernel)
     chosen = _chosen(kernel, axes)
     if not chosen:
@@ -80,6 +86,60 @@ def _read(kernel: Kernel) -> Kernel:
         fields=(*kernel.given, *((name, types[name]) for name, _ in placed)),
         positions=tuple(one for _, one in placed),
     )
+
+
+def _divided(kernel: Kernel) -> Kernel:
+    """The kernel, with remainders of what depends on several axes as those of its parts."""
+    axes, known = _dependence(kernel), ranges(kernel)
+    values = named(kernel.body)
+    body: list[Assign] = []
+
+    def emit(op: BinaryOp, left: Atom, right: Atom) -> Ref:
+        body.append(Assign(f"h{len(body)}", Binary(DType.INT, op, left, right)))
+        return Ref(DType.INT, body[-1].name)
+
+    def rest(atom: Atom, divisor: Const) -> Atom | None:
+        """Something that has the same remainder, of small numbers.
+
+        None where a value is not made of positions along one axis each, or leaves 64 bits.
+        """
+        own = axes[atom.name] if isinstance(atom, Ref) else frozenset()
+        if _ELSE in own or atom.dtype is not DType.INT:
+            return None
+        if not isinstance(atom, Ref) or len(own) < 2:
+            return emit("%", atom, divisor)
+        value = values[atom.name]
+        if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
+            return None
+        left, right = rest(value.left, divisor), rest(value.right, divisor)
+        if left is None or right is None or known[atom.name].wraps:
+            return None
+        return emit(value.op, left, right)
+
+    for name, value in values.items():
+        divisor = _divisor(value)
+        own = axes[name]
+        several = len(own) > 1 and _ELSE not in own
+        if several and divisor is not None and isinstance(value, Binary):
+            last = rest(value.left, divisor) or value.left
+            value = Binary(DType.INT, "%", last, divisor)
+        body.append(Assign(name, value))
+    return drop_dead(replace(kernel, body=tuple(body)))
+
+
+def _divisor(value: Expr) -> Const | None:
+    """By what an integer is divided, if only the remainder is kept."""
+    if not isinstance(value, Binary) or value.dtype is not DType.INT:
+        return None
+    right = value.right
+    if not isinstance(right, Const) or right.dtype is not DType.INT:
+        return None
+    number = int(right.text)
+    if not 0 < number < 2**15:
+        return None
+    if value.op == "&" and number & (number + 1) == 0:
+        return Const(DType.INT, str(number + 1))
+    return right if value.op == "%" else None
 
 
 def _dependence(kernel: Kernel) -> dict[str, _Axes]:
