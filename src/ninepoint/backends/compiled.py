@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -13,27 +13,16 @@ from .. import limits
 from ..language.box import Box, Length, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..lowering.schedule import Schedule
 from ..remembered import Remembered
-from ..undisturbed import Later
 from .generated import Module
-from .numba import cpu
 from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Kernel, Position
-    from ..lowering import abreast, passes, sharing
-    from ..lowering import lanes as turning
-    from .numba import loops
-else:
-    # What is loaded from disk needs none of these.
-    abreast = Later("..lowering.abreast", __package__)
-    passes = Later("..lowering.passes", __package__)
-    sharing = Later("..lowering.sharing", __package__)
-    turning = Later("..lowering.lanes", __package__)
-    loops = Later(".numba.loops", __package__)
+    from ..language.ir import Position
 
+# How arrays may lie: so many lanes in a column, one axis more (0), or their axes in an order.
+How: TypeAlias = int | tuple[int, ...]
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -47,17 +36,18 @@ WAYS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a text was written of, by its title.
+class Loaded:
+    """The function of a text, which computes a block, and whether its machine code was on disk.
 
-    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
-    rows and made at once.
+    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
+    `together` shares such lists among threads.  `elements` is where the loop over elements
+    begins, 0 if there is none.
     """
 
-    title: str
-    kernel: Kernel
-    single: Kernel
-    schedule: Schedule
+    entry: Callable[..., None]
+    from_disk: bool = False
+    together: Callable[..., None] | None = None
+    elements: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,14 +58,14 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    The text was made of what is `written`, if that can be written in another way as well, and the
-    passes made the `lowering` of the kernel; one that was loaded from disk has neither, and what
-    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
-    `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
-    turns differ from point to point.  `pace` is how long a point took when that was last measured
-    [s], or empty, and `ways` are how it is done on arrays of some kinds.  Its outputs are those of
-    so many `phases`: the results at the first of the points around an element, then at the next
-    one.
+    What `load` gives runs it. `turning` writes it for arrays that lie in another way, if that
+    can be, and the passes made the `lowering` of the kernel; one that was loaded from disk has
+    neither, and what compiles it `again`. `unread` is the first piece of it that is not
+    analysed, for some `reason`; `factor` says how many times as long it takes. `control` is its
+    first loop whose turns differ from point to point. `pace` is how long a point took when that
+    was last measured [s], or empty, and `ways` are how it is done on arrays of some kinds. Its
+    outputs are those of so many `phases`: the results at the first of the points around an
+    element, then at the next one.
     """
 
     name: str
@@ -89,13 +79,16 @@ class Compiled:
     scalar_types: tuple[DType, ...]
     fastmath: bool
     module: Module
+    load: Callable[[Compiled], Loaded] = field(repr=False, compare=False)
     positions: tuple[Position, ...] = ()
     # The axis along which each of these has other elements, where loops read one of equal elements
     # along all other axes: the first of a row.
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    written: Written | None = field(default=None, repr=False, compare=False)
+    turning: Callable[[Compiled, How], Compiled | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     lowering: Any = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -108,7 +101,7 @@ class Compiled:
         default_factory=lambda: Remembered(WAYS), init=False, repr=False, compare=False
     )
     # The other forms that were asked for (see `turned`).
-    _turned: dict[int | tuple[int, ...], Compiled | None] = field(
+    _turned: dict[How, Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -155,9 +148,9 @@ class Compiled:
         return self.control, WATCHED
 
     @cached_property
-    def loaded(self) -> cpu.Loaded:
+    def loaded(self) -> Loaded:
         """Its machine code, compiled or loaded when it is first asked for."""
-        return cpu.load(self)
+        return self.load(self)
 
     @property
     def ready(self) -> bool:
@@ -183,56 +176,16 @@ class Compiled:
             return None
         return Elements(loop, inputs, self.out_dtypes, self.name)
 
-    def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
+    def turned(self, how: How) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
         A number says how many lanes each column of a row has; 0 asks for one more axis, along
         which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            written = self._fresh.written
-            self._turned[how] = None if written is None else self._of(written, how)
+            fresh = self._fresh
+            self._turned[how] = None if fresh.turning is None else fresh.turning(self, how)
         return self._turned[how]
-
-    def _of(self, written: Written, how: int | tuple[int, ...]) -> Compiled | None:
-        title, schedule = written.title, written.schedule
-        if isinstance(how, tuple):
-            turn = turning.transposed(how)
-            single = None if self.positions else turn.kernel(written.single)
-            if single is None:
-                return None
-            every = turn.offset(self.every) if self.every else ()
-            kernel = _rows(single, schedule, every)
-            title = f"{title}, transposed"
-            made = self._with(title, kernel, tuple(map(turn.box, self.reaches)))
-            basis = Written(title, kernel, single, schedule)
-            return replace(made, written=basis, every=every)
-        if how:
-            turn = turning.interleaved(how)
-            lanes = turn.kernel(written.kernel)
-            if lanes is None:
-                return None
-            reaches = tuple(map(turn.box, self.reaches))
-            return self._with(f"{title}, {how} lanes", lanes, reaches)
-        single = turning.LEVELLED.kernel(written.single)
-        if single is None:
-            return None
-        reaches = tuple(map(turning.LEVELLED.box, self.reaches))
-        return self._with(f"{title}, levels last", _rows(single, schedule), reaches)
-
-    def _with(self, title: str, kernel: Kernel, reaches: tuple[Box, ...]) -> Compiled:
-        """What another form of the kernel is compiled to."""
-        reach = joined(reaches)
-        module = loops.module(
-            passes.checked(kernel, reach),
-            title,
-            reach,
-            fastmath=self.fastmath,
-            dtypes=self.out_dtypes,
-        )
-        return replace(
-            self, module=module, reaches=reaches, written=None, lowering=None, again=None
-        )
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
@@ -249,12 +202,6 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
-
-
-def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
-    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
-    kernel = sharing.merged(sharing.shared(kernel, schedule))
-    return replace(kernel, every=every) if every else abreast.rolled(kernel, schedule)
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -294,7 +241,7 @@ class Bound:
         count = len(self.coefficients)
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
-    def turned(self, how: int | tuple[int, ...]) -> Self | None:
+    def turned(self, how: How) -> Self | None:
         """The same kernel for arrays that lie in another way (see `Compiled.turned`)."""
         found = self.compiled.turned(how)
         return None if found is None else replace(self, compiled=found)

@@ -46,9 +46,11 @@ from ..lowering.sharing import merged
 from ..lowering.storage import natural_dtypes
 from ..undisturbed import imported
 from .cache import identifier
-from .compiled import Compiled, Written
+from .compiled import Compiled
 from .generated import Module
+from .numba import cpu
 from .numba import loops as texts
+from .turning import Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def compile_understood(
     module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
     compiled = replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
-        written=Written(function.name, lowered, forms["wholesome"], request.schedule),
+        turning=Written(function.name, lowered, forms["wholesome"], request.schedule).turned,
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
@@ -187,6 +189,7 @@ def _compiled(
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=fastmath,
         module=module,
+        load=cpu.load,
         positions=kernel.positions,
         along=tuple(one.axis for one in kernel.positions),
     )

@@ -17,16 +17,17 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import undisturbed
 from ...language.dtypes import DType, computed, short
 from .. import cache
+from ..compiled import Compiled, Loaded
 from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.native import Kind
@@ -34,30 +35,12 @@ from ..outside import REACH, SITE
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
 
-if TYPE_CHECKING:
-    from ..compiled import Compiled
-
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
 LONG, LOOKS = 4096, 2048
 
 # Object code, and the names of what it calls.
 _Code: TypeAlias = tuple[bytes, Sequence[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The function of a text, which computes a block, and whether its machine code was on disk.
-
-    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
-    `together` shares such lists among threads.  `elements` is where the loop over elements
-    begins, 0 if there is none.
-    """
-
-    entry: Callable[..., None]
-    from_disk: bool = False
-    together: Callable[..., None] | None = None
-    elements: int = 0
 
 
 _loaded: dict[Hashable, Loaded] = {}
