@@ -41,6 +41,9 @@ class Expressions(Operations):
 
 # Names.
 
+# What the notes are called, which is no name of a kernel's, and in the text.
+NOTES = "#notes"
+
 LIBRARY = (
     *(
         "row row_from row_function fetch padded integer_divide integer_modulo integer_power "

@@ -15,15 +15,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import Interval, machine_type, ranges
 from ...language.box import Box
 from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
-from ...lowering.machine import machine_type
-from .control import NOTES
-from .expressions import Expressions, as_tuple, kernel_names
+from .expressions import NOTES, Expressions, as_tuple, kernel_names
 from .window_loops import plus
 
 # Bytes of a cache line.

@@ -41,7 +41,8 @@ from ...language.ir import (
 )
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, pieces
-from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
+from .control import EACH, Control, gathered_rows, in_other_rows
+from .expressions import NOTES
 from .layout import Layout
 from .window_loops import WindowLoops, indented, plus
 

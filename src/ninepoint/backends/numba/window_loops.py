@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...analysis.footprint import live
-from ...analysis.ranges import Interval, window_range
+from ...analysis.ranges import Interval, machine_type, window_range
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -32,7 +32,6 @@ from ...language.ir import (
 )
 from ...loops.nodes import SHORT
 from ...loops.operations import number
-from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
 from ...lowering.windows import PIECE, total_type
 from .expressions import Expressions

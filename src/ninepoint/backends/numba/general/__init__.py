@@ -15,12 +15,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....language import errors
-from ....language.box import Box, joined
+from ....language.box import Box, Length, joined
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
 from ....language.kinds import Argument, Coefficients, Field, Scalar
-from ....language.positions import GREATEST, LEAST, Length, index
+from ....language.positions import GREATEST, LEAST, index
 from ....language.source import Function, meaning
 from ....lowering.schedule import Request
 from ....remembered import digest
