@@ -259,13 +259,10 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
     notes = np.zeros(3, dtype=np.int64)
     fields = len(compiled.field_dtypes)
     try:
-        if arguments[fields].size <= LONG:
-            # A short run hears of no interrupt; if it turns out to be long it begins again.
-            notes[LEFT] = LOOKS
-            if not _ended(entry, arguments, notes):
-                notes[:] = 0
-                interruptible(functools.partial(entry, *arguments, notes), notes)
-        else:
+        # A short run hears of no interrupt; if it turns out to be long it begins again.
+        notes[LEFT] = LOOKS
+        if arguments[fields].size > LONG or not _ended(entry, arguments, notes):
+            notes[:] = 0
             interruptible(functools.partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
         if not notes[0]:

@@ -160,6 +160,8 @@ def _kinds(general: General) -> tuple[Any, ...]:
 
     ndim, asked = general.box.ndim + 1, [one.among for one in general.positions]
     told = len(general.lengths), asked.count("elements"), asked.count("results")
+    # It has no types, as all that Numba compiles.
+    seen: Any = relative.seen
     kinds: list[Any] = []
     for argument in general.arguments.values():
         match argument:
@@ -167,7 +169,7 @@ def _kinds(general: General) -> tuple[Any, ...]:
                 kinds.append(element(storage))
             case Field(storage=storage):
                 array = types.Array(from_dtype(computed(storage)), ndim, "A", readonly=True)
-                kinds.append(relative.seen(array, ndim, *told))
+                kinds.append(seen(array, ndim, *told))
             case Coefficients(storage=storage, shape=shape):
                 kinds.append(types.Array(element(storage), len(shape), "C"))
             case Scalar(dtype=dtype):
