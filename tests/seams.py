@@ -174,7 +174,6 @@ def interpreted() -> Iterator[None]:
 def forget() -> None:
     """Forget machine code that is in memory, as in a new process: it is read from disk again."""
     cpu._loaded.clear()
-    cpu._modules.clear()
     cache._refused.clear()
     if cache._fallback.cache_info().currsize:
         shutil.rmtree(cache._fallback())

@@ -180,9 +180,9 @@ class Compiled:
         inputs = (*self.field_dtypes, *map(np.dtype, numbers))
         types = (*inputs, *self.out_dtypes)
         # NumPy's functions take no more, and no types of other packages.
-        if not loop or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
+        if loop is None or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
             return None
-        return Elements(loop, inputs, self.out_dtypes, self.name)
+        return Elements(*loop, inputs, self.out_dtypes, self.name)
 
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.

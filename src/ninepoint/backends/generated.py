@@ -16,10 +16,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .numba.general import General
 
 # Numbers by the name of the table.
 Numbers: TypeAlias = Mapping[str, np.ndarray]
@@ -35,8 +38,8 @@ class Module:
     it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
     that it read outside its neighborhood; `places` says where each of its reads stands.  It
-    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` is left
-    to Numba.
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What Numba compiles is
+    of `general` functions.
     """
 
     text: str
@@ -45,7 +48,12 @@ class Module:
     checked: bool = False
     places: tuple[str, ...] = ()
     shorts: bool = False
-    opaque: bool = False
+    general: General | None = field(default=None, compare=False)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether it is left to Numba."""
+        return self.general is not None
 
 
 # Tables.

@@ -43,6 +43,7 @@ from typing import Any
 import numpy as np
 
 from ..undisturbed import imported, undisturbed
+from .llvm import native
 from .llvm.native import FREE, HEAD, OWN, USED
 
 # Where functions are in the table of NumPy's C interface, which never changes.
@@ -69,8 +70,6 @@ class Allocator:
     """What arrays are made of memory with, and memory is asked for and given back with."""
 
     def __init__(self) -> None:
-        from .llvm import runtime
-
         pointer = ctypes.pythonapi.PyCapsule_GetPointer
         pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         new = ctypes.pythonapi.PyCapsule_New
@@ -80,14 +79,13 @@ class Allocator:
         table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
         self._default = ctypes.py_object.from_address(table[_DEFAULT]).value
 
-        assembly = runtime.allocator()
         self._next = ctypes.c_int64(0)
-        functions = [assembly.address(name) for name in ("malloc", "calloc", "realloc", "free")]
+        functions = [native.address(name) for name in ("malloc", "calloc", "realloc", "free")]
         handler = _Handler(_NAME, 1, ctypes.addressof(self._next), *functions)
         label = ctypes.c_char_p(b"mem_handler")
         self._handler = new(ctypes.addressof(handler), label, None)
         # Arrays outlive this module when the interpreter ends.
-        for one in (assembly, self._next, handler, label, self._handler):
+        for one in (self._next, handler, label, self._handler):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
         word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
@@ -96,7 +94,7 @@ class Allocator:
         kind = ctypes.PYFUNCTYPE
         self._choose = kind(ctypes.py_object, ctypes.py_object)(table[_SET])
         self._swap: Callable[[int, int, int], int] = kind(word, word, word, word)(
-            assembly.address("swap")
+            native.address("swap")
         )
         mmap_type = kind(word, word, size, number, number, number, word)
         self._map: Callable[..., int] = mmap_type(("mmap", process))
@@ -160,7 +158,9 @@ def allocator() -> Allocator | None:
     """The allocator; nothing where NumPy, or the system, is not as it needs them."""
     if struct.calcsize("P") != 8 or sys.platform == "win32":
         return None
-    return Allocator() if sys.implementation.name == "cpython" else None
+    if sys.implementation.name != "cpython" or native.shared() is None:
+        return None
+    return Allocator()
 
 
 VARIABLE = "NINEPOINT_MEMORY"

@@ -53,9 +53,10 @@ import numpy as np
 from ..undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
-    from .llvm import runtime
+    from .llvm import native, runtime
 else:
-    # `import ninepoint` must not import LLVM.
+    # Loaded where machine code is.
+    native = Later(".llvm.native", __package__)
     runtime = Later(".llvm.runtime", __package__)
 
 # How long a thread looks for work, or for the end of work, before it sleeps [s].
@@ -153,15 +154,13 @@ class Crew:
             ctypes.c_int64.from_address(self._address + runtime.SPIN).value = int(spin * 1e9)
 
     def _begin(self) -> None:
-        assembly = runtime.crew()
-        memory = ctypes.create_string_buffer(runtime.SIZE + 64)
+        memory = ctypes.create_string_buffer(runtime.LENGTH + 64)
         # Threads stay until the process ends, after the interpreter has.
-        for one in (assembly, memory):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         address = -(-ctypes.addressof(memory) // 64) * 64
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(assembly.address("begin"))(address)
-        ctypes.c_int64.from_address(address + runtime.DO).value = assembly.address("do")
-        self._member, self._address = assembly.address("member"), address
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(native.address("begin"))(address)
+        ctypes.c_int64.from_address(address + runtime.DO).value = native.address("do")
+        self._member, self._address = native.address("member"), address
 
 
 class Held:
@@ -207,11 +206,8 @@ def _repeating() -> tuple[int, Any]:
 
     The latter as ctypes calls it, which lets go of the interpreter's lock.
     """
-    assembly = runtime.repeat()
-    # A thread may be running it when the interpreter ends.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(assembly))
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    return assembly.address("hold"), kind(assembly.address("repeat"))
+    return native.address("hold"), kind(native.address("repeat"))
 
 
 VARIABLE = "NINEPOINT_THREADS"
@@ -347,6 +343,10 @@ class _Running:
 # Where in the notes of a run it is told to stop, and how often it may look before it does so by
 # itself; 0 is for ever.
 STOP, LEFT = 1, 2
+
+# At their begin a read outside the neighborhood is noted as one number: that of the read plus one,
+# times SITE, plus the offset, which is cut to -REACH .. REACH.
+SITE, REACH = 2**33, 2**31 - 1
 
 # What runs on threads of others, as Dask's, that no call of ours waits for.
 _elsewhere = _Running()

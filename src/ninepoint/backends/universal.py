@@ -87,11 +87,12 @@ class Elements(Universal):
     def __init__(
         self,
         loop: int,
+        record: int,
         inputs: Sequence[np.dtype[Any]],
         outputs: Sequence[np.dtype[Any]],
         name: str,
     ) -> None:
-        self._failed = array.array("q", [0])
+        self._failed = array.array("q", [0, record])
         self._name = name
         data = self._failed.buffer_info()[0]
         super().__init__(loop, data, inputs, outputs, name)

@@ -2,10 +2,6 @@
 
     def mean(x): return np.sum(x) / SCALE     ->     the same text, in which SCALE is 100 for ever
 
-Its names mean what they did also in a process that has neither the user's file nor modules.
-Functions that it calls are compiled with it.  Lines stay those of the user's file: Numba's errors
-lead there.
-
 Results that it makes in arrays of its own may be made in those of the call instead:
 
     def f(x):                                    def f(x, out0):
@@ -28,19 +24,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..backends.numba.compilers import BoundedCompiler
+from ..backends.numba.live import jitted
 from ..language import errors
 from ..language.definitions import Definition, copied
-from ..language.source import (
-    ArrayFunction,
-    Function,
-    SelfReference,
-    Unusable,
-    live_names,
-    rebuild,
-)
+from ..language.source import ArrayFunction, Function, Unusable
 from .definition import GufuncDefinition, returned_values
 
 # Functions that are called from machine code alone need no door to Python.
@@ -113,40 +102,19 @@ def _jitted(definition: GufuncDefinition, tree: Definition, more: Mapping[str, A
     how = {"error_model": "numpy", "fastmath": options.fastmath, **INSIDE}
     if options.boundscheck:
         how |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
-    # What functions that are being made are called by their own texts.
-    active: dict[str, Any] = {}
-
-    def made(function: Function, **options: Any) -> Any:
-        # Numba imports the module of what it kept on disk.
-        names: dict[str, Any] = {"__name__": __name__}
-        plain = rebuild(function, names)
-        # All that Numba has compiled is in one engine, where names of code from disk differ too.
-        plain.__qualname__ = f"{definition.token}.{function.name}"
-        found = njit(**how, **options)(plain)
-        before = active.get(function.name)
-        active[function.name] = found
-        known = {name: meant(function, name, one) for name, one in function.constants.items()}
-        active[function.name] = before
-        names |= live_names(replace(function, constants=known))
-        return found
 
     def meant(function: Function, name: str, value: Any) -> Any:
         match value:
-            case Function():
-                return made(value)
-            case SelfReference(name=own):
-                return active[own]
             case Unusable(words=words):
                 raise errors.bad_constant(_place(function, name), name, words)
             case ArrayFunction():
                 words = "a stencil, which makes whole arrays"
                 raise errors.bad_constant(_place(function, name), name, words)
-            case tuple():
-                return tuple(meant(function, name, one) for one in value)
             case _:
                 return value
 
-    whole = made(replace(definition.function, tree=tree, defaults={}), forceinline=True)
+    function = replace(definition.function, tree=tree, defaults={})
+    whole = jitted(function, definition.token, how, {"forceinline": True}, meant)
     whole.py_func.__globals__.update(more)
     return whole
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import limits
 from ..arrays.accepted import check_writable
-from ..backends.outside import Outside
+from ..backends.numba.raised import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
 from ..waiting import before_writing, waiting

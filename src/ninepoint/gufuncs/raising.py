@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from numba.core.errors import NumbaError, NumbaWarning
 
-from ..backends.numba.raised import plain, reason
-from ..backends.outside import Outside
+from ..backends.numba import raised
+from ..backends.numba.raised import Outside, plain, reason
 from ..language import errors
 from ..language.errors import Diagnostic, Span
-from ..language.source import Function, own_nodes
+from ..language.source import own_nodes
 from .definition import GufuncDefinition
 
 _NUMBER = r"(?:bool|u?int\d+|float\d+|complex\d+)"
@@ -26,7 +26,6 @@ _ALGEBRA = re.compile(
     r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
     r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
 )
-_LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 @contextmanager
@@ -41,7 +40,7 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
         # The others where Numba has begun something and finds that it lacks a part; the last one
         # of `x += 1` for an input, which may not be written to.
         text = plain(error)
-        place = _place(definition.function, text, error)
+        place = raised.place(definition.function, text, error)
         if isinstance(error, AttributeError) and (changed := _changed(definition)):
             raise errors.input_changed(changed) from None
         if _WRITES.search(text):
@@ -61,35 +60,6 @@ def _changed(definition: GufuncDefinition) -> Span | None:
             case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
                 return function.span(node)
     return None
-
-
-def _place(function: Function, text: str, error: Exception) -> Span:
-    """The first of the user's lines that Numba names, which is where the mistake is."""
-    lines = [(file, int(line)) for file, line in _LINE.findall(text)]
-    loc = getattr(error, "loc", None)
-    lines += [] if loc is None else [(loc.filename, loc.line)]
-    known = list(_all_functions(function))
-    for file, line in lines:
-        for one in known:
-            row = line - one.first_line
-            # Numba shortens paths.
-            if one.file.endswith(file.lstrip(".")) and 0 <= row <= one.text.count("\n"):
-                return _whole_line(one, line)
-    return function.place
-
-
-def _all_functions(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from _all_functions(value)
-
-
-def _whole_line(function: Function, line: int) -> Span:
-    """A line of a function's text, by its number in the file."""
-    code = function.text.split("\n")[line - function.first_line]
-    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
 
 
 class WrongShape(ValueError):
@@ -112,9 +82,9 @@ def in_words(definition: GufuncDefinition, error: Outside | WrongShape) -> Excep
 def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> IndexError:
     """The error that says at which of the user's lines an array was left."""
     span = definition.function.place
-    for one in _all_functions(definition.function):
+    for one in raised.all_functions(definition.function):
         if one.name == name:
-            span = _whole_line(one, one.definition.lineno + row)
+            span = raised.whole_line(one, one.definition.lineno + row)
             break
     where = repr(array) if array else "an array"
     return IndexError(

@@ -70,20 +70,14 @@ from .values import (
     word,
 )
 
-# What converts a number, and to what.
-_CONVERSIONS = {
-    **{short: machine for machine, short in SHORT.items()},
-    "bool": "bool", "int": "int64", "float": "float64",
-}  # fmt: skip
-
 # What looks at the bits of a number: of which type that is, the operation, and what it gives.
 _BITS = {
     "float32_of_bits": ("int32", "bits", "float32"),
     "float64_of_bits": ("int64", "bits", "float64"),
     "bits_of_float32": ("float32", "bits", "int32"),
     "bits_of_float64": ("float64", "bits", "int64"),
-    "float32_of_half": ("uint16", "unhalf", "float32"),
-    "half_of_float32": ("float32", "half", "uint16"),
+    "unhalf": ("uint16", "unhalf", "float32"),
+    "half": ("float32", "half", "uint16"),
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
@@ -108,6 +102,11 @@ class Machine:
     """The name of a machine type, which converts what it is called with."""
 
     machine: str
+
+
+# What converts a number, and to what.
+_CONVERSIONS = {short: Machine(machine) for machine, short in SHORT.items()}
+_CONVERSIONS |= {"bool": Machine("bool"), "int": Machine("int64"), "float": Machine("float64")}
 
 
 Known: TypeAlias = Value | Array | Machine | tuple["Known", ...]
@@ -152,6 +151,15 @@ def read(
     )
 
 
+def read_words(text: str, names: Sequence[str], constants: Mapping[str, float]) -> Module:
+    """Read functions of a text that are given words, by their names."""
+    reader = _Reader(parsed(text), {}, constants)
+    for name in names:
+        node = reader.texts[name]
+        reader.function(node, [Name("int64", one.arg) for one in node.args.args])
+    return Module(tuple(reader.functions.values()))
+
+
 class _Reader:
     """Reads the functions of one text, for each of the types that they are called with."""
 
@@ -173,18 +181,21 @@ class _Reader:
         }
 
     def function(
-        self, node: ast.FunctionDef, args: Sequence[Value | Array], name: str = ""
+        self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine], name: str = ""
     ) -> Function:
-        """A function, for arguments of these types."""
+        """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, tuple(_kind(arg) for arg in args))
         if key not in self._names:
             count = sum(known[0] == node.name for known in self._names)
             self._names[key] = name or node.name + f".{count}" * bool(count)
+            given = dict(zip((one.arg for one in node.args.args), args, strict=True))
             parameters = tuple(
-                replace(arg, name=one.arg) if isinstance(arg, Array) else Name(arg.type, one.arg)
-                for one, arg in zip(node.args.args, args, strict=True)
+                replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
+                for own, arg in given.items()
+                if not isinstance(arg, Machine)
             )
             body = _Body(self, node, parameters)
+            body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
             overlap = None if node.name in self.library or name else _overlap(node)
             self.functions[self._names[key]] = Function(
                 self._names[key], parameters, body.statements(), body.result, overlap
@@ -196,7 +207,9 @@ class _Reader:
         if name not in self._assigned:
             return None
         if name not in self.tables:
-            space: dict[str, Any] = {k: np.dtype(one).type for k, one in _CONVERSIONS.items()}
+            space: dict[str, Any] = {
+                k: np.dtype(one.machine).type for k, one in _CONVERSIONS.items()
+            }
             space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
             expression = ast.Expression(self._assigned[name])
             self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
@@ -204,11 +217,15 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array) -> tuple[Any, ...]:
+def _kind(value: Value | Array | Machine) -> tuple[Any, ...]:
     """Of which type a value is."""
-    if isinstance(value, Array):
-        return (value.element, value.ndim, value.dense)
-    return (value.type,)
+    match value:
+        case Array():
+            return (value.element, value.ndim, value.dense)
+        case Machine():
+            return (value,)
+        case _:
+            return (value.type,)
 
 
 def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
@@ -613,8 +630,9 @@ class _Body:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
-        if name in _CONVERSIONS and name not in self.names:
-            value, machine = self._number(node.args[0]), _CONVERSIONS[name]
+        kind = self.names.get(name) or _CONVERSIONS.get(name)
+        if isinstance(kind, Machine):
+            value, machine = self._number(node.args[0]), kind.machine
             fits = machine in BITS and integer(value)
             return cut(value, machine) if fits else convert(value, machine)
         for known in (self.reader.texts, self.reader.library):
@@ -667,12 +685,10 @@ class _Body:
 
     def _called(self, node: ast.FunctionDef, args: Sequence[Known]) -> Known:
         """Call a function of the text or of the library."""
-        given: list[Value | Array] = []
-        for arg in args:
-            assert not isinstance(arg, tuple | Machine)
-            given.append(arg)
-        function = self.reader.function(node, given)
-        call = Call(function.result, function.name, tuple(given))
+        known = [arg for arg in args if not isinstance(arg, tuple)]
+        function = self.reader.function(node, known)
+        given = tuple(arg for arg in known if not isinstance(arg, Machine))
+        call = Call(function.result, function.name, given)
         if function.result and any(isinstance(arg, Array) for arg in given):
             # It may change what later values are read from.
             return self._kept(call)
@@ -680,6 +696,8 @@ class _Body:
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> Known:
         place = func.value.id if isinstance(func.value, ast.Name) else ""
+        if place in ("c", "machine"):
+            return self._done_here(f"{place}:{func.attr}", list(map(self._value, node.args)))
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if func.attr in ("empty", "zeros"):
@@ -696,6 +714,13 @@ class _Body:
             machine = common(Name(machine, ""), arg)
         result = "bool" if func.attr in QUESTIONS else machine
         return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
+
+    def _done_here(self, name: str, args: list[Known]) -> Value:
+        """What C or the machine does, in its turn; a first argument may be its type."""
+        machine = "int64"
+        if args and isinstance(args[0], Machine):
+            machine, args = args[0].machine, args[1:]
+        return self._kept_value(Call(machine, name, tuple(map(_only, args))))
 
     def _of_complex(self, name: str, args: Sequence[Value]) -> Value:
         """A function of complex numbers, of the type that they have."""

@@ -6,17 +6,14 @@ Operands and results have one machine type, but those of comparisons and of ques
 from __future__ import annotations
 
 import math
-import platform
-from functools import cache
 from typing import Any
 
-import llvmlite.binding as llvm
 from llvmlite import ir
 
 from ...language.functions import FLOAT_FUNCTIONS
 from ...loops.nodes import COMPARISONS, PARTS
-from .building import INT, WORD, function
-from .values import FLOATS, Held, chosen, compared, constant, convert, held, signed
+from .building import WORD, function
+from .values import FLOATS, Held, chosen, compared, constant, signed
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor", "<<": "shl"}
 _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
@@ -169,79 +166,3 @@ def _complex_quotient(b: Any, part: str, args: list[Held]) -> Held:
     one, other = way(re, im, False), way(im, re, True)
     strange = b.fdiv(a, wide), b.fdiv(c, wide)
     return chosen(b, none, strange, chosen(b, along, one, other))
-
-
-def of_bits(b: Any, op: str, source: str, target: str, value: Held) -> Held:
-    """What looks at the bits of a number of one type, and gives one of another."""
-    match op:
-        case "half":
-            return _narrowed(b, convert(b, value, source, "float32"))
-        case "unhalf":
-            return _widened(b, value)
-        case "bits":
-            return b.bitcast(value, held(target))
-        case _:
-            raise AssertionError(op)
-
-
-# Half floats: their bits are 16-bit integers in generated loops, computed with as float32.
-# Most processors convert several of them at once (F16C of x86, all of ARMv8); where none is known
-# to, it is done by their bits: the exponent is moved as a factor of 2^112 moves it.
-
-_HALF, _FLOAT = ir.HalfType(), FLOATS["float32"]
-
-# By how much the exponents of both types differ.
-_UP = 2.0**112
-
-
-def _widened(b: Any, bits: Held) -> Held:
-    """The half float of these bits, as a float32."""
-    if _has_halves():
-        return b.fpext(b.bitcast(bits, _HALF), _FLOAT)
-    return _widened_by_bits(b, b.zext(bits, INT))
-
-
-def _narrowed(b: Any, value: Held) -> Held:
-    """The bits of the half float that is nearest to a float32, of two the even one."""
-    if _has_halves():
-        return b.bitcast(b.fptrunc(value, _HALF), ir.IntType(16))
-    return b.trunc(_narrowed_by_bits(b, b.bitcast(value, INT)), ir.IntType(16))
-
-
-@cache
-def _has_halves() -> bool:
-    """Whether this machine converts half floats."""
-    if platform.machine().lower() in ("aarch64", "arm64"):
-        return True
-    try:
-        features = llvm.get_host_cpu_features()
-    except RuntimeError:
-        return False
-    return bool(features.get("avx") and features.get("f16c"))
-
-
-def _widened_by_bits(b: Any, bits: Any) -> Any:
-    sign = b.shl(b.and_(bits, INT(0x8000)), INT(16))
-    size = b.shl(b.and_(bits, INT(0x7FFF)), INT(13))
-    whole = b.fmul(b.bitcast(size, _FLOAT), ir.Constant(_FLOAT, _UP))
-    # What is no number stays none: its exponent has no bit that is 0.
-    special = b.icmp_unsigned(">=", size, INT(0x7C00 << 13))
-    more = b.select(special, INT(0x7F800000), INT(0))
-    return b.bitcast(b.or_(b.or_(b.bitcast(whole, INT), more), sign), _FLOAT)
-
-
-def _narrowed_by_bits(b: Any, bits: Any) -> Any:
-    sign = b.and_(b.lshr(bits, INT(16)), INT(0x8000))
-    size = b.and_(bits, INT(0x7FFFFFFF))
-    # 13 bits go: half of the last that stays is added, but for the even of two.
-    odd = b.and_(b.lshr(size, INT(13)), INT(1))
-    rounded = b.add(b.add(size, odd), INT(0xFFF))
-    normal = b.sub(b.lshr(rounded, INT(13)), INT(112 << 10))
-    # Below 2^-14 the last bit is 2^-24: that of a float32 of about a half.
-    moved = b.bitcast(b.fadd(b.bitcast(size, _FLOAT), ir.Constant(_FLOAT, 0.5)), INT)
-    small = b.sub(moved, INT(0x3F000000))
-    near = b.select(b.icmp_unsigned("<", size, INT(113 << 23)), small, normal)
-    infinite = b.icmp_unsigned(">=", size, INT(0x477FF000))
-    near = b.select(infinite, INT(0x7C00), near)
-    none = b.icmp_unsigned(">", size, INT(0x7F800000))
-    return b.or_(sign, b.select(none, INT(0x7E00), near))

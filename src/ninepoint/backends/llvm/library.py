@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from .building import HALVES
 from .building import LONG_ROW as LONG_ROW
 
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
@@ -487,15 +488,48 @@ def same_bits(row, like):
     return row.view(like.dtype)
 
 
+def unhalf(bits):
+    """As `float32_of_half`, where the processor has an instruction for it."""
+    return np.float32(np.uint16(bits).view(np.float16))
+
+
+def half(value):
+    """As `half_of_float32`, where the processor has an instruction for it."""
+    with np.errstate(over="ignore"):
+        return np.float16(np.float32(value)).view(np.uint16)
+
+
 def float32_of_half(bits):
     """The half float of these bits, as a float32."""
-    return np.float32(np.uint16(bits).view(np.float16))
+    return unhalf(bits) if HALVES else unhalf_by_factor(bits)
+
+
+def unhalf_by_factor(bits):
+    """As `float32_of_half`: the exponent is moved as a factor of 2^112 moves it."""
+    size = i64(i64(bits) & i64(0x7FFF))
+    whole = bits_of_float32(float32_of_bits(i32(size << 13)) * f32(5.192296858534828e33))
+    # What is no number stays none: its exponent has no bit that is 0.
+    more = 0x7F800000 if size >= 0x7C00 else 0
+    return float32_of_bits(i32(i64(whole) | more | (i64(bits) & 0x8000) << 16))
 
 
 def half_of_float32(value):
     """The bits of the half float that is nearest to a float32, of two the even one."""
-    with np.errstate(over="ignore"):
-        return np.float16(np.float32(value)).view(np.uint16)
+    return half(value) if HALVES else half_by_bits(value)
+
+
+def half_by_bits(value):
+    """As `half_of_float32`, for processors that have no instruction for it."""
+    bits = i64(bits_of_float32(value))
+    size = bits & 0x7FFFFFFF
+    # 13 bits go: half of the last that stays is added, but for the even of two.
+    normal = ((size + ((size >> 13) & 1) + 0xFFF) >> 13) - (112 << 10)
+    # Below 2^-14 the last bit is 2^-24: that of a float32 of about a half.
+    small = i64(bits_of_float32(float32_of_bits(i32(size)) + f32(0.5))) - 0x3F000000
+    near = small if size < 113 << 23 else normal
+    finite = near if size < 0x477FF000 else 0x7C00
+    found = finite if size <= 0x7F800000 else 0x7E00
+    return u16(found | ((bits >> 16) & 0x8000))
 
 
 def float32_of_bfloat(bits):

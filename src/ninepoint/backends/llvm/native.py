@@ -12,7 +12,6 @@ where, is part of NumPy's binary interface: NumPy's own headers compile it into 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from .. import cache as disk
 
 # Where the fields of an array and of its dtype are [bytes]: `PyArrayObject_fields` and
 # `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h, with 64-bit pointers.
@@ -35,18 +36,17 @@ USED, FREE, OWN, PLAIN = range(4)
 # how many bytes the array may have.  64 bytes keep arrays aligned for every vector.
 HEAD = 64
 
-ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
-
-# What computes a block, where no entry can be called.
+# What computes a block of a kernel.
 BLOCK = "ninepoint_block"
 
-# The loop over elements, which NumPy calls (see `elements`).
-ELEMENTS = "ninepoint_elements"
-
-# What carries out commands for the entries of all kernels.
-COMMANDS = "ninepoint_commands"
-
-_MAGIC = b"ninepoint machine code 1\n"
+# The record of a kernel, in words: where its machine code begins, where a part of a job does, the
+# type of arrays, None, how many arguments there are, arrays and fields among them, axes of these,
+# words of all values; then what a list of commands is, and what each argument is [bytes].
+CODE, PART, TYPE_OF_ARRAYS, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, LISTS = range(0, 80, 8)
+# Of each its axes, flags, the letter of its kind, its size, and where it is among the values.
+OF_AXES, OF_FLAGS, OF_LETTER, OF_SIZE, OF_VALUE = range(0, 40, 8)
+PER_KIND = 40
+FIRST = LISTS + PER_KIND
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,27 +108,6 @@ def _word(address: int) -> int:
     return ctypes.c_int64.from_address(address).value
 
 
-def packed(code: bytes, needs: Sequence[str]) -> bytes:
-    """The content of a file: object code, and the names of what it calls."""
-    body = " ".join(needs).encode() + b"\n" + code
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
-
-
-def unpacked(content: bytes) -> tuple[bytes, list[str]]:
-    """Object code and the names of what it calls.
-
-    Raises
-    ------
-    ValueError
-        If the content is not what `packed` gave.
-    """
-    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
-        raise ValueError("not what was written")
-    needs, _, code = body.partition(b"\n")
-    return code, needs.decode().split()
-
-
 @cache
 def _keep_freed_memory() -> None:
     """Let malloc keep what is freed, up to 32 MB, as it does once it has freed a large block.
@@ -139,28 +118,60 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def entries(engine: Any) -> tuple[Callable[..., None], Callable[..., None], int]:
+def entries(
+    engine: Any, kinds: Sequence[Kind]
+) -> tuple[Callable[..., None], Callable[..., None], tuple[int, int] | None]:
     """What runs a block or a list of commands, what shares such lists, and the loop over elements.
 
-    Of the last where it begins; 0 if there is none.
+    Of the last where it begins, and what it is told; nothing if the kernel has more axes than one,
+    or takes arrays besides.
     """
     _keep_freed_memory()
-    entry, together = (_function(engine.get_function_address(name)) for name in (ENTRY, TOGETHER))
-    return entry, together, int(engine.get_function_address(ELEMENTS))
+    record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
+    entry, together = (_function(address(name), record) for name in ("entry", "together"))
+    alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
+    return entry, together, (address("elements"), record.ctypes.data) if alone else None
+
+
+def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
+    """What the entries of a kernel are told of it."""
+    arrays, axes = arrays_of(kinds), kinds[0].ndim
+    values = _values(kinds[arrays:])
+    fields = sum(not kind.mutable for kind in kinds[:arrays])
+    words = [code, part, id(np.ndarray), id(None), len(kinds), arrays, fields, axes]
+    words.append(-(-values.itemsize // 8))
+    places = [0] * arrays + [found[1] for found in (values.fields or {}).values()]
+    for kind, at in [(Kind(np.dtype("int64"), 1), 0), *zip(kinds, places, strict=True)]:
+        flags = ALIGNED | (WRITEABLE if kind.mutable else 0)
+        words += [kind.ndim, flags, ord(kind.dtype.kind), kind.dtype.itemsize, at]
+    return np.array(words, np.int64)
+
+
+def arrays_of(kinds: Sequence[Kind]) -> int:
+    """How many arguments are fields and results: these come last, and nothing else is written."""
+    return len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
+
+
+def _values(kinds: Sequence[Kind]) -> np.dtype:
+    """How coefficients and numbers lie in memory, one after the other."""
+    parts = [np.dtype(("int64", (1 + 2 * one.ndim,))) if one.ndim else one.dtype for one in kinds]
+    return np.dtype([(f"f{k}", part) for k, part in enumerate(parts)], align=True)
 
 
 def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
     _keep_freed_memory()
     words = ctypes.c_int64
-    block = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
-    arrays = len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
+    code = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
+    count = arrays_of(kinds)
+    others = _values(kinds[count:])
 
     def band(*arguments: Any) -> None:
-        described = [word for array in arguments[:arrays] for word in _view(array)]
-        views = (words * len(described))(*described)
-        others = _others(kinds[arrays:], arguments[arrays:])
-        if block(ctypes.addressof(views), others.ctypes.data):
+        described = [word for array in arguments[:count] for word in _view(array)]
+        views, values = (words * len(described))(*described), np.zeros((), others)
+        for name, value in zip(others.names or (), arguments[count:], strict=True):
+            values[name] = _view(value) if isinstance(value, np.ndarray) else value
+        if code(ctypes.addressof(views), values.ctypes.data):
             raise MemoryError
 
     return band
@@ -171,56 +182,26 @@ def _view(array: np.ndarray) -> tuple[int, ...]:
     return array.ctypes.data, *array.shape, *array.strides
 
 
-def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> np.ndarray:
-    """Coefficients and numbers, as machine code takes them: one after the other."""
-    fields: list[np.dtype] = []
-    held: list[Any] = []
-    for kind, value in zip(kinds, values, strict=True):
-        words = _view(value) if kind.ndim else (value,)
-        fields += [np.dtype("int64") if kind.ndim else kind.dtype] * len(words)
-        held += words
-    named = [(f"f{k}", one) for k, one in enumerate(fields)]
-    return np.array(tuple(held), np.dtype(named, align=True))
-
-
-def _function(address: int) -> Callable[..., None]:
-    """Machine code as a function of Python."""
+def _function(address: int, record: np.ndarray) -> Callable[..., None]:
+    """Machine code as a function of Python, which is bound to the record of a kernel."""
     method = _Method(b"band", address, _FASTCALL, None)
-    _kept.append(method)
-    # Bound to the type of arrays, which the entry compares with its arguments'.
+    _kept.append((method, record))
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
+    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
     return function
-
-
-def share(code: bytes, needs: Sequence[str]) -> bool:
-    """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
-    import llvmlite.binding as llvm
-
-    shared = engine(code, needs, {})
-    if shared is not None:
-        llvm.add_symbol(COMMANDS, shared.get_function_address(COMMANDS))
-    return shared is not None
-
-
-def compiler(text: str) -> Any:
-    """What compiles a text for LLVM, and holds its machine code."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
 
 
 def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
     """What holds object code and its numbers; nothing if something it calls is not found."""
     import llvmlite.binding as llvm
 
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
-    made = compiler("")
+    made = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
@@ -235,3 +216,26 @@ def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray])
         ctypes.memmove(made.get_global_value_address(name), values.ctypes.data, values.nbytes)
     _kept.append(made)
     return made
+
+
+@cache
+def shared() -> Any:
+    """What holds the code that all kernels share; nothing where something it calls is not found.
+
+    It is compiled once for a machine, and kept on disk.
+    """
+
+    def make() -> tuple[bytes, Sequence[str]]:
+        # Imported here, not above: what is on disk needs no compiler.
+        from .building import object_code
+        from .modules import shared_module
+
+        return object_code(shared_module(), plain=True)
+
+    file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
+    return disk.remembered(file, lambda code, needs: engine(code, needs, {}), make)[0]
+
+
+def address(name: str) -> int:
+    """Where a function of that code begins."""
+    return int(shared().get_function_address(f"ninepoint_{name}"))

@@ -45,8 +45,20 @@ from ...loops.nodes import (
     View,
     While,
 )
-from .building import BIT, INT, POINTER, WORD, begun, called, clear, loop, variable
-from .functions import applied, of_bits
+from .building import (
+    BIT,
+    INT,
+    POINTER,
+    WORD,
+    begun,
+    called,
+    clear,
+    function,
+    loop,
+    pointer,
+    variable,
+)
+from .functions import applied
 from .values import (
     FLOATS,
     Held,
@@ -74,6 +86,15 @@ def printed(loops: Module, module: ir.Module) -> ir.Function:
     then all numbers, a complex one in two parts.
     """
     return _Module(loops, module).entry("band")
+
+
+def printed_words(loops: Module, module: ir.Module, names: Sequence[str]) -> None:
+    """Functions of words, which others call by their names after `ninepoint_`."""
+    printer = _Module(loops, module)
+    for name in names:
+        source = printer.function(name)
+        made, builder = begun(module, f"ninepoint_{name}", WORD, [WORD] * len(source.args))
+        builder.ret(builder.call(source, made.args))
 
 
 # A row function of so many operations uses vectors of 512 bits where the processor has them, which
@@ -467,11 +488,20 @@ class _Writer:
                 return tuple(args)
             case "real" | "imag":
                 return args[0][node.op == "imag"]
-            case "half" | "unhalf" | "bits":
-                return of_bits(self.b, node.op, first, node.type, args[0])
+            case "bits":
+                return self.b.bitcast(args[0], held(node.type))
+            case "unhalf":
+                return self.b.fpext(self.b.bitcast(args[0], ir.HalfType()), held(node.type))
+            case "half":
+                return self.b.bitcast(self.b.fptrunc(args[0], ir.HalfType()), held(node.type))
         return applied(self.b, node.op, first, args, node.exact, self._flags)
 
     def _call(self, node: Call) -> Held:
+        place, _, name = node.function.partition(":")
+        if name:
+            values = [self.value(one) for one in node.args if not isinstance(one, Array)]
+            done = _by_c if place == "c" else _by_machine
+            return done(self.b, name, node, values)
         parameters = self.module.loops.function(node.function).parameters
         args: list[Any] = []
         for arg, parameter in zip(node.args, parameters, strict=True):
@@ -486,3 +516,59 @@ class _Writer:
         if node.type in PARTS:
             return tuple(self.b.extract_value(found, k) for k in range(2))
         return found
+
+
+def _by_c(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
+    """What a function of C gives; words are addresses where it takes or gives these."""
+    kinds = [value.type for value in values]
+    found = function(b.module, name, held(node.type), kinds)
+    given = [
+        b.inttoptr(value, kind) if isinstance(kind, ir.PointerType) else value
+        for value, kind in zip(values, found.function_type.args, strict=True)
+    ]
+    made = b.call(found, given)
+    return b.ptrtoint(made, WORD) if isinstance(made.type, ir.PointerType) else made
+
+
+# Steps that no other thread sees the half of.
+_ATOMIC = {"add": "add", "either": "or", "exchange": "xchg"}
+
+
+def _by_machine(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
+    """What is done with memory at an address, or with code that begins there."""
+    first, *rest = values
+    match name:
+        case "room":
+            # So many words, as long as the call lasts.
+            return b.ptrtoint(b.alloca(WORD, first), WORD)
+        case "do":
+            return b.call(pointer(b, first, ir.FunctionType(WORD, [WORD] * len(rest))), rest)
+        case "put":
+            kind = node.args[1].type
+            return store(b, kind, pointer(b, first, stored(kind)), rest[0], align=1)
+        case "pick":
+            assert isinstance(node.args[0], Number)
+            return _pick(b, held(node.type), int(node.args[0].value), *rest)
+    place = pointer(b, first, stored(node.type))
+    match name:
+        case "at" | "word":
+            return load(b, node.type, place, align=1)
+        case "get":
+            return b.load_atomic(place, "seq_cst", 8)
+        case "set":
+            return b.store_atomic(rest[0], place, "seq_cst", 8)
+        case "swap":
+            return b.extract_value(b.cmpxchg(place, *rest, "seq_cst", "seq_cst"), 0)
+        case _:
+            return b.atomic_rmw(_ATOMIC[name], place, rest[0], "seq_cst")
+
+
+def _pick(b: Any, kind: Any, step: int, to: Any, at: Any) -> None:
+    """Copy 16 bytes of elements that lie some steps apart, or backwards, out of whole vectors."""
+    count = 128 // kind.width
+    wide = ir.VectorType(kind, count * abs(step))
+    places = [k * step if step > 0 else count - 1 - k for k in range(count)]
+    read = b.load(pointer(b, at, wide), align=1)
+    picks = ir.Constant(ir.VectorType(INT, count), places)
+    made = b.shuffle_vector(read, ir.Constant(wide, ir.Undefined), picks)
+    b.store(made, pointer(b, to, made.type), align=1)

@@ -119,21 +119,21 @@ def chosen(b: Any, test: Held, then: Held, other: Held) -> Held:
     return b.select(test, then, other)
 
 
-def load(b: Any, machine: str, place: Any) -> Held:
-    """The element at a pointer."""
+def load(b: Any, machine: str, place: Any, align: int | None = None) -> Held:
+    """The element at a pointer, which is aligned as its type is, or to so many bytes."""
     if machine in PARTS:
-        return tuple(b.load(b.gep(place, [INT(0), INT(k)])) for k in range(2))
-    value = b.load(place)
+        return tuple(b.load(b.gep(place, [INT(0), INT(k)]), align=align) for k in range(2))
+    value = b.load(place, align=align)
     return b.icmp_unsigned("!=", value, BYTE(0)) if machine == "bool" else value
 
 
-def store(b: Any, machine: str, place: Any, value: Held) -> None:
+def store(b: Any, machine: str, place: Any, value: Held, align: int | None = None) -> None:
     """Write an element at a pointer."""
     if machine in PARTS:
         for k, part in enumerate(value):
-            b.store(part, b.gep(place, [INT(0), INT(k)]))
+            b.store(part, b.gep(place, [INT(0), INT(k)]), align=align)
         return
-    b.store(b.zext(value, BYTE) if machine == "bool" else value, place)
+    b.store(b.zext(value, BYTE) if machine == "bool" else value, place, align=align)
 
 
 def at(b: Any, array: Memory, index: tuple[Any, ...]) -> Any:

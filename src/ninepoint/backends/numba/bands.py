@@ -43,20 +43,16 @@ def sum_text(sums: Iterable[Sum]) -> str:
     return text or "0"
 
 
-def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[str]:
-    """The first lines of a generated module: imports of what `text` uses.
-
-    `names` are those that it may use of each module.
-    """
+def _heading(title: str, text: str) -> list[str]:
+    """The first lines of a generated module: imports of what `text` uses."""
     used = set(_NAME.findall(text))
     lines = [f'"""{title}"""', ""]
     if "math" in used:
         lines += ["import math", ""]
     if "np" in used:
         lines += ["import numpy as np", ""]
-    for module, known in names.items():
-        if listed := ",\n    ".join(name for name in known if name in used):
-            lines.append(f"from ninepoint.backends.{module} import (\n    {listed},\n)")
+    if listed := ",\n    ".join(name for name in LIBRARY if name in used):
+        lines.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
     return [*lines, ""]
 
 
@@ -100,7 +96,7 @@ class Texts:
         lines += ["", "", f"def band({', '.join(parameters)}):", *indented(band)]
         text = "\n".join(lines[1:]) + "\n"
         title += ": written by ninepoint; changes made here are lost."
-        return "\n".join([*heading(title, text, {"llvm.library": LIBRARY}), text])
+        return "\n".join([*_heading(title, text), text])
 
     def _lines(self, function: RowFunction) -> list[str]:
         """The text of a row function, after blank lines."""

@@ -13,13 +13,12 @@ With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import CodeType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -31,10 +30,11 @@ from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.native import Kind
 from ..patience import announced
-from ..threads import LEFT, STOP, Stopped, interruptible
+from ..threads import LEFT, REACH, SITE, STOP, Stopped, interruptible
 
 if TYPE_CHECKING:
     from ..compiled import Compiled
+    from .general import General
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -50,24 +50,22 @@ class Loaded:
 
     Where `together` is something, `entry` also takes whole arrays and a list of commands, and
     `together` shares such lists among threads.  `elements` is where the loop over elements
-    begins, 0 if there is none.
+    begins, and what it is told of the kernel; nothing if there is none.
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
     together: Callable[..., None] | None = None
-    elements: int = 0
+    elements: tuple[int, int] | None = None
 
 
 _loaded: dict[Hashable, Loaded] = {}
-_modules: dict[Path, ModuleType] = {}
 
 
 def clear() -> None:
     """Forget what is loaded, and remove what is on disk."""
     with undisturbed.lock:
         _loaded.clear()
-        _modules.clear()
         cache.clear()
 
 
@@ -91,7 +89,10 @@ def load(compiled: Compiled) -> Loaded:
 
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
-    text, name, fastmath = compiled.module.text, compiled.name, compiled.fastmath
+    text, general = compiled.module.text, compiled.module.general
+    name, fastmath = compiled.name, compiled.fastmath
+    # What names of the user mean is no part of the text.
+    meaning = text if general is None else text + general.token
     # One text may serve several types.
     types = (
         compiled.field_dtypes,
@@ -99,16 +100,16 @@ def loaded(compiled: Compiled) -> Loaded:
         compiled.coefficient_types,
         compiled.scalar_types,
     )
-    key = (text, name, types, fastmath)
+    key = (meaning, name, types, fastmath)
 
     def make() -> Loaded:
         if key not in _loaded:
             use = f"{types}\n{fastmath}\n{cache.machine()}"
-            path = cache.written(text, f"{name}_{cache.key(text, use)}")
-            if compiled.module.opaque:
-                found = _by_numba(path, _signature(compiled), fastmath)
+            path = cache.written(text, f"{name}_{cache.key(meaning, use)}")
+            if general is not None:
+                found = _by_numba(path, compiled, general)
             elif interpreted():
-                found = Loaded(_module(path).band)
+                found = Loaded(_in_python(path))
             else:
                 code, numbers = separated(text)
                 place = path.with_stem(f"{name}_{cache.key(code, use)}")
@@ -117,27 +118,6 @@ def loaded(compiled: Compiled) -> Loaded:
         return _loaded[key]
 
     return _loaded.get(key) or undisturbed.undisturbed(make)
-
-
-def module(text: str, name: str) -> ModuleType:
-    """The generated module itself, with nothing of it compiled yet."""
-    place = f"{name}_{cache.key(text, '')}"
-    return undisturbed.undisturbed(lambda: _module(cache.written(text, place)))
-
-
-def _module(path: Path) -> ModuleType:
-    # The functions of a module know what was compiled of them: it is made once.
-    if path not in _modules:
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        # Numba finds the module of a cached function by its name.
-        sys.modules[path.stem] = module
-        # Not by the loader, which would take bytecode from a file beside it.
-        code = compile(path.read_bytes(), path, "exec")
-        exec(in_numpy(code) if interpreted() else code, vars(module))
-        _modules[path] = module
-    return _modules[path]
 
 
 # Plain Python.
@@ -150,6 +130,14 @@ def interpreted() -> bool:
     if not asked and "numba" not in sys.modules:
         return False
     return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
+
+
+def _in_python(path: Path) -> Any:
+    """The function of the text at a path."""
+    names: dict[str, Any] = {"__name__": path.stem}
+    # Not by an import, which would take bytecode from a file beside it.
+    exec(in_numpy(compile(path.read_bytes(), path, "exec")), names)
+    return names["band"]
 
 
 def in_numpy(code: CodeType) -> CodeType:
@@ -168,8 +156,8 @@ def in_numpy(code: CodeType) -> CodeType:
 # Machine code.
 
 
-def _by_numba(path: Path, signature: Any, fastmath: bool) -> Loaded:
-    """What Numba compiles of a module, or made of it before.
+def _by_numba(path: Path, compiled: Compiled, general: General) -> Loaded:
+    """What Numba compiles of a kernel of the general path, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
@@ -177,31 +165,28 @@ def _by_numba(path: Path, signature: Any, fastmath: bool) -> Loaded:
     # Imported here, not above: a program that only builds graphs never needs Numba.
     from numba import njit
 
-    function = _module(path).band
-    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    if interpreted():
-        return Loaded(dispatcher)
-    from .kept import kept
+    from .kept import Kept
 
-    dispatcher._cache = kept(function)
-    dispatcher.compile(signature)
+    function = general.band(compiled.module)
+    function.__qualname__ = f"{path.stem}.band"
+    fastmath = compiled.fastmath
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    dispatcher._cache = Kept(path.with_suffix(".band"))
+    dispatcher.compile(_signature(compiled))
     dispatcher.disable_compile()
     return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
 
 
 def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     """The object code of a text at a path, made if it is not there, with the text's numbers."""
-    whole = native.possible() and _commands_are_shared(path.parent)
+    whole = native.possible() and native.shared() is not None
     text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
 
     def make() -> _Code:
-        from ..llvm import entries
         from ..llvm.building import object_code
+        from ..llvm.modules import kernel_module
 
-        if not whole:
-            return object_code(entries.block_alone(text, kinds, fastmath=fastmath))
-        made = entries.entries(text, kinds, fastmath=fastmath, with_elements=compiled.alone)
-        return object_code(made)
+        return object_code(kernel_module(text, kinds, fastmath=fastmath))
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
         engine = native.engine(code, needs, numbers)
@@ -209,39 +194,13 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        entry, together, loop = native.entries(engine)
+        entry, together, loop = native.entries(engine, kinds)
         return Loaded(entry, together=together, elements=loop)
 
-    found, from_disk = cache.remembered(
-        path.with_suffix(".o" if whole else ".block.o"), load, make
-    )
+    found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
     if found is None:
         raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")
     return replace(found, from_disk=from_disk)
-
-
-# Whether what carries out commands could be loaded, once that was tried.
-_shared: list[bool] = []
-
-
-def _commands_are_shared(folder: Path) -> bool:
-    """Load what carries out commands, which the entries of all kernels call; once in a process.
-
-    It is kept in this folder.
-    """
-    if not _shared:
-
-        def make() -> _Code:
-            from ..llvm.building import object_code
-            from ..llvm.commands import commands_module
-
-            return object_code(commands_module(), plain=True)
-
-        text = Path(native.__file__).with_name("commands.py").read_text()
-        file = folder / f"commands_{cache.key(text, cache.machine())}.o"
-        shared, _ = cache.remembered(file, native.share, make)
-        _shared.append(bool(shared))
-    return _shared[0]
 
 
 def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
@@ -353,8 +312,6 @@ def _ended(entry: Callable[..., None], arguments: Sequence[Any], notes: np.ndarr
 
 def _outside(compiled: Compiled, noted: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
-    from .general.reads import REACH, SITE
-
     site, offset = divmod(noted + REACH, SITE)
     offset -= REACH
     axis, file, line = compiled.module.places[site - 1].split("|")

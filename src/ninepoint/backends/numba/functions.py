@@ -31,7 +31,7 @@ from ...lowering.machine import machine_type
 from .bands import Texts, sum_text
 from .expressions import Expressions
 from .layout import Layout
-from .ranks import histogram_function, in_bins, selecting_function
+from .ranks import Ranked, histogram_function, in_bins, selecting_function
 from .rows import Made, RowFunction, Source, Space, row_function
 
 
@@ -71,7 +71,7 @@ class Functions(Layout):
 
     def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum there are two."""
-        stage, start = kept.stage, kept.low[-1]
+        stage = kept.stage
         name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values() | State():
@@ -79,28 +79,23 @@ class Functions(Layout):
             case Histogram():
                 storage = dict(self.kernel.fields)[stage.read.field]
                 fields = {n: self.names[n] for n, _ in self.kernel.fields}
+                ranked = Ranked(name, stage, storage, fields, self.reach, kept.low[-1])
                 if in_bins(stage, storage):
-                    return (histogram_function(name, stage, storage, fields, self.reach, start),)
-                return (self._selecting(name, stage, storage, kept),)
+                    return (histogram_function(ranked),)
+                return (self._selecting(ranked, kept),)
             case RunningSum():
                 return self._running(stage)
             case _:
                 assert_never(stage)
 
-    def _selecting(
-        self, name: str, stage: Histogram, storage: np.dtype, kept: Kept
-    ) -> RowFunction:
-        fields = {n: self.names[n] for n, _ in self.kernel.fields}
+    def _selecting(self, ranked: Ranked, kept: Kept) -> RowFunction:
         every, rows = 1, "1"
         if self.kernel.ndim > 1:
             # Up to which row the stage is made, counted as those of the result.
             rows = sum_text(self.stop(kept, -2))
             if self.axis == -2 and not self.rolled:
                 every = self.every[-2]
-        return selecting_function(
-            name, stage, storage, fields, self.reach, kept.low[-1],
-            (rows, self.columns(kept)), every,
-        )  # fmt: skip
+        return selecting_function(ranked, (rows, self.columns(kept)), every)
 
     def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""

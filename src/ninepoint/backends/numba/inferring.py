@@ -8,7 +8,6 @@ Compiled     machine code, when it first runs     cpu
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -29,7 +28,7 @@ from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu
 from .general import General, translate
-from .raised import plain, reason
+from .raised import place, plain, reason
 
 
 def compile_general(
@@ -115,9 +114,7 @@ def _inferred(
             kinds.append(from_dtype(argument.dtype.numpy))
     if general.pointwise:
         kinds.append(types.Array(types.int64, 1, "A"))
-    text = general.module(1, False).text
-    spans = general.spans(text)
-    point = cpu.module(text, cache.identifier(function.name)).point
+    point = general.point
     dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
     try:
         with announced(cache.identifier(function.name), dtypes):
@@ -125,7 +122,7 @@ def _inferred(
     except (NumbaError, AssertionError, NotImplementedError) as error:
         # The last two where Numba has begun something and finds that it lacks a part.
         _refuse_array(function, arguments)
-        raise _mistake(function, spans, error) from None
+        raise _mistake(function, error) from None
     # Not the last signature: these types may have been compiled before some others.
     returned: Any = point.overloads[tuple(kinds)].signature.return_type
     several = isinstance(returned, types.BaseTuple) and len(returned) > 0
@@ -194,15 +191,12 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # What Numba says.
 
 
-def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
+def _mistake(function: Function, error: Exception) -> StencilError:
     """What Numba found, at the place in the user's file and without its traceback."""
     from .relative import NOT_WHOLE
 
     text = plain(error)
-    numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
-    loc = getattr(error, "loc", None)
-    numbers = [*numbers, *([loc.line] if loc is not None else [])]
-    span = next((spans[n] for n in numbers if n in spans), function.place)
+    span = place(function, text, error)
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
     return errors.not_compiled(span, reason(text))

@@ -15,18 +15,11 @@ from typing import Any
 from numba.core import compiler, serialize
 
 from .. import cache
-from ..llvm import native
 
 # What unpickling raises where what is in a whole file means something else by now: there is no
 # one way to fail.
 _UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError,
              ImportError, LookupError, AssertionError)  # fmt: skip
-
-
-def kept(function: Any) -> Kept:
-    """What Numba compiles of a generated function, on disk beside its text."""
-    path = Path(function.__code__.co_filename)
-    return Kept(path.with_suffix(f".{function.__name__}"))
 
 
 class Kept:
@@ -55,7 +48,7 @@ class Kept:
             return None
         rebuild: Any = compiler.CompileResult._rebuild
         try:
-            body, names = native.unpacked(content)
+            body, names = cache.unpacked(content)
             # Another's content is as wrong as a damaged one.
             if names == [file.name]:
                 return rebuild(target_context, *pickle.loads(body))
@@ -72,7 +65,7 @@ class Kept:
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
-        cache.keep(file, native.packed(body, [file.name]))
+        cache.keep(file, cache.packed(body, [file.name]))
 
     def enable(self) -> None:
         """Nothing: it is made to be used."""

@@ -1,4 +1,4 @@
-"""What the text of the general path calls: a field seen from a point.
+"""What functions of the general path call: a field seen from a point.
 
 `near` turns an offset into a place in a block and sees to it that the place is in the block:
 a read outside the neighborhood is written down in `outside` and reported after the run.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
@@ -17,23 +16,9 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
-from ..threads import LEFT, STOP
-from .general.reads import REACH, SITE
-from .kept import kept
+from ..threads import LEFT, REACH, SITE, STOP
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
-
-
-def njit(*, cache=False, **options):
-    """Numba's decorator; what is cached lies beside the text, and is checked when it is loaded."""
-
-    def decorated(function):
-        dispatcher = numba.njit(**options)(function)
-        if cache:
-            dispatcher._cache = kept(function)
-        return dispatcher
-
-    return decorated
 
 
 class Neighbours(NamedTuple):

@@ -1,25 +1,23 @@
-"""The general path: kernels that are not analysed, as text that Numba compiles.
+"""The general path: kernels that are not analysed, which Numba compiles.
 
     s = np.sort(x[-1:2])                ->      def point(x, ...):  the user's body
     return s[0] + s[1]                          def band(x, out0, outside):  point at every place
 
 The user's functions are kept as they stand, statement by statement, with Numba's rules for
-numbers; only their reads are mapped, and their constants written down.  A function of numbers is
-given the elements themselves.
+numbers; only their reads are mapped.  A function of numbers is given the elements themselves.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-import keyword
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from ....language import errors
 from ....language.box import Box, joined
-from ....language.definitions import parsed
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
@@ -27,39 +25,37 @@ from ....language.kinds import Argument, Coefficients, Field, Scalar
 from ....language.positions import GREATEST, LEAST, Length, index
 from ....language.source import Function, bound_names
 from ....lowering.schedule import Request
+from ....remembered import digest
+from ... import cache
 from ...generated import Module
-from ..bands import heading
+from .. import relative
+from ..kept import Kept
+from ..live import jitted
 from ..window_loops import plus
 from .reads import accesses
-from .rewrite import Context, Globals, Rewriter, text_of
+from .rewrite import Context, Rewriter
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own
 
-# The names of `relative` that the text uses.
-_NAMES = (
-    "Neighbours along chosen clipped go_on in_order middle near njit ordered saturated unowned "
-    "wide wrapped"
-).split()
-_OWN = "np math point band outside FLAGS b j value inf nan".split()
-_RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
-_CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
 _LOOP = re.compile(r"^ *(for|while) ", re.MULTILINE)
 _MAKING = re.compile(
-    r"\b(np\.(empty|zeros|ones|full|array|nan\w+)|ordered|in_order|middle)\(|\.array\[.*:"
+    r"\b(np\.(empty|zeros|ones|full|array|sort|median|nan\w+)|in_order)\(|\.array\[.*:"
 )
 _STORES = {"saturate": "saturated", "wrap": "wrapped"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class General:
-    """A kernel as text, before the types of its outputs are known.
+    """A kernel as functions, before the types of its outputs are known.
 
-    `places` says for each read that is checked at run time where it stands; `lines` maps
-    lines of `functions` to the user's.  `pointwise` tells that its fields are numbers to it.
+    `functions` are the kernel's own and its helpers', with what their names mean.  `places` says
+    for each read that is checked at run time where it stands.  `pointwise` tells that its fields
+    are numbers to it.
     """
 
     name: str
-    functions: str
-    lines: Mapping[int, Span]
+    function: Function
+    functions: tuple[Function, ...]
+    fastmath: bool
     box: Box
     places: tuple[str, ...]
     returned: Span
@@ -68,27 +64,63 @@ class General:
     positions: tuple[Position, ...]
     pointwise: bool
 
+    @cached_property
+    def text(self) -> str:
+        """The text of the functions."""
+        return "\n\n\n".join(ast.unparse(one.definition) for one in self.functions)
+
+    @cached_property
+    def token(self) -> str:
+        """A name for what the functions do, wherever they stand."""
+        kinds = (Function, type(relative))
+        values = [
+            {n: v for n, v in sorted(one.constants.items()) if not isinstance(v, kinds)}
+            for one in self.functions
+        ]
+        calls = [
+            [(n, self.functions.index(v)) for n, v in sorted(one.constants.items())
+             if isinstance(v, Function)]
+            for one in self.functions
+        ]  # fmt: skip
+        defaults = [one.defaults for one in self.functions]
+        return digest((self.text, values, calls, defaults, self.fastmath))
+
+    @cached_property
+    def point(self) -> Any:
+        """Numba's function of a point."""
+        path = cache.written(
+            self.text, f"{cache.identifier(self.name)}_{cache.key(self.token, '')}"
+        )
+        options = {
+            "nogil": True, "error_model": "numpy", "boundscheck": True, "fastmath": self.fastmath,
+        }  # fmt: skip
+        # Called, it would be given the whole of its fields for each point: what reads at an offset
+        # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
+        made = jitted(self.function, path.stem, options, {"forceinline": True})
+        made._cache = Kept(path.with_suffix(".point"))
+        return made
+
     @property
     def factor(self) -> str:
         """How many times as long as an analysed kernel of the same reads it takes, about."""
-        if _MAKING.search(self.functions):
+        if _MAKING.search(self.text):
             return "50 to 500"
-        return "20 to 200" if _LOOP.search(self.functions) else "5 to 20"
+        return "20 to 200" if _LOOP.search(self.text) else "5 to 20"
 
     def module(self, outputs: int, several: bool, overflow: str | None = None) -> Module:
         """The whole text, for a number of outputs and a rule for what does not fit."""
-        body = self.functions + "\n".join(self._band(outputs, several, overflow)) + "\n"
-        special = bool(_CONSTANT.search(body))
-        title = f"{self.name}, on the general path: written by ninepoint."
-        names = {"numba.relative": _NAMES}
-        lines = heading(title, body + " math" * special, names)
-        text = "\n".join([*lines, *["inf, nan = math.inf, math.nan"] * special, body])
-        return Module(text, checked=True, places=self.places, opaque=True)
+        band = "\n".join(self._band(outputs, several, overflow)) + "\n"
+        title = f'"""{self.name}, on the general path: written by ninepoint."""'
+        text = "\n".join([title, "", "", self.text, "", "", band])
+        return Module(text, checked=True, places=self.places, general=self)
 
-    def spans(self, text: str) -> dict[int, Span]:
-        """The user's lines for those of a module's text."""
-        before = text[: text.index(self.functions)].count("\n")
-        return {before + line: span for line, span in self.lines.items()}
+    def band(self, module: Module) -> Any:
+        """The function of a block in the text of a module, as plain Python."""
+        names = {**vars(relative), "point": self.point}
+        tree = ast.parse(module.text)
+        tree.body = tree.body[-1:]
+        exec(compile(tree, "<band>", "exec"), names)
+        return names["band"]
 
     def _band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         outs = [f"out{n}" for n in range(outputs)]
@@ -112,7 +144,7 @@ class General:
         fields, arrays, scalars = named.values()
         fields += [f"place{k}" for k in range(len(self.positions))]
         order = [*fields, *outs, *arrays, *scalars, *lengths, "outside"]
-        yield from ["", "", f"def band({', '.join(order)}):"]
+        yield f"def band({', '.join(order)}):"
         yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
         yield from (f"    {n} = wide({n})" for n in arrays)
         for depth, axis in enumerate(axes, 1):
@@ -142,7 +174,7 @@ def translate(
     arguments: Mapping[str, Argument],
     request: Request,
 ) -> General:
-    """Write a kernel that is not analysed as text.
+    """Map the reads of a kernel that is not analysed.
 
     Raises
     ------
@@ -163,33 +195,20 @@ def translate(
     if any(value is index for s in scopes.all for value in s.function.constants.values()):
         # A position is read at the point itself.
         box = joined((box, Box((0,) * box.ndim, (0,) * box.ndim)))
-    taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
-    context = Context(
-        scopes,
-        found,
-        box,
-        pointwise,
-        Globals(_RESERVED, taken),
-        [],
-        set(),
-    )
-    for scope in scopes.helpers.values():
-        name = "point" if scope is scopes.root else context.globals.fresh(scope.function.name)
-        context.globals.names[id(scope.function)] = name
-    pieces = [
-        (scope, *_piece(context, scope, arguments)) for scope in reversed(scopes.helpers.values())
-    ]
-    flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={request.fastmath}"
-    text = "\n".join([f"FLAGS = dict({flags})", *context.globals.lines])
-    lines: dict[int, Span] = {}
-    for scope, written, statements in pieces:
-        start = text.count("\n") + 4
-        text += "\n\n\n" + written
-        lines |= _lines(written, start, scope, statements)
+    context = Context(scopes, found, box, pointwise, _free(scopes), [], set())
+    made = {
+        id(scope.function): _rewritten(context, scope, arguments)
+        for scope in reversed(scopes.helpers.values())
+    }
+    for one in made.values():
+        constants: Any = one.constants
+        constants |= {n: made[id(v)] for n, v in constants.items() if isinstance(v, Function)}
+    root = made[id(scopes.root.function)]
     return General(
         function.name,
-        text + "\n",
-        lines,
+        root,
+        tuple(made.values()),
+        request.fastmath,
         box,
         tuple(context.places),
         _returned(scopes.root),
@@ -205,46 +224,40 @@ def translate(
     )
 
 
-def _piece(
-    context: Context, scope: Scope, arguments: Mapping[str, Argument]
-) -> tuple[str, list[ast.stmt]]:
-    """The text of a function, and its statements."""
+def _free(scopes: Scopes) -> str:
+    """A word with which no name of the functions begins."""
+    taken = frozenset().union(*(bound_names(one.definition) for one in scopes.all))
+    taken |= {name for one in scopes.all for name in one.function.constants}
+    word = "relative"
+    while any(name.startswith(word) for name in taken):
+        word += "_"
+    return word
+
+
+def _rewritten(context: Context, scope: Scope, arguments: Mapping[str, Argument]) -> Function:
+    """A function with its reads mapped, which is given all by its place.
+
+    What the kernel itself is not given has its default.
+    """
     rewriter = Rewriter(context, scope)
-    body = rewriter.body()
     root = scope is context.scopes.root
-    parameters, fixed = [], []
-    for parameter in scope.parameters:
-        local, defaults = rewriter.local(parameter), scope.function.defaults
-        default = f" = {text_of(defaults[parameter])}" if parameter in defaults else ""
-        if root and parameter not in arguments:
-            fixed.append(f"    {local}{default}")
-        else:
-            parameters.append(local if root else local + default)
-    parameters += ["outside"] if root and context.pointwise else []
-    module = ast.fix_missing_locations(ast.Module(body, []))
-    inner = "\n".join("    " + line for line in ast.unparse(module).split("\n"))
-    # Called, it would be given the whole of its fields for each point: what reads at an offset
-    # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
-    flags = ", forceinline=True, cache=True" if root else ""
-    name = context.globals.names[id(scope.function)]
-    head = [f"@njit(**FLAGS{flags})", f"def {name}({', '.join(parameters)}):"]
-    return "\n".join([*head, *fixed, inner]), body
-
-
-def _lines(written: str, start: int, scope: Scope, statements: list[ast.stmt]) -> dict[int, Span]:
-    """For each line of a function's text the place in the user's file it was made from."""
-    tree = parsed(written).body[0]
+    function = rewriter.function(arguments if root else ())
+    if not root:
+        return function
+    tree = function.definition
     assert isinstance(tree, ast.FunctionDef)
-    made = tree.body[len(tree.body) - len(statements) :]
-    found: dict[int, Span] = {}
-    pending = list(zip(made, statements, strict=True))
-    while pending:
-        new, old = pending.pop()
-        found[start + new.lineno - 1] = scope.function.span(old)
-        for field in ("body", "orelse", "finalbody"):
-            pairs = zip(getattr(new, field, []), getattr(old, field, []), strict=False)
-            pending += [(a, b) for a, b in pairs if isinstance(a, ast.stmt)]
-    return found
+    names = [name for name in scope.parameters if name in arguments]
+    names += [f"{context.relative}_notes"] * context.pointwise
+    lines = [
+        ast.Assign([ast.Name(name, ast.Store())], rewriter.held(function.defaults[name]))
+        for name in scope.parameters
+        if name not in arguments
+    ]
+    tree.name = "point"
+    tree.args = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+    tree.body = [*lines, *tree.body]
+    ast.fix_missing_locations(tree)
+    return replace(function, defaults={})
 
 
 def _returned(root: Scope) -> Span:

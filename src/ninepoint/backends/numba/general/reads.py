@@ -17,11 +17,6 @@ from ....language.errors import Span
 from ....language.values import words
 from .scopes import Bounds, Maybe, Scope, Scopes, of, own
 
-# A read outside the neighborhood is written down as one number: that of the read plus one,
-# times SITE, plus the offset, which is cut to -REACH .. REACH.
-SITE = 2**33
-REACH = 2**31 - 1
-
 
 @dataclass(frozen=True, slots=True)
 class Step:

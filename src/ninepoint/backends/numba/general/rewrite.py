@@ -1,8 +1,8 @@
 """Rewrite: the user's functions with their reads mapped to places in a block.
 
-x[0, k]           ->     wide(x.array[x.place[0], x.place[1] + 1,
-                                      near(x.place[2], k, -1, 1, x.outside, 0)])
-while test: ...   ->     while test: go_on(x.outside); ...
+x[0, k]           ->     relative.wide(x.array[x.place[0], x.place[1] + 1,
+                                relative.near(x.place[2], k, -1, 1, x.outside, 0)])
+while test: ...   ->     while test: relative.go_on(x.outside); ...
 """
 
 from __future__ import annotations
@@ -10,114 +10,108 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ....language import errors
 from ....language.box import Box
-from ....language.definitions import expression
+from ....language.definitions import expression, parsed
 from ....language.dtypes import computed
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
 from ....language.values import constant, wrapped
 from ....shapes import is_shape
+from .. import relative
 from ..window_loops import plus
 from .reads import Accesses, Step
 from .scopes import Scope, Scopes
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
-_OURS: dict[Any, str] = {
-    np.where: "chosen",
-    np.clip: "clipped",
-    np.sort: "ordered",
-    np.median: "middle",
-    in_order: "in_order",
+_OURS: dict[Any, Any] = {
+    np.where: relative.chosen,
+    np.clip: relative.clipped,
+    np.sort: relative.ordered,
+    np.median: relative.middle,
+    in_order: relative.in_order,
 }
 _MEASURES = ("len", "shape", "ndim", "size")
 _ALONG = "max min mean median std var prod any all ptp".split()
-
-
-@dataclass(slots=True)
-class Globals:
-    """The constants and the names of functions of the generated module."""
-
-    reserved: frozenset[str]
-    taken: frozenset[str]
-    lines: list[str] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    held: list[Any] = field(default_factory=list)
-
-    def fresh(self, name: str) -> str:
-        """A name that nothing in the generated text has."""
-        new = name if name.isidentifier() else "function"
-        used = {*self.reserved, *self.taken, *self.names.values()}
-        while new in used:
-            new += "_"
-        return new
-
-    def constant(self, name: str, value: Any, text: str) -> str:
-        """The name of a constant of the module."""
-        if id(value) not in self.names:
-            self.names[id(value)] = self.fresh(name)
-            self.held.append(value)
-            self.lines.append(f"{self.names[id(value)]} = {text}")
-        return self.names[id(value)]
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What the rewriting of every function of one kernel shares.
 
-    It is `pointwise` if its fields are numbers.  What lengths and positions it `asked` for is
-    known once it is rewritten.
+    It is `pointwise` if its fields are numbers.  No name in it begins with `relative`, which the
+    module of that name is called in the text.  What lengths and positions it `asked` for is known
+    once it is rewritten.
     """
 
     scopes: Scopes
     accesses: Accesses
     box: Box
     pointwise: bool
-    globals: Globals
+    relative: str
     places: list[str]
     asked: set[str]
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function in place, and the functions inside it."""
+    """Rewrites one function in place, and the functions inside it.
 
-    def __init__(self, context: Context, scope: Scope, notes: str | None = None) -> None:
+    `constants` are what the names from outside that it then holds mean.
+    """
+
+    def __init__(self, context: Context, scope: Scope, outer: Rewriter | None = None) -> None:
         self.context = context
         self.scope = scope
+        self.constants: dict[str, Any] = outer.constants if outer else {}
         # The first field, by which all is reached that a kernel is told at run time.
         fields = (p for p in scope.parameters if context.scopes.may(ast.Name(p), scope).fields)
-        self.field = next((self.local(name) for name in fields), None)
+        self.field = next(fields, None)
         # Where loops look whether to go on.
-        self.notes = f"{self.field}.outside" if self.field else notes
+        self.notes: str | None = outer.notes if outer else None
+        if self.field:
+            self.notes = f"{self.field}.outside"
         if context.pointwise and scope is context.scopes.root:
-            self.notes = "outside"
+            self.notes = f"{context.relative}_notes"
 
-    def body(self) -> list[ast.stmt]:
-        """The statements of the function."""
-        definition = self.scope.definition
+    def function(self, given: Collection[str] = ()) -> Function:
+        """The function, with the defaults of parameters that are not always given."""
+        function, definition = self.scope.function, self.scope.definition
+        name = function.name if function.name.isidentifier() else "function"
+        tree = parsed(f"def {name}(): pass").body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        tree.args = definition.args
         if isinstance(definition, ast.Lambda):
             value = self.visit(definition.body)
-            return [ast.copy_location(ast.Return(value), definition.body)]
-        return [self.visit(statement) for statement in definition.body]
+            tree.body = [ast.copy_location(ast.Return(value), definition.body)]
+        else:
+            tree.body = [self.visit(statement) for statement in definition.body]
+        tree = ast.fix_missing_locations(ast.copy_location(tree, definition))
+        defaults = {n: _default(v) for n, v in function.defaults.items() if n not in given}
+        self.constants[self.context.relative] = relative
+        return replace(
+            function, name=name, columns=None, constants=self.constants, defaults=defaults,
+            tree=tree,
+        )  # fmt: skip
+
+    def held(self, value: Any) -> ast.expr:
+        """A name of a value that the text has not."""
+        name = f"{self.context.relative}{len(self.constants)}"
+        self.constants[name] = value
+        return ast.Name(name, ast.Load())
 
     # Names.
-
-    def local(self, name: str) -> str:
-        """A name of the user's own in the generated text."""
-        while name in self.context.globals.reserved:
-            name += "_"
-        return name
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         for value in self.scope.constant(node):
             return self._outer(node, value)
-        return ast.copy_location(ast.Name(self.local(node.id), node.ctx), node)
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         for value in self.scope.constant(node):
@@ -144,17 +138,14 @@ class Rewriter(ast.NodeTransformer):
             raise errors.bad_constant(span, name, value.words)
         if isinstance(value, ArrayFunction):
             raise (errors.ufunc_stage if self.context.pointwise else errors.stage_use)(span, name)
-        text: str | None
-        if isinstance(value, Function):
-            text = self.context.globals.names[id(value)]
-        else:
-            text = _OURS.get(value) if callable(value) else None
-            text = text or text_of(value)
-            if text is None:
-                raise errors.unknown_function(span, name)
-            if isinstance(value, np.ndarray | tuple):
-                text = self.context.globals.constant(name.replace(".", "_"), value, text)
-        return self._parsed(text, node)
+        if not isinstance(value, Function):
+            try:
+                value = _OURS.get(value, value) if callable(value) else value
+                value = usable(value)
+            except LookupError:
+                raise errors.unknown_function(span, name) from None
+        self.constants[name] = value
+        return node
 
     def _parsed(self, text: str, node: ast.AST) -> ast.expr:
         """An expression in the place of a node."""
@@ -164,25 +155,19 @@ class Rewriter(ast.NodeTransformer):
         return made
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.copy_location(ast.arg(self.local(node.arg)), node)
+        return ast.copy_location(ast.arg(node.arg), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node], self.notes)
+        inner = Rewriter(self.context, self.scope.inner[node], self)
         node.args = self.visit(node.args)
-        node.name, node.body = self.local(node.name), inner.body()
+        node.body = [inner.visit(statement) for statement in node.body]
         node.returns, node.decorator_list = None, []
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node], self.notes)
+        inner = Rewriter(self.context, self.scope.inner[node], self)
         node.args, node.body = self.visit(node.args), inner.visit(node.body)
         return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        plain = ast.Assign([self.visit(node.target)], self.visit(node.value))
-        return ast.copy_location(plain, node)
 
     # Loops.
 
@@ -197,7 +182,7 @@ class Rewriter(ast.NodeTransformer):
         """A loop that may never end, which looks in each turn whether to go on."""
         self.generic_visit(node)
         if self.notes:
-            look = ast.Expr(self._parsed(f"go_on({self.notes})", node))
+            look = ast.Expr(self._parsed(f"{self.context.relative}.go_on({self.notes})", node))
             node.body.insert(0, ast.copy_location(look, node))
         return node
 
@@ -213,7 +198,8 @@ class Rewriter(ast.NodeTransformer):
             ":".join(self._near(base, axis, step, node) + " + 1" * step.stop for step in steps)
             for axis, steps in enumerate(access)
         ]
-        return self._parsed(f"wide({base}.array[{base}.place[0], {', '.join(places)}])", node)
+        element = f"{base}.array[{base}.place[0], {', '.join(places)}]"
+        return self._parsed(f"{self.context.relative}.wide({element})", node)
 
     def _near(self, base: str, axis: int, step: Step, node: ast.AST) -> str:
         """The place of an offset along an axis."""
@@ -226,7 +212,8 @@ class Rewriter(ast.NodeTransformer):
         site = len(self.context.places)
         span = self.scope.function.span(node)
         self.context.places.append(f"{axis}|{span.file}|{span.line}")
-        return f"near({place}, {text}, {low}, {high}, {base}.outside, {site})"
+        near = f"{self.context.relative}.near"
+        return f"{near}({place}, {text}, {low}, {high}, {base}.outside, {site})"
 
     # Calls.
 
@@ -257,7 +244,8 @@ class Rewriter(ast.NodeTransformer):
         if name not in _ALONG or len(given) != 2:
             return None
         values = [ast.Constant(name), *map(self.visit, given)]
-        return ast.copy_location(ast.Call(ast.Name("along", ast.Load()), values, []), node)
+        along = self._parsed(f"{self.context.relative}.along", node)
+        return ast.copy_location(ast.Call(along, values, []), node)
 
     def _shape(self, node: ast.Call, function: Any) -> ast.AST:
         """The shape of a window that constant arguments say."""
@@ -275,8 +263,7 @@ class Rewriter(ast.NodeTransformer):
             shape = function(*args, **named)
         except (TypeError, ValueError) as error:
             raise errors.wrong_arguments(span, name, str(error)) from error
-        text = str(text_of(shape))
-        return self._parsed(self.context.globals.constant("shape", shape, text), node)
+        return ast.copy_location(self.held(usable(shape)), node)
 
     def _position(self, node: ast.Call) -> ast.AST:
         """`npt.index(x)`, or `npt.index()` for the position among the results."""
@@ -297,66 +284,35 @@ class Rewriter(ast.NodeTransformer):
         return self._parsed(text + ("" if self.context.box.ndim > 1 else "[0]"), node)
 
 
-# Texts of the values that a kernel finds outside itself: numbers, arrays, functions.
-#
-#     0.25     ->  0.25                    np.sqrt           ->  np.sqrt
-#     (1, 2)   ->  (1, 2)                  array([1, 2])     ->  np.array([1, 2], dtype=np.int64)
+def _default(value: Any) -> Any:
+    try:
+        return usable(value)
+    except LookupError:
+        return None
 
 
-def text_of(value: Any) -> str | None:
-    """A constant as an expression; None for what no compiled kernel can hold."""
+def usable(value: Any) -> Any:
+    """A constant as Numba computes with it: integers of arrays are exact.
+
+    Raises
+    ------
+    LookupError
+        For what no compiled kernel can hold.
+    """
     value = constant(value)
-    if isinstance(value, bool) or value is None:
-        return str(value)
-    if isinstance(value, int):
-        return str(value if -(2**63) <= value < 2**64 else wrapped(value))
-    if isinstance(value, np.generic):
-        return f"np.{value.dtype.name}({_number(value.item())})"
-    if isinstance(value, float | complex):
-        return _number(value)
-    if isinstance(value, str):
-        return repr(value)
-    if isinstance(value, tuple):
-        items = [text_of(item) for item in value]
-        if any(item is None for item in items):
-            return None
-        return f"({', '.join(str(i) for i in items)}{',' if len(items) == 1 else ''})"
-    if isinstance(value, np.ndarray):
-        return _array(value)
-    return function_text(value)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, complex):
-        return f"complex({_number(value.real)}, {_number(value.imag)})"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if value != value else ("inf" if value > 0 else "-inf")
-    return f"({value!r})" if value < 0 else repr(value)
-
-
-def _array(value: np.ndarray) -> str:
-    """An array; its integers are exact, so they become int64 unless they are uint64."""
-    dtype = computed(value.dtype)
-    if dtype.kind in "iu" and dtype != np.uint64:
-        dtype = np.dtype("int64")
-    text = str if dtype.kind == "b" else _number
-    numbers = [text(item) for item in value.ravel().tolist()]
-    rows = [", ".join(numbers[i : i + 8]) for i in range(0, len(numbers), 8)]
-    inner = ",\n    ".join(rows)
-    return f"np.array([\n    {inner},\n], dtype=np.{dtype.name}).reshape({value.shape})"
-
-
-def function_text(value: Any) -> str | None:
-    """Where a function or a type of Python or NumPy is found."""
+    match value:
+        case bool() | None | float() | complex() | str() | np.generic():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else wrapped(value)
+        case tuple():
+            return tuple(map(usable, value))
+        case np.ndarray():
+            dtype = computed(value.dtype)
+            exact = dtype.kind in "iu" and dtype != np.uint64
+            return value.astype("int64" if exact else dtype, order="C")
     name = getattr(value, "__name__", "")
-    if value is np.bool:
-        return "np.bool_"
-    for module, prefix in (
-        (np, "np."),
-        (np.linalg, "np.linalg."),
-        (math, "math."),
-        (builtins, ""),
-    ):
-        if name and getattr(module, name, None) is value:
-            return prefix + name
-    return None
+    known = (np, np.linalg, math, builtins)
+    if value in _OURS.values() or any(getattr(one, name, None) is value for one in known):
+        return value
+    raise LookupError(value)
