@@ -349,6 +349,8 @@ class _Body:
                 self.lines.append(Assign(old.name, convert(value, old.type)))
             case ast.Subscript(slice=ast.Slice()):
                 self._fill(self._value(target.value), value)
+            case ast.Subscript() if _is_value(self._value(target.value)):
+                self._done_here("machine:put", [self._address(target), _word(value)])
             case ast.Subscript():
                 array, index = self._place(target)
                 if left := array.ndim - len(index):
@@ -567,10 +569,17 @@ class _Body:
             place = self._number(node.slice)
             assert isinstance(place, Number)
             return parts[whole(place)]
+        if _is_value(parts):
+            return self._done_here("machine:at", [self._address(node)])
         array, index = self._place(node)
         if len(index) < array.ndim:
             return self._view(array, index, array.ndim - len(index))
         return Load(array, index)
+
+    def _address(self, node: ast.Subscript) -> Value:
+        """The address of a word, so many words on from another."""
+        words = applied("*", word(8), _word(self._value(node.slice)))
+        return applied("+", _word(self._value(node.value)), words)
 
     def _place(self, node: ast.Subscript) -> tuple[Array, tuple[Value, ...]]:
         array = self._value(node.value)

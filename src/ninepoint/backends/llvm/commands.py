@@ -47,21 +47,18 @@ def commands(told, arrays, block, values):
     At `arrays` stand the addresses of the arrays of the caller; `block` is the function that
     computes a block, called with views of its arrays and with `values`.
     """
-    given, size = machine.word(told), 8 * machine.word(told + 8)
+    given, size, memory = told[0], 8 * told[1], told[2]
     # Two lines of the cache, as blocks begin at one.
-    words = 8 * (given + 3) + given * size
-    bases = c.malloc(words + machine.word(told + 16) + 64)
+    begin = 8 * (given + 3) + given * size
+    bases = c.malloc(begin + memory + 64)
     if bases == 0:
         return 1
     c.memcpy(bases, arrays, 8 * given)
-    more = bases + 8 * given
-    machine.put(more, (bases + words + 63) & -64)
-    machine.put(more + 8, told)
-    machine.put(more + 16, 0)
-    views, at = more + 24, told + 8 * (HEAD + 2 * given)
+    bases[given], bases[given + 1], bases[given + 2] = (bases + begin + 63) & -64, told, 0
+    views, at = bases + 8 * (given + 3), told + 8 * (HEAD + 2 * given)
     status = 0
-    for _ in range(machine.word(told + 24)):
-        kind = machine.word(at)
+    for _ in range(told[3]):
+        kind = at[0]
         at += 8
         if kind == MOVE:
             move(bases, at)
@@ -72,7 +69,7 @@ def commands(told, arrays, block, values):
         else:
             for k in range(given):
                 view = views + k * size
-                machine.put(view, placed(bases, at))
+                view[0] = placed(bases, at)
                 c.memcpy(view + 8, at + 16, size - 8)
                 at += size + 8
             status = machine.do(block, views, values)
@@ -84,13 +81,12 @@ def commands(told, arrays, block, values):
 
 def placed(bases, place):
     """The address of what a command says the place of."""
-    return machine.word(bases + 8 * machine.word(place)) + machine.word(place + 8)
+    return bases[place[0]] + place[1]
 
 
 def far(steps, i, j, k, m):
     """How far a row is from the first one [bytes]; `steps` are those to the next along an axis."""
-    planes = i * machine.word(steps) + j * machine.word(steps + 8) + k * machine.word(steps + 16)
-    return planes + m * machine.word(steps + 24)
+    return i * steps[0] + j * steps[1] + k * steps[2] + m * steps[3]
 
 
 # Elements side by side are copied together from so many on.
@@ -103,22 +99,19 @@ VECTOR = 16
 
 def move(bases, command):
     """Move elements from one array to another."""
-    size, shape = machine.word(command), command + 40
+    size, shape = command[0], command + 40
     to, at = placed(bases, command + 8), placed(bases, command + 24)
-    steps, steps_at, plane = shape + STEPS, shape + 2 * STEPS, shape + 24
-    columns = machine.word(plane + 8)
-    together = machine.word(steps + 32) == size and machine.word(steps_at + 32) == size
-    for i in range(machine.word(shape)):
-        for j in range(machine.word(shape + 8)):
-            for k in range(machine.word(shape + 16)):
+    steps, steps_at = shape + STEPS, shape + 2 * STEPS
+    together = shape[4] >= SIDE_BY_SIDE and steps[4] == size and steps_at[4] == size
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            for k in range(shape[2]):
                 there, here = to + far(steps, i, j, k, 0), at + far(steps_at, i, j, k, 0)
-                if together and columns >= SIDE_BY_SIDE:
-                    for _ in range(machine.word(plane)):
-                        c.memcpy(there, here, columns * size)
-                        there += machine.word(steps + 24)
-                        here += machine.word(steps_at + 24)
+                if together:
+                    for m in range(shape[3]):
+                        c.memcpy(there + m * steps[3], here + m * steps_at[3], shape[4] * size)
                 else:
-                    c.ninepoint_apart(size, there, here, plane)
+                    c.ninepoint_apart(size, there, here, shape + 24)
 
 
 def apart(size, to, at, plane):
@@ -140,9 +133,8 @@ def apart(size, to, at, plane):
 
 def one_by_one(kind, size, to, at, plane):
     """As `apart`, of elements that are numbers of a type."""
-    rows, columns = machine.word(plane), machine.word(plane + 8)
-    down, across = machine.word(plane + STEPS), machine.word(plane + STEPS + 8)
-    down_at, across_at = machine.word(plane + 2 * STEPS), machine.word(plane + 2 * STEPS + 8)
+    rows, columns, down, across = plane[0], plane[1], plane[AXES], plane[AXES + 1]
+    down_at, across_at = plane[2 * AXES], plane[2 * AXES + 1]
     if down_at == 0 and across_at == 0 and rows * columns > 0:
         # A constant is loaded once.
         constant = machine.at(kind, at)
@@ -183,7 +175,7 @@ FACE, SLOPE, MIX = range(3)
 
 def ghosts(bases, command):
     """Make ghosts of a kind of floats, with double precision."""
-    kind = machine.word(command)
+    kind = command[0]
     if kind == 0:
         ghosts_of(np.float32, np.float64, bases, command)
     elif kind == 1:
@@ -198,34 +190,34 @@ def ghosts_of(kind, wide, bases, command):
     """Make ghosts of a type, computed in a wide one."""
     places, shape = command + 40, command + 40 + 4 * 16
     steps = shape + STEPS
-    for i in range(machine.word(shape)):
-        for j in range(machine.word(shape + 8)):
-            for k in range(machine.word(shape + 16)):
-                for m in range(machine.word(shape + 24)):
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            for k in range(shape[2]):
+                for m in range(shape[3]):
                     to = placed(bases, places) + far(steps, i, j, k, m)
                     at = placed(bases, places + 16) + far(steps + STEPS, i, j, k, m)
                     alpha = placed(bases, places + 32) + far(steps + 2 * STEPS, i, j, k, m)
                     beta = placed(bases, places + 48) + far(steps + 3 * STEPS, i, j, k, m)
-                    for _ in range(machine.word(shape + 32)):
+                    for _ in range(shape[4]):
                         made = ghost(kind, wide, at, alpha, beta, command)
                         machine.put(to, kind(made))
-                        to += machine.word(steps + 32)
-                        at += machine.word(steps + STEPS + 32)
-                        alpha += machine.word(steps + 2 * STEPS + 32)
-                        beta += machine.word(steps + 3 * STEPS + 32)
+                        to += steps[4]
+                        at += steps[AXES + 4]
+                        alpha += steps[2 * AXES + 4]
+                        beta += steps[3 * AXES + 4]
 
 
 def ghost(kind, wide, at, alpha, beta, command):
     """One ghost."""
-    how = machine.word(command + 8)
+    how, count = command[1], command[2]
     mirrored, more = wide(machine.at(kind, at)), machine.at(wide, beta)
     if how == FACE:
         return more - mirrored
     if how == SLOPE:
         return mirrored + more
     made = machine.at(wide, alpha) * mirrored + more
-    for _ in range(1, machine.word(command + 16)):
-        at += machine.word(command + 24)
-        alpha += machine.word(command + 32)
+    for _ in range(1, count):
+        at += command[3]
+        alpha += command[4]
         made += machine.at(wide, alpha) * wide(machine.at(kind, at))
     return made

@@ -6,8 +6,8 @@
     elements                                                      the loop of a function of NumPy's
 
 This is text for the compiler (see `modules`), as that of kernels is: it never runs as Python.
-All numbers are words, addresses too; `c` has the functions of C, and `machine` what only machine
-code does (see `printing`).
+All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
+functions of C, and `machine` what only machine code does (see `printing`).
 
 What an entry is bound to is an array of words, its *record*, which says where the kernel's machine
 code is and of which kinds its arguments are (see `native`).  They read arrays where NumPy keeps
@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .commands import STEPS
+from .commands import AXES as STEPS
 from .native import (
     ARRAYS,
     AXES,
@@ -59,31 +59,33 @@ from .native import (
 
 c: Any = None
 machine: Any = None
-f32, i64 = np.float32, np.int64
+f32 = np.float32
 
 BOOL, UINT, FLOAT, COMPLEX, VOID, BIG = map(ord, "bufcV>")
+
+# The first byte of a word, and the first int.
+FIRST_BYTE, FIRST_INT = 0xFF, 0xFFFFFFFF
 
 
 def entry(self, arguments, count):
     """Compute a block, or whole arrays by one list of commands."""
-    record = machine.word(self + DATA)
-    kinds = machine.word(record + KINDS)
-    whole = count - kinds
+    record = self[DATA]
+    whole = count - record[KINDS]
     if whole != 0 and whole != 1:
         return refused()
-    arrays = machine.room(machine.word(record + ARRAYS) * (2 * machine.word(record + AXES) + 1))
-    values = machine.room(machine.word(record + WORDS))
+    arrays = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
+    values = machine.room(record[WORDS])
     if taken(record, arguments, whole, arrays, values) == 0:
         return 0
     if whole == 0:
         thread = c.PyEval_SaveThread()
-        status = machine.do(machine.word(record + CODE), arrays, values)
+        status = machine.do(record[CODE], arrays, values)
     else:
-        told = machine.word(arguments + 8 * kinds)
-        if not fits(record, told, record + LISTS, 0):
+        told = arguments[record[KINDS]]
+        if not fits(record, told, record + 8 * LISTS, 0):
             return refused()
         thread = c.PyEval_SaveThread()
-        status = carried_out(told, arrays, machine.word(record + CODE), values)
+        status = c.ninepoint_commands(told[DATA], arrays, record[CODE], values)
     c.PyEval_RestoreThread(thread)
     return given(record, status)
 
@@ -93,44 +95,31 @@ def together(self, arguments, count):
 
     All is looked at first, so that the threads of a crew carry out the lists without Python.
     """
-    record = machine.word(self + DATA)
-    lists = 2 + machine.word(record + KINDS)
+    record = self[DATA]
+    lists = 2 + record[KINDS]
     if count < lists:
         return refused()
-    crew = c.PyLong_AsLongLong(machine.word(arguments))
-    threads = c.PyLong_AsLongLong(machine.word(arguments + 8))
-    size, words = machine.word(record + ARRAYS), machine.word(record + WORDS)
-    table, values = machine.room(size), machine.room(words)
+    crew, threads = c.PyLong_AsLongLong(arguments[0]), c.PyLong_AsLongLong(arguments[1])
+    table, values = machine.room(record[ARRAYS]), machine.room(record[WORDS])
     if taken(record, arguments + 16, 1, table, values) == 0:
         return 0
     for k in range(lists, count):
-        if not fits(record, machine.word(arguments + 8 * k), record + LISTS, 0):
+        if not fits(record, arguments[k], record + 8 * LISTS, 0):
             return refused()
     # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
     held = machine.room(6)
-    machine.put(held, table)
-    machine.put(held + 8, values)
-    machine.put(held + 16, arguments + 8 * lists)
-    machine.put(held + 24, machine.word(record + CODE))
-    machine.put(held + 32, 8 * size)
-    machine.put(held + 40, 8 * words)
+    held[0], held[1], held[2] = table, values, arguments + 8 * lists
+    held[3], held[4], held[5] = record[CODE], 8 * record[ARRAYS], 8 * record[WORDS]
     thread = c.PyEval_SaveThread()
-    do, part = machine.word(crew), machine.word(record + PART)
-    status = machine.do(do, crew, threads, part, held, count - lists)
+    status = machine.do(crew[0], crew, threads, record[PART], held, count - lists)
     c.PyEval_RestoreThread(thread)
     return given(record, status)
 
 
 def part(held, index):
     """Carry out one of the lists; 0 if all went well."""
-    told = machine.word(machine.word(held + 16) + 8 * index)
-    table, values = machine.word(held), machine.word(held + 8)
-    return carried_out(told, table, machine.word(held + 24), values)
-
-
-def carried_out(told, table, code, values):
-    """Carry out the commands of an array (see `commands`)."""
-    return c.ninepoint_commands(machine.word(told + DATA), table, code, values)
+    told = held[2][index]
+    return c.ninepoint_commands(told[DATA], held[0], held[3], held[1])
 
 
 def refused():
@@ -144,8 +133,8 @@ def given(record, status):
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
         return c.PyErr_NoMemory()
-    c.Py_IncRef(machine.word(record + NONE))
-    return machine.word(record + NONE)
+    c.Py_IncRef(record[NONE])
+    return record[NONE]
 
 
 def taken(record, arguments, whole, arrays, values):
@@ -153,10 +142,10 @@ def taken(record, arguments, whole, arrays, values):
 
     Whole arrays, which may lack the axis of the stack, are written as a table, others as views.
     """
-    count = machine.word(record + ARRAYS)
-    for k in range(machine.word(record + KINDS)):
-        kind, argument = record + FIRST + PER_KIND * k, machine.word(arguments + 8 * k)
-        axes, value = machine.word(kind + OF_AXES), values + machine.word(kind + OF_VALUE)
+    count = record[ARRAYS]
+    for k in range(record[KINDS]):
+        kind, argument = kind_of(record, k), arguments[k]
+        axes, value = kind[OF_AXES], values + kind[OF_VALUE]
         if axes == 0:
             number(argument, kind, value)
         elif not fits(record, argument, kind, whole if k < count else 0):
@@ -166,8 +155,13 @@ def taken(record, arguments, whole, arrays, values):
         elif whole == 0:
             described(argument, axes, arrays + 8 * k * (2 * axes + 1))
         else:
-            machine.put(arrays + 8 * k, machine.word(argument + DATA))
+            arrays[k] = argument[DATA]
     return 0 if c.PyErr_Occurred() != 0 else 1
+
+
+def kind_of(record, k):
+    """What an argument is."""
+    return record + 8 * (FIRST + PER_KIND * k)
 
 
 def fits(record, argument, kind, fewer):
@@ -175,39 +169,33 @@ def fits(record, argument, kind, fewer):
 
     It may have so many axes less.
     """
-    if (
-        c.PyType_IsSubtype(
-            np.int32, machine.word(argument + TYPE), machine.word(record + TYPE_OF_ARRAYS)
-        )
-        == 0
-    ):
+    if c.PyType_IsSubtype(np.int32, argument[TYPE], record[TYPE_OF_ARRAYS]) == 0:
         return False
-    dtype, size = machine.word(argument + DTYPE), machine.word(kind + OF_SIZE)
-    letter, wanted = i64(machine.at(np.uint8, dtype + KIND)), machine.word(kind + OF_LETTER)
+    dtype, size, wanted = argument[DTYPE], kind[OF_SIZE], kind[OF_LETTER]
+    letter, order = dtype[KIND] & FIRST_BYTE, dtype[KIND] >> ORDER & FIRST_BYTE
     # To the code floats of 16 bits are integers.
     is_float = letter == FLOAT
     is_short = wanted == UINT and size == 2 and (is_float or letter == VOID)
-    missing = machine.word(kind + OF_AXES) - i64(machine.at(np.int32, argument + NDIM))
-    flags = machine.word(kind + OF_FLAGS)
+    missing = kind[OF_AXES] - (argument[NDIM] & FIRST_INT)
     return (
         (missing == 0 or missing == fewer)
-        and i64(machine.at(np.int32, argument + FLAGS)) & flags == flags
+        and argument[FLAGS] & kind[OF_FLAGS] == kind[OF_FLAGS]
         and (letter == wanted or is_short)
-        and machine.word(dtype + ITEMSIZE) == size
-        and i64(machine.at(np.uint8, dtype + ORDER)) != BIG
+        and dtype[ITEMSIZE] == size
+        and order != BIG
     )
 
 
 def described(array, axes, at):
     """Write where an array begins, its shape and the bytes between elements."""
-    machine.put(at, machine.word(array + DATA))
-    c.memcpy(at + 8, machine.word(array + SHAPE), 8 * axes)
-    c.memcpy(at + 8 + 8 * axes, machine.word(array + STRIDES), 8 * axes)
+    at[0] = array[DATA]
+    for k in range(axes):
+        at[1 + k], at[1 + axes + k] = array[SHAPE][k], array[STRIDES][k]
 
 
 def number(argument, kind, at):
     """Write a number of Python's in a type; what it raises stays to be asked for."""
-    letter, size = machine.word(kind + OF_LETTER), machine.word(kind + OF_SIZE)
+    letter, size = kind[OF_LETTER], kind[OF_SIZE]
     if letter == FLOAT:
         real(c.PyFloat_AsDouble(np.float64, argument), size, at)
     elif letter == COMPLEX:
@@ -217,9 +205,9 @@ def number(argument, kind, at):
     elif letter == BOOL:
         machine.put(at, c.PyObject_IsTrue(np.int32, argument) > 0)
     elif letter == UINT:
-        machine.put(at, c.PyLong_AsUnsignedLongLong(argument))
+        at[0] = c.PyLong_AsUnsignedLongLong(argument)
     else:
-        machine.put(at, c.PyLong_AsLongLong(argument))
+        at[0] = c.PyLong_AsLongLong(argument)
 
 
 def real(value, size, at):
@@ -243,7 +231,7 @@ EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}.get
 
 # The words of a field or a result here: its address, the bytes from element to element and of one,
 # and room for a block of it, if it goes through that.
-AT, STEP, SIZE, ROOM, PER_OPERAND = range(0, 40, 8)
+AT, STEP, SIZE, ROOM, PER_OPERAND = range(5)
 
 
 def elements(arguments, sizes, steps, data):
@@ -257,93 +245,75 @@ def elements(arguments, sizes, steps, data):
 
     At `data` stand a word that is set where there was no memory, and the kernel's record.
     """
-    record, length = machine.word(data + 8), machine.word(sizes)
-    fields, arrays = machine.word(record + FIELDS), machine.word(record + ARRAYS)
-    numbers = machine.word(record + KINDS) - arrays
-    values = machine.room(machine.word(record + WORDS))
+    record, length = data[1], sizes[0]
+    fields, arrays = record[FIELDS], record[ARRAYS]
+    numbers = record[KINDS] - arrays
+    values = machine.room(record[WORDS])
     for k in range(numbers):
-        kind = record + FIRST + PER_KIND * (arrays + k)
-        at, place = values + machine.word(kind + OF_VALUE), arguments + 8 * (fields + k)
-        c.memcpy(at, machine.word(place), machine.word(kind + OF_SIZE))
-    operands, views = machine.room(4 * arrays), machine.room(5 * arrays)
+        kind = kind_of(record, arrays + k)
+        c.memcpy(values + kind[OF_VALUE], arguments[fields + k], kind[OF_SIZE])
+    operands, views = machine.room(PER_OPERAND * arrays), machine.room(5 * arrays)
     block = length
     for k in range(arrays):
-        one, view = operands + PER_OPERAND * k, views + 40 * k
+        one, view, size = operand(operands, k), views + 40 * k, kind_of(record, k)[OF_SIZE]
         # NumPy has results behind all else.
-        place = 8 * k if k < fields else 8 * (k + numbers)
-        size = machine.word(record + FIRST + PER_KIND * k + OF_SIZE)
-        machine.put(one + AT, machine.word(arguments + place))
-        machine.put(one + STEP, machine.word(steps + place))
-        machine.put(one + SIZE, size)
-        machine.put(one + ROOM, 0)
+        place = k if k < fields else k + numbers
+        one[AT], one[STEP], one[SIZE], one[ROOM] = arguments[place], steps[place], size, 0
         # The stack has one image.
-        machine.put(view + 8, 1)
-        machine.put(view + 24, 0)
-        machine.put(view + 32, size)
-        if machine.word(one + STEP) != size or meets(
-            one, operands, fields if k >= fields else 0, length
-        ):
+        view[1], view[3], view[4] = 1, 0, size
+        if one[STEP] != size or meets(one, operands, fields if k >= fields else 0, length):
             block = min(length, BLOCK)
             # It begins at a line of the cache.
-            room = machine.room(((block * size) >> 3) + 8) + 63
-            machine.put(one + ROOM, room & -64)
-    failed, first, plane = 0, 0, machine.room(12)
-    machine.put(plane, 1)
-    machine.put(plane + STEPS, 0)
-    machine.put(plane + 2 * STEPS, 0)
+            one[ROOM] = (machine.room((block * size >> 3) + 8) + 63) & -64
+    first, plane = 0, machine.room(3 * STEPS)
+    plane[0], plane[STEPS], plane[2 * STEPS] = 1, 0, 0
     while first < length:
         some = min(block, length - first)
         for k in range(arrays):
-            one, view = operands + PER_OPERAND * k, views + 40 * k
-            room, step = machine.word(one + ROOM), machine.word(one + STEP)
-            at = machine.word(one + AT) + first * step
-            if room != 0 and k < fields and (first == 0 or step != 0):
-                size = machine.word(one + SIZE)
-                copied(plane, some, size, room, size, at, step)
-            machine.put(view, at if room == 0 else room)
-            machine.put(view + 16, some)
-        failed |= machine.do(machine.word(record + CODE), views, values)
+            one, view = operand(operands, k), views + 40 * k
+            if one[ROOM] != 0 and k < fields and (first == 0 or one[STEP] != 0):
+                copied(one, first, some, plane, False)
+            view[0] = one[ROOM] if one[ROOM] != 0 else one[AT] + first * one[STEP]
+            view[2] = some
+        data[0] = data[0] | machine.do(record[CODE], views, values)
         for k in range(fields, arrays):
-            one = operands + PER_OPERAND * k
-            room, step = machine.word(one + ROOM), machine.word(one + STEP)
-            if room != 0:
-                at = machine.word(one + AT) + first * step
-                size = machine.word(one + SIZE)
-                copied(plane, some, size, at, step, room, size)
+            if operand(operands, k)[ROOM] != 0:
+                copied(operand(operands, k), first, some, plane, True)
         first += block
-    if failed != 0:
-        machine.put(data, 1)
     # Forget that a float was none, or too large: floats give no warnings.
     if EXCEPTIONS != 0 and c.fetestexcept(np.int32, EXCEPTIONS) != 0:
         c.feclearexcept(np.int32, EXCEPTIONS)
     return 0
 
 
-def copied(plane, count, size, to, across, at, step):
-    """Copy so many elements of a size, which lie so far from each other (see `commands`)."""
-    machine.put(plane + 8, count)
-    machine.put(plane + STEPS + 8, across)
-    machine.put(plane + 2 * STEPS + 8, step)
-    c.ninepoint_apart(size, to, at, plane)
+def operand(operands, k):
+    """The words of a field or a result."""
+    return operands + 8 * PER_OPERAND * k
+
+
+def copied(one, first, count, plane, back):
+    """Copy so many elements from `first` on into their room, or back (see `commands.apart`)."""
+    at, step, size, room = one[AT] + first * one[STEP], one[STEP], one[SIZE], one[ROOM]
+    plane[1] = count
+    plane[STEPS + 1], plane[2 * STEPS + 1] = (step if back else size), (size if back else step)
+    c.ninepoint_apart(size, at if back else room, room if back else at, plane)
 
 
 def meets(one, operands, fields, length):
     """Whether a result may lie where one of so many fields does."""
+    begin, end = first_byte(one, length), behind(one, length)
     for k in range(fields):
-        field = operands + PER_OPERAND * k
-        if first_byte(one, length) < behind(field, length) and first_byte(field, length) < behind(
-            one, length
-        ):
+        other = operand(operands, k)
+        if begin < behind(other, length) and first_byte(other, length) < end:
             return True
     return False
 
 
 def first_byte(one, length):
     """Where the first byte of all elements lies."""
-    return machine.word(one + AT) + min(machine.word(one + STEP) * (length - 1), 0)
+    return one[AT] + min(one[STEP] * (length - 1), 0)
 
 
 def behind(one, length):
     """What is behind their last byte."""
-    way = max(machine.word(one + STEP) * (length - 1), 0)
-    return machine.word(one + AT) + way + machine.word(one + SIZE)
+    return one[AT] + max(one[STEP] * (length - 1), 0) + one[SIZE]

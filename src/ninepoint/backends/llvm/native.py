@@ -23,10 +23,12 @@ import numpy as np
 
 from .. import cache as disk
 
-# Where the fields of an array and of its dtype are [bytes]: `PyArrayObject_fields` and
-# `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h, with 64-bit pointers.
-TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
-KIND, ORDER, ITEMSIZE = 24, 26, 40
+# Where the fields of an array and of its dtype are, in words, with 64-bit pointers:
+# `PyArrayObject_fields` and `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h.  Axes and flags are
+# the first half of theirs; the letter of the kind is the first byte of its word, and the byte
+# order begins so many bits on.
+TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
+KIND, ORDER, ITEMSIZE = 3, 16, 5
 ALIGNED, WRITEABLE = 0x100, 0x400
 
 # What becomes of an array's memory (see `..memory`).
@@ -42,10 +44,9 @@ BLOCK = "ninepoint_block"
 # The record of a kernel, in words: where its machine code begins, where a part of a job does, the
 # type of arrays, None, how many arguments there are, arrays and fields among them, axes of these,
 # words of all values; then what a list of commands is, and what each argument is [bytes].
-CODE, PART, TYPE_OF_ARRAYS, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, LISTS = range(0, 80, 8)
+CODE, PART, TYPE_OF_ARRAYS, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, LISTS = range(10)
 # Of each its axes, flags, the letter of its kind, its size, and where it is among the values.
-OF_AXES, OF_FLAGS, OF_LETTER, OF_SIZE, OF_VALUE = range(0, 40, 8)
-PER_KIND = 40
+OF_AXES, OF_FLAGS, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(6)
 FIRST = LISTS + PER_KIND
 
 
@@ -89,23 +90,24 @@ def possible() -> bool:
     if sys.platform == "win32" or np.dtype("O").itemsize != 8:
         return False
     array = np.empty((3, 5), dtype="int16")[:, ::2]
-    at, dtype = id(array), id(array.dtype)
+    words, dtype = _words(id(array), FLAGS + 1), _words(id(array.dtype), ITEMSIZE + 1)
     return (
-        _word(at + TYPE) == id(np.ndarray)
-        and _word(at + DATA) == array.__array_interface__["data"][0]
-        and ctypes.c_int.from_address(at + NDIM).value == 2
-        and (_word(_word(at + SHAPE)), _word(_word(at + SHAPE) + 8)) == array.shape
-        and (_word(_word(at + STRIDES)), _word(_word(at + STRIDES) + 8)) == array.strides
-        and _word(at + DTYPE) == dtype
-        and ctypes.c_int.from_address(at + FLAGS).value == array.flags.num
-        and ctypes.c_char.from_address(dtype + KIND).value == b"i"
-        and ctypes.c_char.from_address(dtype + ORDER).value == b"="
-        and _word(dtype + ITEMSIZE) == 2
+        words[TYPE] == id(np.ndarray)
+        and words[DATA] == array.__array_interface__["data"][0]
+        and words[NDIM] & 0xFFFFFFFF == 2
+        and tuple(_words(words[SHAPE], 2)) == array.shape
+        and tuple(_words(words[STRIDES], 2)) == array.strides
+        and words[DTYPE] == id(array.dtype)
+        and words[FLAGS] & 0xFFFFFFFF == array.flags.num
+        and dtype[KIND] & 0xFF == ord("i")
+        and dtype[KIND] >> ORDER & 0xFF == ord("=")
+        and dtype[ITEMSIZE] == 2
     )
 
 
-def _word(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
+def _words(address: int, count: int) -> Sequence[int]:
+    """So many words at an address."""
+    return (ctypes.c_int64 * count).from_address(address)
 
 
 @cache

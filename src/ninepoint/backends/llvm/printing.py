@@ -551,7 +551,7 @@ def _by_machine(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
             return _pick(b, held(node.type), int(node.args[0].value), *rest)
     place = pointer(b, first, stored(node.type))
     match name:
-        case "at" | "word":
+        case "at":
             return load(b, node.type, place, align=1)
         case "get":
             return b.load_atomic(place, "seq_cst", 8)

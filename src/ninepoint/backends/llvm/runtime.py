@@ -113,7 +113,7 @@ def nanoseconds():
     """The time [ns]."""
     clock = machine.room(2)
     c.clock_gettime(CLOCK, clock)
-    return machine.word(clock) * 1_000_000_000 + machine.word(clock + 8)
+    return clock[0] * 1_000_000_000 + clock[1]
 
 
 # Calls that are repeated.
@@ -128,19 +128,14 @@ def hold(room, capacity, part, argument, count):
 
     The job says how many bytes its table of arrays has, and its values (see `entries`).
     """
-    needed = 8 * HELD + 8 * count
-    for k in range(2):
-        needed += machine.word(argument + 32 + 8 * k)
-    if needed > 8 * capacity:
+    if 8 * HELD + argument[4] + argument[5] + 8 * count > 8 * capacity:
         return 1
-    machine.put(room + 8 * FUNCTION, part)
-    machine.put(room + 8 * CODE, machine.word(argument + 24))
-    machine.put(room + 8 * HOW_MANY, count)
+    room[FUNCTION], room[CODE], room[HOW_MANY] = part, argument[3], count
     at = room + 8 * HELD
     for k in range(3):
-        size = machine.word(argument + 32 + 8 * k) if k < 2 else 8 * count
-        machine.put(room + 8 * (TABLE + k), at)
-        c.memcpy(at, machine.word(argument + 8 * k), size)
+        size = argument[4 + k] if k < 2 else 8 * count
+        room[TABLE + k] = at
+        c.memcpy(at, argument[k], size)
         at += size
     return 0
 
@@ -150,11 +145,10 @@ def repeat(calls, count, first, steps, crew, threads):
     for step in range(steps):
         turn = (first + step) & 1
         for call in range(count):
-            one = machine.word(calls + 8 * (turn * count + call))
-            lists, part = machine.word(one + 8 * HOW_MANY), machine.word(one + 8 * FUNCTION)
-            argument = one + 8 * TABLE
+            one = calls[turn * count + call]
+            lists, part, argument = one[HOW_MANY], one[FUNCTION], one + 8 * TABLE
             if lists > 1 and crew != 0:
-                failed = machine.do(machine.word(crew), crew, threads, part, argument, lists)
+                failed = machine.do(crew[0], crew, threads, part, argument, lists)
                 if failed != 0:
                     return failed
             else:
@@ -184,10 +178,8 @@ def headed(base, size):
     if base == 0:
         return 0
     at = (base + 2 * HEAD - 1) & -HEAD
-    machine.put(at - HEAD, PLAIN)
-    machine.put(at - HEAD + 8, base)
-    machine.put(at - HEAD + 16, 0)
-    machine.put(at - HEAD + 24, size)
+    head = at - HEAD
+    head[0], head[1], head[2], head[3] = PLAIN, base, 0, size
     return at
 
 
@@ -195,8 +187,9 @@ def free(context, at, size):
     """Give memory back to where it came from, or say that it is free."""
     if at == 0:
         return 0
-    base, length = machine.word(at - HEAD + 8), machine.word(at - HEAD + 16)
-    state = machine.exchange(at - HEAD, FREE)
+    head = at - HEAD
+    base, length = head[1], head[2]
+    state = machine.exchange(head, FREE)
     if state == OWN:
         c.munmap(base, length)
     if state == PLAIN:
@@ -208,7 +201,7 @@ def realloc(context, at, size):
     """New memory that holds what the old one did."""
     fresh = malloc(context, size)
     if fresh != 0 and at != 0:
-        c.memcpy(fresh, at, min(machine.word(at - HEAD + 24), size))
+        c.memcpy(fresh, at, min((at - HEAD)[3], size))
         free(context, at, 0)
     return fresh
 
