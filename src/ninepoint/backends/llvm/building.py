@@ -41,14 +41,9 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or _has_halves()
 class Loop:
     """The inside of a loop: its index, and the blocks of its next turn and behind it."""
 
-    builder: Any
     index: Any
     next: Any
     end: Any
-
-    def leave(self) -> None:
-        """End the loop here."""
-        self.builder.branch(self.end)
 
 
 @contextmanager
@@ -64,7 +59,7 @@ def loop(builder: Any, stop: Any, start: Any = None, step: int = 1) -> Iterator[
     goes_on = builder.icmp_signed("<" if step > 0 else ">", index, stop)
     builder.cbranch(goes_on, body, end)
     builder.position_at_end(body)
-    yield Loop(builder, index, after, end)
+    yield Loop(index, after, end)
     if not builder.block.is_terminated:
         builder.branch(after)
     builder.position_at_end(after)
@@ -116,19 +111,9 @@ def word(builder: Any, address: Any, words: int) -> Any:
     return builder.load(pointer(builder, builder.add(address, WORD(8 * words))))
 
 
-def copy(builder: Any, target: Any, source: Any, size: Any) -> None:
-    """Copy so many bytes from pointer to pointer."""
-    called(builder, "llvm.memcpy.p0i8.p0i8.i64", ir.VoidType(), target, source, size, BIT(0))
-
-
 def clear(builder: Any, target: Any, size: Any) -> None:
     """Set so many bytes to 0."""
     called(builder, "llvm.memset.p0i8.i64", ir.VoidType(), target, BYTE(0), size, BIT(0))
-
-
-def element(builder: Any, struct: Any, k: int) -> Any:
-    """Where an element of a struct is."""
-    return builder.gep(struct, [INT(0), INT(k)], inbounds=True)
 
 
 @cache

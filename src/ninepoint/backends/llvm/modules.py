@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from ...loops.reading import LOOKS, functions_of, read, read_words
 from . import commands, entries, native, runtime
-from .building import HALVES, LONG_ROW, POINTER, WORD, begun, element, pointer, word
+from .building import HALVES, LONG_ROW
 from .native import Kind
 from .printing import printed, printed_words
 
@@ -30,28 +30,14 @@ _SHARED: dict[ModuleType, str] = {
 
 
 def kernel_module(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> ir.Module:
-    """The module of a generated text.
-
-    Its function computes a block from views and values (see `entries`); it gives 0 if all went
-    well.
-    """
+    """The module of a generated text, whose function computes a block (see `printing`)."""
     module = ir.Module("ninepoint")
     library = Path(__file__).with_name("library.py").read_text(encoding="utf-8")
     types = [(kind.machine, kind.ndim) for kind in kinds]
     loops = read(text, functions_of(library), _CONSTANTS, types, fastmath=fastmath)
     for look in LOOKS:
         look(loops)
-    band = printed(loops, module)
-    made, builder = begun(module, native.BLOCK, WORD, [WORD, WORD])
-    views, others = made.args
-    words = 2 * kinds[0].ndim + 1
-    values = [word(builder, views, k) for k in range(words * native.arrays_of(kinds))]
-    values[::words] = [builder.inttoptr(one, POINTER) for one in values[::words]]
-    held = ir.LiteralStructType([one.type for one in band.args[len(values) :]])
-    place = pointer(builder, others, held)
-    values += [builder.load(element(builder, place, k)) for k in range(len(held.elements))]
-    # Its loops stay as they are optimised by themselves.
-    builder.ret(builder.call(band, values, attrs=("noinline",)))
+    printed(loops, module, native.arrays_of(kinds))
     return module
 
 

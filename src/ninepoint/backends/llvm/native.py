@@ -63,6 +63,11 @@ class Kind:
         """Its machine type."""
         return self.dtype.name
 
+    @property
+    def words(self) -> int:
+        """How many words it takes among the values of a call."""
+        return 1 + 2 * self.ndim if self.ndim else -(-self.dtype.itemsize // 8)
+
 
 class _Method(ctypes.Structure):
     """`PyMethodDef` of Python's binary interface."""
@@ -138,14 +143,14 @@ def entries(
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
     arrays, axes = arrays_of(kinds), kinds[0].ndim
-    values = _values(kinds[arrays:])
     fields = sum(not kind.mutable for kind in kinds[:arrays])
-    words = [code, part, id(np.ndarray), id(None), len(kinds), arrays, fields, axes]
-    words.append(-(-values.itemsize // 8))
-    places = [0] * arrays + [found[1] for found in (values.fields or {}).values()]
-    for kind, at in [(Kind(np.dtype("int64"), 1), 0), *zip(kinds, places, strict=True)]:
+    values = sum(kind.words for kind in kinds[arrays:])
+    words = [code, part, id(np.ndarray), id(None), len(kinds), arrays, fields, axes, values]
+    at = 0
+    for k, kind in enumerate((Kind(np.dtype("int64"), 1), *kinds)):
         flags = ALIGNED | (WRITEABLE if kind.mutable else 0)
         words += [kind.ndim, flags, ord(kind.dtype.kind), kind.dtype.itemsize, at]
+        at += 8 * kind.words if k > arrays else 0
     return np.array(words, np.int64)
 
 
@@ -154,26 +159,25 @@ def arrays_of(kinds: Sequence[Kind]) -> int:
     return len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
 
 
-def _values(kinds: Sequence[Kind]) -> np.dtype:
-    """How coefficients and numbers lie in memory, one after the other."""
-    parts = [np.dtype(("int64", (1 + 2 * one.ndim,))) if one.ndim else one.dtype for one in kinds]
-    return np.dtype([(f"f{k}", part) for k, part in enumerate(parts)], align=True)
-
-
 def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
     _keep_freed_memory()
     words = ctypes.c_int64
     code = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
     count = arrays_of(kinds)
-    others = _values(kinds[count:])
 
     def band(*arguments: Any) -> None:
-        described = [word for array in arguments[:count] for word in _view(array)]
-        views, values = (words * len(described))(*described), np.zeros((), others)
-        for name, value in zip(others.names or (), arguments[count:], strict=True):
-            values[name] = _view(value) if isinstance(value, np.ndarray) else value
-        if code(ctypes.addressof(views), values.ctypes.data):
+        views = np.array([_view(one) for one in arguments[:count]], np.int64)
+        values = np.zeros(sum(kind.words for kind in kinds[count:]), np.int64)
+        at = 0
+        for kind, value in zip(kinds[count:], arguments[count:], strict=True):
+            place = values[at : at + kind.words]
+            if kind.ndim:
+                place[:] = _view(value)
+            else:
+                place.view(kind.dtype)[0] = value
+            at += kind.words
+        if code(views.ctypes.data, values.ctypes.data):
             raise MemoryError
 
     return band

@@ -11,7 +11,7 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, assert_never
 
@@ -46,7 +46,6 @@ from ...loops.nodes import (
     While,
 )
 from .building import (
-    BIT,
     INT,
     POINTER,
     WORD,
@@ -57,8 +56,10 @@ from .building import (
     loop,
     pointer,
     variable,
+    word,
 )
 from .functions import applied
+from .native import BLOCK
 from .values import (
     FLOATS,
     Held,
@@ -79,13 +80,13 @@ from .values import (
 _LINE = 64
 
 
-def printed(loops: Module, module: ir.Module) -> ir.Function:
-    """The function `band` of the loops; it gives 0, or 1 without memory.
+def printed(loops: Module, module: ir.Module, arrays: int) -> None:
+    """Print the function `band` of the loops as that which computes a block (see `entries`).
 
-    Its arguments are, for each array, the address, the shape and the bytes between elements, and
-    then all numbers, a complex one in two parts.
+    It is given the address of views of its first arguments, which are so many arrays, and that of
+    its other values; it gives 0, or 1 without memory.
     """
-    return _Module(loops, module).entry("band")
+    _Module(loops, module).block(arrays)
 
 
 def printed_words(loops: Module, module: ir.Module, names: Sequence[str]) -> None:
@@ -128,21 +129,26 @@ class _Module:
         self._printed: dict[str, ir.Function] = {}
         self.tables = {name: self._table(name, values) for name, values in loops.tables}
 
-    def entry(self, name: str) -> ir.Function:
-        """The function that Python's entries call."""
-        source = self.loops.function(name)
-        types: list[Any] = []
-        for parameter in source.parameters:
+    def block(self, arrays: int) -> None:
+        """The function that computes a block."""
+        source = self.loops.function("band")
+        made, b = begun(self.module, BLOCK, WORD, [WORD, WORD])
+        at, values = made.args
+        given: list[Any] = []
+        for k, parameter in enumerate(source.parameters):
+            at = values if k == arrays else at
             if isinstance(parameter, Array):
-                types += [POINTER, *([WORD] * (2 * parameter.ndim))]
+                size = 1 + 2 * parameter.ndim
+                first, *words = (word(b, at, place) for place in range(size))
+                given += [b.inttoptr(first, POINTER), *words]
             else:
-                types += _types(parameter)
-        made, builder = begun(self.module, f"ninepoint.{name}", WORD, types, internal=True)
-        writer = _Writer(self, source, builder)
-        writer.take(made.args)
+                size = 2 if parameter.type == "complex128" else 1
+                given += flat(load(b, parameter.type, pointer(b, at, stored(parameter.type))))
+            at = b.add(at, WORD(8 * size))
+        writer = _Writer(self, source, b)
+        writer.take(given)
         writer.block(source.body)
         writer.finish()
-        return made
 
     def function(self, name: str) -> ir.Function:
         """A function that others call."""
@@ -151,25 +157,58 @@ class _Module:
             types = [one for parameter in source.parameters for one in _types(parameter)]
             result = held(source.result) if source.result else ir.VoidType()
             made, builder = begun(self.module, f"{name}.loops", result, types, internal=True)
-            self._printed[name] = made
-            writer = _Writer(self, source, builder)
             if source.overlap is None:
                 made.attributes.add("alwaysinline")
-                writer.take(made.args)
-                writer.block(source.body)
             else:
                 # As one function that LLVM has optimised by itself, not as a part of others.
                 made.attributes.add("noinline")
+                for arg in made.args:
+                    if isinstance(arg.type, ir.PointerType):
+                        arg.add_attribute("noalias")
                 if self._is_wide(source):
                     # It is none of the names that llvmlite's own method takes.
                     set.add(made.attributes, '"prefer-vector-width"="512"')
-                writer.row(made.args)
+            writer = _Writer(self, source, builder)
+            writer.take(made.args)
+            writer.block(source.body)
             if not writer.b.block.is_terminated and source.result:
                 # Each way through the function returned before.
                 writer.b.unreachable()
             elif not writer.b.block.is_terminated:
                 writer.b.ret_void()
+            self._printed[name] = self._in_turns(source, made) if source.overlap else made
         return self._printed[name]
+
+    def _in_turns(self, source: Function, row: ir.Function) -> ir.Function:
+        """What does the columns of a row that are whole vectors, then the last of them once more.
+
+        In the second turn all rows that stand before `n` begin later.
+        """
+        assert source.overlap
+        columns, least = source.overlap
+        made, b = begun(
+            self.module, f"{row.name}.turns", ir.VoidType(), row.function_type.args, internal=True
+        )
+        made.attributes.add("alwaysinline")
+        names = [one.name for one in source.parameters]
+        before = sum(len(_types(one)) for one in source.parameters[: names.index("n")])
+        rows, (n, *others) = made.args[:before], made.args[before:]
+
+        def turn(first: Any, count: Any) -> None:
+            moved = [
+                b.gep(one, [first], inbounds=True) if isinstance(one.type, ir.PointerType) else one
+                for one in rows
+            ]
+            b.call(row, [*moved, count, *others])
+
+        rest = b.and_(n, WORD(columns - 1))
+        long = b.icmp_signed(">=", n, WORD(columns))
+        twice = b.and_(long, b.icmp_signed(">=", rest, WORD(least)))
+        turn(WORD(0), b.select(twice, b.sub(n, rest), n))
+        with b.if_then(twice):
+            turn(b.sub(n, WORD(columns)), WORD(columns))
+        b.ret_void()
+        return made
 
     def _is_wide(self, function: Function) -> bool:
         """Whether a row function is to use the widest vectors."""
@@ -241,57 +280,6 @@ class _Writer:
             strides = None if parameter.dense else tuple(islice(given, parameter.ndim))
             pointer = self.b.bitcast(first, stored(parameter.element).as_pointer())
             self.arrays[parameter.name] = Memory(parameter.element, pointer, shape, strides)
-
-    def row(self, args: Sequence[Any]) -> None:
-        """Write a function of a row, whose arrays overlap no other that it writes."""
-        overlap = self.source.overlap
-        assert overlap is not None
-        given = iter(args)
-        for parameter in self.source.parameters:
-            first, *_ = [next(given) for _ in _types(parameter)]
-            if isinstance(parameter, Array):
-                first.add_attribute("noalias")
-        self.take(args)
-        if overlap:
-            self._in_turns(*overlap)
-        else:
-            self.block(self.source.body)
-
-    def _in_turns(self, columns: int, least: int) -> None:
-        """Write the columns of a row that are whole vectors, then the last of them once more.
-
-        All rows begin later in the second turn, which is no other loop: LLVM has that one loop to
-        make fast, and its index still begins at 0.
-        """
-        b = self.b
-        n = self.values["n"]
-        rest = b.and_(n, WORD(columns - 1))
-        long = b.icmp_signed(">=", n, WORD(columns))
-        twice = b.and_(long, b.icmp_signed(">=", rest, WORD(least)))
-        whole = b.select(twice, b.sub(n, rest), n)
-        last = b.sub(n, WORD(columns))
-        before, turn = b.block, b.append_basic_block("turn")
-        b.branch(turn)
-        b.position_at_end(turn)
-        changing = []
-        for now, then in [(WORD(0), last), (whole, WORD(columns)), (twice, BIT(0))]:
-            phi = b.phi(now.type)
-            phi.add_incoming(now, before)
-            changing.append((phi, then))
-        first, count, again = (phi for phi, _ in changing)
-        names = [one.name for one in self.source.parameters]
-        for name in names[: names.index("n")]:
-            if name in self.arrays:
-                row = self.arrays[name]
-                moved = b.gep(row.data, [first], inbounds=True)
-                self.arrays[name] = replace(row, data=moved)
-        self.values["n"] = count
-        self.block(self.source.body)
-        for phi, then in changing:
-            phi.add_incoming(then, b.block)
-        end = b.append_basic_block("end")
-        b.cbranch(again, turn, end)
-        b.position_at_end(end)
 
     def finish(self) -> None:
         """Give back all memory, and 0, or 1 where there was too little."""
