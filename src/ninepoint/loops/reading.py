@@ -16,7 +16,7 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ from ..language.definitions import parsed
 from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
+    COMPARISONS,
     PARTS,
     QUESTIONS,
     SHORT,
@@ -78,14 +79,16 @@ _BITS = {
     "bits_of_float64": ("float64", "bits", "int64"),
     "unhalf": ("uint16", "unhalf", "float32"),
     "half": ("float32", "half", "uint16"),
+    "ones": ("uint64", "popcount", "int64"),
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits ones".split()])
+_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits".split()])
 
-# Functions of one float that may be computed where nobody needs them.
-_QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
-
+# What may be computed where nobody needs it, and takes little time.
+_PLAIN = COMPARISONS | frozenset(
+    "+ - * / & | ^ ~ << >> not to complex real imag bits floor ceil trunc rint fabs sqrt".split()
+)
 
 T = TypeVar("T")
 
@@ -306,15 +309,8 @@ class _Body:
                     self._assign(target, value)
             case ast.Assign(targets=[target]):
                 self._assign(target, self._value(node.value))
-            case ast.AugAssign(target=ast.Subscript() as target):
-                array, index = self._place(target)
-                index = tuple(self._kept_value(one) for one in index)
-                op = SYMBOLS[type(node.op)]
-                more = self._number(node.value)
-                self._store(array, index, applied(op, Load(array, index), more))
-            case ast.AugAssign(target=ast.Name(id=name)):
-                old = ast.Name(name, ast.Load())
-                self._assign(node.target, self._value(ast.BinOp(old, node.op, node.value)))
+            case ast.AugAssign(target=target):
+                self._assign(target, self._value(ast.BinOp(target, node.op, node.value)))
             case ast.For():
                 self._for(node)
             case ast.While():
@@ -347,16 +343,16 @@ class _Body:
                     # At the top a name may hold something else from here on.
                     old = self.names[name] = self._variable(name, number(value.type, 0))
                 self.lines.append(Assign(old.name, convert(value, old.type)))
-            case ast.Subscript(slice=ast.Slice()):
-                self._fill(self._value(target.value), value)
-            case ast.Subscript() if _is_value(self._value(target.value)):
-                self._done_here("machine:put", [self._address(target), _word(value)])
             case ast.Subscript():
-                array, index = self._place(target)
-                if left := array.ndim - len(index):
-                    self._fill(self._view(array, index, left), value)
-                else:
-                    self._store(array, index, _only(value))
+                match self._subscript(target):
+                    case Array() as array:
+                        self._fill(array, value)
+                    case Load(array, index):
+                        self._store(array, index, _only(value))
+                    case Call(_, _, (address,)):
+                        self._done_here("machine:put", [address, _word(value)])
+                    case _:
+                        raise NotRead(ast.unparse(target))
             case _:
                 raise NotRead(ast.unparse(target))
 
@@ -398,9 +394,8 @@ class _Body:
         held = cut(value, array.element) if fits else convert(value, array.element)
         self.lines.append(Store(array, index, held))
 
-    def _fill(self, array: Known, value: Known) -> None:
+    def _fill(self, array: Array, value: Known) -> None:
         """Every element of an array, from one value or from those of another array."""
-        assert isinstance(array, Array)
         names = [self._fresh() for _ in range(array.ndim)]
         index = tuple(Name("int64", one) for one in names)
         held = Load(value, index) if isinstance(value, Array) else _only(value)
@@ -428,11 +423,11 @@ class _Body:
         self.names |= before
 
     def _while(self, node: ast.While) -> None:
-        head, test = self._apart(lambda: truth(self._number(node.test)))
+        head, test = self._apart(lambda: self._truth(node.test))
         self.lines.append(While(head, test, self._block(node.body)))
 
     def _if(self, node: ast.If) -> None:
-        test = truth(self._number(node.test))
+        test = self._truth(node.test)
         if isinstance(test, Number):
             self.lines += self._block(node.body if test.value else node.orelse)
             return
@@ -452,6 +447,9 @@ class _Body:
 
     def _number(self, node: ast.expr) -> Value:
         return _only(self._value(node))
+
+    def _truth(self, node: ast.expr) -> Value:
+        return truth(self._number(node))
 
     def _value(self, node: ast.expr) -> Known:
         match node:
@@ -506,43 +504,31 @@ class _Body:
         assert result is not None
         return result
 
-    def _both(self, node: ast.BoolOp) -> Value:
+    def _both(self, node: ast.BoolOp) -> Known:
         is_and = isinstance(node.op, ast.And)
-        result = truth(self._number(node.values[0]))
+        result: Known = self._truth(node.values[0])
         for one in node.values[1:]:
-            if isinstance(result, Number):
-                if bool(result.value) != is_and:
-                    return result
-                result = truth(self._number(one))
-            elif _is_plain(one):
-                result = either("&" if is_and else "|", result, truth(self._number(one)))
-            else:
-                result = self._later(result, one, is_and)
+            more, known = partial(self._truth, one), partial(number, "bool", not is_and)
+            ways = (more, known) if is_and else (known, more)
+            result = self._one_of(_only(result), *ways)
         return result
 
-    def _later(self, first: Value, node: ast.expr, is_and: bool) -> Value:
-        """`and` or `or`, whose second operand is computed only if it is needed."""
-        held = self._variable(self._fresh(), number("bool", False))
-        self.lines.append(Assign(held.name, first))
-        lines, last = self._apart(lambda: truth(self._number(node)))
-        more = (*lines, Assign(held.name, last))
-        self.lines.append(If(held, more) if is_and else If(held, (), more))
-        return held
-
     def _choose(self, node: ast.IfExp) -> Known:
-        test = truth(self._number(node.test))
+        ways = partial(self._value, node.body), partial(self._value, node.orelse)
+        return self._one_of(self._truth(node.test), *ways)
+
+    def _one_of(self, test: Value, then: Callable[[], Known], other: Callable[[], Known]) -> Known:
+        """One of two; what is not needed is computed only if that takes little."""
         if isinstance(test, Number):
-            return self._value(node.body if test.value else node.orelse)
-        if _is_plain(node.body) and _is_plain(node.orelse):
-            return chosen(test, self._number(node.body), self._number(node.orelse))
-        ways = [self._apart(partial(self._number, one)) for one in (node.body, node.orelse)]
-        (_, first), (_, last) = ways
+            return then() if test.value else other()
+        ways = [self._apart(lambda way=way: _only(way())) for way in (then, other)]
+        first, last = (value for _, value in ways)
+        if all(not lines and _is_plain(value) for lines, value in ways):
+            return chosen(test, first, last)
         machine = first.type if first.type == last.type else common(first, last)
         held = self._variable(self._fresh(), number(machine, 0))
-        then, other = (
-            (*lines, Assign(held.name, convert(value, machine))) for lines, value in ways
-        )
-        self.lines.append(If(test, then, other))
+        blocks = ((*lines, Assign(held.name, convert(value, machine))) for lines, value in ways)
+        self.lines.append(If(test, *blocks))
         return held
 
     def _unary(self, node: ast.UnaryOp) -> Value:
@@ -564,30 +550,22 @@ class _Body:
     # Arrays.
 
     def _subscript(self, node: ast.Subscript) -> Known:
-        parts = self._value(node.value)
-        if isinstance(parts, tuple):
-            place = self._number(node.slice)
-            assert isinstance(place, Number)
-            return parts[whole(place)]
-        if _is_value(parts):
-            return self._done_here("machine:at", [self._address(node)])
-        array, index = self._place(node)
-        if len(index) < array.ndim:
-            return self._view(array, index, array.ndim - len(index))
-        return Load(array, index)
-
-    def _address(self, node: ast.Subscript) -> Value:
-        """The address of a word, so many words on from another."""
-        words = applied("*", word(8), _word(self._value(node.slice)))
-        return applied("+", _word(self._value(node.value)), words)
-
-    def _place(self, node: ast.Subscript) -> tuple[Array, tuple[Value, ...]]:
-        array = self._value(node.value)
-        if not isinstance(array, Array):
-            raise NotRead(ast.unparse(node))
+        of = self._value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return of
         index = self._value(node.slice)
-        listed = index if isinstance(index, tuple) else (index,)
-        return array, tuple(map(_word, listed))
+        match of:
+            case tuple():
+                assert isinstance(index, Number)
+                return of[whole(index)]
+            case Array():
+                places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
+                left = of.ndim - len(places)
+                return self._view(of, places, left) if left else Load(of, places)
+            case _:
+                # A word of memory, so many words on from an address.
+                words = applied("*", word(8), _word(index))
+                return Call("int64", "machine:at", (applied("+", _word(of), words),))
 
     def _view(
         self,
@@ -612,26 +590,21 @@ class _Body:
             if node.attr not in ("real", "imag") or of.type not in PARTS:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
+        lengths = tuple(Size(value, axis) for axis in range(value.ndim))
+        size: Value = reduce(partial(applied, "*"), lengths)
         match node.attr:
             case "shape":
-                return tuple(Size(value, axis) for axis in range(value.ndim))
+                return lengths
             case "ndim":
                 return word(value.ndim)
             case "itemsize":
                 return word(value.itemsize)
             case "size":
-                return self._size(value)
+                return size
             case "nbytes":
-                return applied("*", self._size(value), word(value.itemsize))
+                return applied("*", size, word(value.itemsize))
             case _:
                 raise NotRead(ast.unparse(node))
-
-    @staticmethod
-    def _size(array: Array) -> Value:
-        size: Value = Size(array, 0)
-        for axis in range(1, array.ndim):
-            size = applied("*", size, Size(array, axis))
-        return size
 
     # Calls.
 
@@ -664,14 +637,13 @@ class _Body:
         numbers = [_only(one) for one in args]
         match name:
             case "min" | "max":
-                return self._extreme("<" if name == "min" else ">", numbers)
+                op = "<" if name == "min" else ">"
+                return reduce(lambda a, b: chosen(compared(op, b, a), b, a), numbers)
             case "complex":
                 narrow = all(one.type == "float32" for one in numbers)
                 machine = "complex64" if narrow else "complex128"
                 parts = tuple(convert(one, PARTS[machine]) for one in numbers)
                 return Op(machine, "complex", parts)
-            case "ones":
-                return Op("int64", "popcount", (convert(numbers[0], "uint64"),))
             case "type_of":
                 return convert(numbers[1], numbers[0].type)
             case _ if name in _BITS:
@@ -750,12 +722,6 @@ class _Body:
             case _:
                 raise NotRead(name)
 
-    def _extreme(self, op: str, values: list[Value]) -> Value:
-        found = values[0]
-        for one in values[1:]:
-            found = chosen(compared(op, one, found), one, found)
-        return found
-
 
 def _is_value(known: Known) -> bool:
     return not isinstance(known, tuple | Array | Machine)
@@ -783,19 +749,10 @@ def _literal(value: Any) -> Number:
     raise NotRead(repr(value))
 
 
-@cache
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression may be computed where nobody needs it."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Subscript | ast.IfExp | ast.BoolOp):
-            return False
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod | ast.Pow):
-            return False
-        if isinstance(one, ast.Call) and not (
-            isinstance(one.func, ast.Name)
-            and (one.func.id in _CONVERSIONS or one.func.id == "complex")
-        ):
-            name = one.func.attr if isinstance(one.func, ast.Attribute) else ""
-            if name not in _QUICK:
-                return False
-    return True
+def _is_plain(value: Value) -> bool:
+    """Whether a value may be computed where nobody needs it."""
+    match value:
+        case Op(_, op, args):
+            return op in _PLAIN and all(map(_is_plain, args))
+        case _:
+            return not isinstance(value, Load | Call)

@@ -193,6 +193,8 @@ def chosen(test: Value, then: Value, other: Value) -> Value:
     """One of two numbers; both may be computed."""
     if isinstance(test, Number):
         return then if test.value else other
+    if then.type == other.type == "bool" and (known(then) is True or known(other) is False):
+        return either("&", test, then) if known(other) is False else either("|", test, other)
     if then.type != other.type:
         machine = common(then, other)
         then, other = convert(then, machine), convert(other, machine)

@@ -130,10 +130,8 @@ def _of_parts(b: Any, op: str, machine: str, args: list[Held]) -> Held:
             return (b.and_ if op == "isfinite" else b.or_)(*both)
     d, e = args[1]
     match op:
-        case "+":
-            return b.fadd(re, d), b.fadd(im, e)
-        case "-":
-            return b.fsub(re, d), b.fsub(im, e)
+        case "+" | "-":
+            return tuple(getattr(b, _FLOATING[op])(*pair) for pair in ((re, d), (im, e)))
         case "*":
             real = b.fsub(b.fmul(re, d), b.fmul(im, e))
             return real, b.fadd(b.fmul(re, e), b.fmul(im, d))

@@ -147,8 +147,7 @@ class _Module:
             at = b.add(at, WORD(8 * size))
         writer = _Writer(self, source, b)
         writer.take(given)
-        writer.block(source.body)
-        writer.finish()
+        writer.whole()
 
     def function(self, name: str) -> ir.Function:
         """A function that others call."""
@@ -258,11 +257,11 @@ class _Writer:
         self.values: dict[str, Held | _Variable] = {}
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers: list[Any] = []
-        # Where control goes when a loop is left, or goes on with its next turn, and where there
-        # was too little memory.
+        # Where control goes when a loop is left, or goes on with its next turn, and when all of it
+        # ends; and 1 until it has ended well.
         self._ends: list[tuple[Any, Any]] = []
-        self._failed: Any = None
-        self._failures: list[Any] = []
+        self._end: Any = None
+        self._status: Any = None
         self._flags = ("fast",) if module.loops.fastmath else ()
 
     # Functions.
@@ -281,21 +280,18 @@ class _Writer:
             pointer = self.b.bitcast(first, stored(parameter.element).as_pointer())
             self.arrays[parameter.name] = Memory(parameter.element, pointer, shape, strides)
 
-    def finish(self) -> None:
-        """Give back all memory, and 0, or 1 where there was too little."""
+    def whole(self) -> None:
+        """Write all of it, which gives back its memory, and gives 0, or 1 where there was none."""
         b = self.b
-        status = WORD(0)
-        if self._failed is not None:
-            before = b.block
-            b.branch(self._failed)
-            b.position_at_end(self._failed)
-            status = b.phi(WORD)
-            status.add_incoming(WORD(0), before)
-            for block in self._failures:
-                status.add_incoming(WORD(1), block)
-            for place in self._buffers:
-                called(b, "free", ir.VoidType(), b.load(place))
-        b.ret(status)
+        self._end = b.append_basic_block("finish")
+        self._status = variable(b, WORD, WORD(1))
+        self.block(self.source.body)
+        b.store(WORD(0), self._status)
+        b.branch(self._end)
+        b.position_at_end(self._end)
+        for place in self._buffers:
+            called(b, "free", ir.VoidType(), b.load(place))
+        b.ret(b.load(self._status))
 
     # Statements.
 
@@ -387,18 +383,15 @@ class _Writer:
         b.position_at_end(end)
 
     def _if(self, node: If) -> None:
-        b = self.b
-        then, end = b.append_basic_block("then"), b.append_basic_block("after")
-        other = b.append_basic_block("else") if node.other else end
-        b.cbranch(self.value(node.test), then, other)
-        for block, body in ((then, node.then), (other, node.other)):
-            if block is end:
-                continue
-            b.position_at_end(block)
-            self.block(body)
-            if not b.block.is_terminated:
-                b.branch(end)
-        b.position_at_end(end)
+        test = self.value(node.test)
+        if not node.other:
+            with self.b.if_then(test):
+                self.block(node.then)
+            return
+        with self.b.if_else(test) as ways:
+            for way, body in zip(ways, (node.then, node.other), strict=True):
+                with way:
+                    self.block(body)
 
     # Arrays.
 
@@ -429,11 +422,8 @@ class _Writer:
         self._buffers.append(free)
         memory = called(b, "malloc", POINTER, b.add(size, WORD(_LINE)))
         b.store(memory, free)
-        if self._failed is None:
-            self._failed = b.append_basic_block("finish")
         goes_on = b.append_basic_block("allocated")
-        self._failures.append(b.block)
-        b.cbranch(b.icmp_unsigned("==", memory, POINTER(None)), self._failed, goes_on)
+        b.cbranch(b.icmp_unsigned("==", memory, POINTER(None)), self._end, goes_on)
         b.position_at_end(goes_on)
         begin = b.and_(b.add(b.ptrtoint(memory, WORD), WORD(_LINE - 1)), WORD(-_LINE))
         address = b.inttoptr(begin, POINTER)
