@@ -34,7 +34,6 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -52,20 +51,6 @@ _SET, _DEFAULT = 304, 306
 _NAME = b"ninepoint"
 
 
-class _Handler(ctypes.Structure):
-    """`PyDataMem_Handler` of NumPy's binary interface."""
-
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("context", ctypes.c_void_p),
-        ("malloc", ctypes.c_void_p),
-        ("calloc", ctypes.c_void_p),
-        ("realloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p),
-    )
-
-
 class Allocator:
     """What arrays are made of memory with, and memory is asked for and given back with."""
 
@@ -81,25 +66,21 @@ class Allocator:
 
         self._next = ctypes.c_int64(0)
         functions = [native.address(name) for name in ("malloc", "calloc", "realloc", "free")]
-        handler = _Handler(_NAME, 1, ctypes.addressof(self._next), *functions)
+        # `PyDataMem_Handler` of NumPy's binary interface.
+        held = struct.pack("127sB5q", _NAME, 1, ctypes.addressof(self._next), *functions)
+        handler = ctypes.create_string_buffer(held, len(held))
         label = ctypes.c_char_p(b"mem_handler")
         self._handler = new(ctypes.addressof(handler), label, None)
         # Arrays outlive this module when the interpreter ends.
         for one in (self._next, handler, label, self._handler):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-
-        word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
-        process = ctypes.CDLL(None)
         # Only what may take long lets other threads run: to get on again may take 5 ms.
         kind = ctypes.PYFUNCTYPE
         self._choose = kind(ctypes.py_object, ctypes.py_object)(table[_SET])
-        self._swap: Callable[[int, int, int], int] = kind(word, word, word, word)(
-            native.address("swap")
-        )
-        mmap_type = kind(word, word, size, number, number, number, word)
-        self._map: Callable[..., int] = mmap_type(("mmap", process))
-        self._unmap = ctypes.CFUNCTYPE(number, word, size)(("munmap", process))
-        self._advise = kind(number, word, size, number)(("madvise", process))
+        self._swap = native.function("swap", 3, kind)
+        self._map = native.function("mapped", 4, kind)
+        # Gives the memory of nobody back to the system.
+        self.unmap = native.function("unmap", 1)
 
     def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array whose memory begins at `at`; nothing where the user chose another allocator.
@@ -124,7 +105,7 @@ class Allocator:
 
     def changed(self, at: int, before: int, after: int) -> bool:
         """Say that the memory becomes something else, if it was what it is thought to be."""
-        return self._swap(at, before, after) == before
+        return bool(self._swap(at, before, after) == before)
 
     def mapped(self, size: int, shift: int, huge: int, count: int) -> int | None:
         """Memory of the process's own for an array, which is USED; nothing if there is none.
@@ -132,26 +113,7 @@ class Allocator:
         It begins `shift` bytes, HEAD or more, behind the begin of a page.  The first `count` of
         its pages are `huge` bytes long, as far as the system has them.
         """
-        length = -(-(size + shift) // mmap.PAGESIZE) * mmap.PAGESIZE
-        if count:
-            length = max(length, count * huge) + huge
-        kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        base = self._map(0, length, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
-        if base == -1:
-            return None
-        begin = base
-        if count:
-            begin = -(-base // huge) * huge
-            self._advise(begin, count * huge, mmap.MADV_HUGEPAGE)
-        at = begin + shift
-        head = (ctypes.c_int64 * 4).from_address(at - HEAD)
-        head[:] = [USED, base, length, size]
-        return at
-
-    def unmap(self, at: int) -> None:
-        """Give the memory at `at` back to the system; it must be nobody's."""
-        _, base, length, _ = (ctypes.c_int64 * 4).from_address(at - HEAD)
-        self._unmap(base, length)
+        return self._map(size, shift, huge, count) or None
 
 
 def allocator() -> Allocator | None:

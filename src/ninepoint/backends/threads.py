@@ -158,7 +158,7 @@ class Crew:
         # Threads stay until the process ends, after the interpreter has.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         address = -(-ctypes.addressof(memory) // 64) * 64
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(native.address("begin"))(address)
+        native.function("begin", 1)(address)
         ctypes.c_int64.from_address(address + runtime.DO).value = native.address("do")
         self._member, self._address = native.address("member"), address
 
@@ -202,12 +202,8 @@ def repeat(
 
 @cache
 def _repeating() -> tuple[int, Any]:
-    """Where that begins which keeps a call, and what repeats calls.
-
-    The latter as ctypes calls it, which lets go of the interpreter's lock.
-    """
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    return native.address("hold"), kind(native.address("repeat"))
+    """Where that begins which keeps a call, and what repeats calls."""
+    return native.address("hold"), native.function("repeat", 6)
 
 
 VARIABLE = "NINEPOINT_THREADS"

@@ -119,37 +119,31 @@ def nearest_multiple(a, step):
     return u64(u64(whole) * u64(step))
 
 
-def floor_divide_float32(a, b):
-    """a // b of float32, as NumPy's: from the remainder, which is exact; rounded at each step."""
-    if b == f32(0.0):
-        return f32(a / b)
-    if a - a != f32(0.0) or b != b:
-        return f32(nan)
-    rest = f32(np.fmod(a, b))
-    quotient = f32(f32(a - rest) / b)
-    if rest != f32(0.0) and (b < f32(0.0)) != (rest < f32(0.0)):
-        quotient = f32(quotient - f32(1.0))
-    if quotient == f32(0.0):
-        return f32(math.copysign(0.0, a / b))
+def floor_divide(a, b):
+    """a // b of floats of one type, as NumPy's: from the remainder, which is exact."""
+    zero, one = type_of(a, 0.0), type_of(a, 1.0)
+    if b == zero:
+        return a / b
+    if a - a != zero or b != b:
+        return type_of(a, nan)
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != zero and (b < zero) != (rest < zero):
+        quotient = quotient - one
+    if quotient == zero:
+        return type_of(a, math.copysign(0.0, a / b))
     whole = np.floor(quotient)
-    return f32(whole + f32(1.0)) if quotient - whole > f32(0.5) else whole
+    return whole + one if quotient - whole > type_of(a, 0.5) else whole
+
+
+def floor_divide_float32(a, b):
+    """As `floor_divide`, of float32: rounded at each step."""
+    return floor_divide(f32(a), f32(b))
 
 
 def floor_divide_float64(a, b):
-    """As `floor_divide_float32`, of float64."""
-    a, b = f64(a), f64(b)
-    if b == 0.0:
-        return a / b
-    if a - a != 0.0 or b != b:
-        return nan
-    rest = np.fmod(a, b)
-    quotient = (a - rest) / b
-    if rest != 0.0 and (b < 0.0) != (rest < 0.0):
-        quotient -= 1.0
-    if quotient == 0.0:
-        return f64(math.copysign(0.0, a / b))
-    whole = np.floor(quotient)
-    return whole + 1.0 if quotient - whole > 0.5 else whole
+    """As `floor_divide`, of float64."""
+    return floor_divide(f64(a), f64(b))
 
 
 def remainder(a, b):
@@ -183,9 +177,9 @@ def saturate_wide(value, low, high):
     return type_of(low, value)
 
 
-def type_of(limit, value):
-    """`value` as the integer type of `limit`."""
-    return type(limit)(int(value))
+def type_of(like, value):
+    """`value` in the type of another number, cut off where that is an integer."""
+    return type(like)(value)
 
 
 def float32_of_bits(bits):

@@ -25,7 +25,7 @@ _CONSTANTS = {
 _SHARED: dict[ModuleType, str] = {
     commands: "apart commands",
     entries: "entry together part elements",
-    runtime: "begin member do hold repeat malloc calloc realloc free swap",
+    runtime: "begin member do hold repeat malloc calloc realloc free swap mapped unmap",
 }
 
 

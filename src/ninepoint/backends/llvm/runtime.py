@@ -9,10 +9,11 @@ This is text for the compiler, as that of `entries` is: it never runs as Python.
 
 from __future__ import annotations
 
+import mmap
 import time
 from typing import Any
 
-from .native import FREE, HEAD, OWN, PLAIN
+from .native import FREE, HEAD, OWN, PLAIN, USED
 
 c: Any = None
 machine: Any = None
@@ -209,3 +210,36 @@ def realloc(context, at, size):
 def swap(at, before, after):
     """Change what becomes of memory, if that is as it was; what it was."""
     return machine.swap(at - HEAD, before, after)
+
+
+# How memory is asked for, where the system knows: to be read and written, and nobody else's.
+PAGE, ADVICE = mmap.PAGESIZE, getattr(mmap, "MADV_HUGEPAGE", 0)
+ACCESS = getattr(mmap, "PROT_READ", 0) | getattr(mmap, "PROT_WRITE", 0)
+OWNER = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
+
+
+def mapped(size, shift, huge, count):
+    """Memory of the process's own for an array, which is USED; 0 if there is none.
+
+    It begins so much behind the begin of a page; some first pages are `huge`, if there are such.
+    """
+    length = (size + shift + PAGE - 1) & -PAGE
+    if count != 0:
+        length = max(length, count * huge) + huge
+    base = c.mmap(0, length, ACCESS, OWNER, -1, 0)
+    if base == -1:
+        return 0
+    begin = base
+    if count != 0:
+        begin = (base + huge - 1) & -huge
+        c.madvise(begin, count * huge, ADVICE)
+    head = begin + shift - HEAD
+    head[0], head[1], head[2], head[3] = USED, base, length, size
+    return begin + shift
+
+
+def unmap(at):
+    """Give the memory of an array back to the system; it must be nobody's."""
+    head = at - HEAD
+    c.munmap(head[1], head[2])
+    return 0
