@@ -313,7 +313,7 @@ class Bound:
     @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
-        return self.compiled.loaded.together is not None
+        return self.compiled.loaded.lists
 
     @property
     def pace(self) -> list[float]:
@@ -392,8 +392,8 @@ class Bound:
         lists: Sequence[np.ndarray],
     ) -> Held | None:
         """What machine code needs to carry out lists of commands again and again, if it can."""
-        together = self.compiled.loaded.together
-        return None if together is None else Held(together, self._arguments(fields, outs), lists)
+        loaded = self.compiled.loaded
+        return Held(loaded.entry, self._arguments(fields, outs), lists) if loaded.lists else None
 
     def run_parts(
         self,
@@ -404,4 +404,4 @@ class Bound:
     ) -> None:
         """Carry out lists of commands, shared among threads; they must end soon."""
         loaded = self.compiled.loaded
-        run_parts(loaded.entry, loaded.together, self._arguments(fields, outs), lists, threads)
+        run_parts(loaded.entry, loaded.lists, self._arguments(fields, outs), lists, threads)

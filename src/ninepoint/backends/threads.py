@@ -168,7 +168,7 @@ class Held:
 
     def __init__(
         self,
-        together: Callable[..., None],
+        entry: Callable[..., None],
         arguments: Sequence[Any],
         lists: Sequence[np.ndarray],
     ) -> None:
@@ -179,7 +179,7 @@ class Held:
         self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
         self._memory[0] = _repeating()[0]
         self.address = self._memory.__array_interface__["data"][0]
-        together(self.address, len(self._memory), *arguments, *lists)
+        entry(*arguments, *lists, self.address, len(self._memory))
 
 
 def repeat(
@@ -447,19 +447,18 @@ def crew_address(threads: int) -> int:
 
 def run_parts(
     entry: Callable[..., None],
-    together: Callable[..., None] | None,
+    shares: bool,
     arguments: Sequence[Any],
     lists: Sequence[np.ndarray],
     threads: int,
 ) -> None:
     """Call `entry` with the arguments and each list, in any order, on up to `threads` threads.
 
-    `together`, if there is one, does so for all lists that it is given, among a crew.  It hears of
-    no interrupt before they have ended.
+    An entry that `shares` lists among a crew hears of no interrupt before they have ended.
     """
     count = min(threads, len(lists))
-    if together is not None and (crew := crew_address(count)):
-        together(crew, count, *arguments, *lists)
+    if shares and (crew := crew_address(count)):
+        entry(*arguments, *lists, crew, count)
         return
     run_parallel((functools.partial(entry, *arguments, one) for one in lists), threads)
 

@@ -1,8 +1,8 @@
 """How Python and NumPy call the machine code of kernels; one code for all of them.
 
     entry(*fields, *results, *coefficients, *scalars)             a block
-    entry(*fields, *results, *coefficients, *scalars, told)       whole arrays, by commands
-    together(crew, threads, *the same but for told, *lists)       lists shared among a crew
+    entry(*the same, *lists)                                      whole arrays, by commands
+    entry(*the same, *lists, crew, threads)                       lists shared among a crew
     elements                                                      the loop of a function of NumPy's
 
 This is text for the compiler (see `modules`), as that of kernels is: it never runs as Python.
@@ -68,52 +68,41 @@ FIRST_BYTE, FIRST_INT = 0xFF, 0xFFFFFFFF
 
 
 def entry(self, arguments, count):
-    """Compute a block, or whole arrays by one list of commands."""
-    record = self[DATA]
-    whole = count - record[KINDS]
-    if whole != 0 and whole != 1:
-        return refused()
-    arrays = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
-    values = machine.room(record[WORDS])
-    if taken(record, arguments, whole, arrays, values) == 0:
-        return 0
-    if whole == 0:
-        thread = c.PyEval_SaveThread()
-        status = machine.do(record[CODE], arrays, values)
-    else:
-        told = arguments[record[KINDS]]
-        if not fits(record, told, record + 8 * LISTS, 0):
-            return refused()
-        thread = c.PyEval_SaveThread()
-        status = c.ninepoint_commands(told[DATA], arrays, record[CODE], values)
-    c.PyEval_RestoreThread(thread)
-    return given(record, status)
-
-
-def together(self, arguments, count):
-    """Compute whole arrays by lists of commands, which a crew shares (see `..threads`).
+    """Compute a block, or whole arrays by one list of commands, or by several, among a crew.
 
     All is looked at first, so that the threads of a crew carry out the lists without Python.
     """
     record = self[DATA]
-    lists = 2 + record[KINDS]
-    if count < lists:
+    more, lists = count - record[KINDS], arguments + 8 * record[KINDS]
+    if more < 0 or more == 2:
         return refused()
-    crew, threads = c.PyLong_AsLongLong(arguments[0]), c.PyLong_AsLongLong(arguments[1])
-    table, values = machine.room(record[ARRAYS]), machine.room(record[WORDS])
-    if taken(record, arguments + 16, 1, table, values) == 0:
+    arrays = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
+    values = machine.room(record[WORDS])
+    if taken(record, arguments, min(more, 1), arrays, values) == 0:
         return 0
-    for k in range(lists, count):
-        if not fits(record, arguments[k], record + 8 * LISTS, 0):
+    told = more if more < 2 else more - 2
+    for k in range(told):
+        if not fits(record, lists[k], record + 8 * LISTS, 0):
             return refused()
+    crew, threads, held = 0, 0, machine.room(6)
+    if more > 2:
+        crew, threads = c.PyLong_AsLongLong(lists[told]), c.PyLong_AsLongLong(lists[told + 1])
     # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
-    held = machine.room(6)
-    held[0], held[1], held[2] = table, values, arguments + 8 * lists
-    held[3], held[4], held[5] = record[CODE], 8 * record[ARRAYS], 8 * record[WORDS]
+    held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
+    held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
     thread = c.PyEval_SaveThread()
-    status = machine.do(crew[0], crew, threads, record[PART], held, count - lists)
+    if more == 0:
+        status = machine.do(record[CODE], arrays, values)
+    elif more == 1:
+        status = part(held, 0)
+    else:
+        status = machine.do(crew[0], crew, threads, record[PART], held, told)
     c.PyEval_RestoreThread(thread)
-    return given(record, status)
+    if status != 0:
+        # Nothing else is raised by text that reads what it was proved to have.
+        return c.PyErr_NoMemory()
+    c.Py_IncRef(record[NONE])
+    return record[NONE]
 
 
 def part(held, index):
@@ -126,15 +115,6 @@ def refused():
     """Raise that an argument does not fit."""
     c.PyErr_BadArgument(np.int32)
     return 0
-
-
-def given(record, status):
-    """None for Python, or what went wrong."""
-    if status != 0:
-        # Nothing else is raised by text that reads what it was proved to have.
-        return c.PyErr_NoMemory()
-    c.Py_IncRef(record[NONE])
-    return record[NONE]
 
 
 def taken(record, arguments, whole, arrays, values):

@@ -24,7 +24,7 @@ _CONSTANTS = {
 # What others call of the texts that all kernels share.
 _SHARED: dict[ModuleType, str] = {
     commands: "apart commands",
-    entries: "entry together part elements",
+    entries: "entry part elements",
     runtime: "begin member do hold repeat malloc calloc realloc free swap mapped unmap",
 }
 

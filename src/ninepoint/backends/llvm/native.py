@@ -127,17 +127,17 @@ def _keep_freed_memory() -> None:
 
 def entries(
     engine: Any, kinds: Sequence[Kind]
-) -> tuple[Callable[..., None], Callable[..., None], tuple[int, int] | None]:
-    """What runs a block or a list of commands, what shares such lists, and the loop over elements.
+) -> tuple[Callable[..., None], tuple[int, int] | None]:
+    """What runs a block or lists of commands, and the loop over elements.
 
-    Of the last where it begins, and what it is told; nothing if the kernel has more axes than one,
+    Of that where it begins, and what it is told; nothing if the kernel has more axes than one,
     or takes arrays besides.
     """
     _keep_freed_memory()
     record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
-    entry, together = (_function(address(name), record) for name in ("entry", "together"))
     alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
-    return entry, together, (address("elements"), record.ctypes.data) if alone else None
+    loop = (address("elements"), record.ctypes.data) if alone else None
+    return _function(address("entry"), record), loop
 
 
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:

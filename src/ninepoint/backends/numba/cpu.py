@@ -48,14 +48,14 @@ _Code: TypeAlias = tuple[bytes, Sequence[str]]
 class Loaded:
     """The function of a text, which computes a block, and whether its machine code was on disk.
 
-    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
-    `together` shares such lists among threads.  `elements` is where the loop over elements
-    begins, and what it is told of the kernel; nothing if there is none.
+    If it takes `lists`, it also does whole arrays by lists of commands, which it shares among a
+    crew (see `llvm.entries`).  `elements` is where the loop over elements begins, and what it is
+    told of the kernel; nothing if there is none.
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
-    together: Callable[..., None] | None = None
+    lists: bool = False
     elements: tuple[int, int] | None = None
 
 
@@ -82,7 +82,7 @@ def load(compiled: Compiled) -> Loaded:
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
             entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
-        elif found.together is None:
+        elif not found.lists:
             entry = functools.partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
@@ -194,8 +194,8 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        entry, together, loop = native.entries(engine, kinds)
-        return Loaded(entry, together=together, elements=loop)
+        entry, loop = native.entries(engine, kinds)
+        return Loaded(entry, lists=True, elements=loop)
 
     found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
     if found is None:
