@@ -41,7 +41,7 @@ _CODE = (
     "numba/relative", "numba/kept", "numba/live",
     "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/modules", "llvm/runtime", "llvm/commands",
-    "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
+    "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.

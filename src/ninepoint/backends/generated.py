@@ -17,12 +17,9 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .numba.general import General
 
 # Numbers by the name of the table.
 Numbers: TypeAlias = Mapping[str, np.ndarray]
@@ -39,7 +36,7 @@ class Module:
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
     that it read outside its neighborhood; `places` says where each of its reads stands.  It
     takes `shorts`, floats of 16 bits, as they are, or else as float32.  What Numba compiles is
-    of `general` functions.
+    of `general` functions (see `numba.general`).
     """
 
     text: str
@@ -48,7 +45,7 @@ class Module:
     checked: bool = False
     places: tuple[str, ...] = ()
     shorts: bool = False
-    general: General | None = field(default=None, compare=False)
+    general: Any = field(default=None, compare=False)
 
     @property
     def opaque(self) -> bool:

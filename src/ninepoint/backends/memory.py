@@ -43,7 +43,7 @@ import numpy as np
 
 from ..undisturbed import imported, undisturbed
 from .llvm import native
-from .llvm.native import FREE, HEAD, OWN, USED
+from .llvm.layout import FREE, HEAD, OWN, USED
 
 # Where functions are in the table of NumPy's C interface, which never changes.
 _SET, _DEFAULT = 304, 306

@@ -342,6 +342,8 @@ class _Body:
                 if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
                     # At the top a name may hold something else from here on.
                     old = self.names[name] = self._variable(name, number(value.type, 0))
+                elif old.type != value.type and common(old, value) != old.type:
+                    raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
                 self.lines.append(Assign(old.name, convert(value, old.type)))
             case ast.Subscript():
                 match self._subscript(target):

@@ -10,7 +10,7 @@ All numbers are words, addresses too, and `at[k]` is the word so many words on; 
 functions of C, and `machine` what only machine code does (see `printing`).
 
 What an entry is bound to is an array of words, its *record*, which says where the kernel's machine
-code is and of which kinds its arguments are (see `native`).  They read arrays where NumPy keeps
+code is and of which kinds its arguments are (see `layout`).  They read arrays where NumPy keeps
 what describes them, refuse what does not fit, and let go of the interpreter's lock.  They call
 Python's functions only, none of its data: those are not near enough to be reached.
 
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from .commands import AXES as STEPS
-from .native import (
+from .layout import (
     ARRAYS,
     AXES,
     CODE,

@@ -10,9 +10,9 @@ from types import ModuleType
 from llvmlite import ir
 
 from ...loops.reading import LOOKS, functions_of, read, read_words
-from . import commands, entries, native, runtime
+from . import commands, entries, runtime
 from .building import HALVES, LONG_ROW
-from .native import Kind
+from .layout import Kind, arrays_of
 from .printing import printed, printed_words
 
 # What generated text calls by these names.
@@ -37,7 +37,7 @@ def kernel_module(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> ir.Mod
     loops = read(text, functions_of(library), _CONSTANTS, types, fastmath=fastmath)
     for look in LOOKS:
         look(loops)
-    printed(loops, module, native.arrays_of(kinds))
+    printed(loops, module, arrays_of(kinds))
     return module
 
 

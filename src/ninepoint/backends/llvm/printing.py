@@ -59,7 +59,7 @@ from .building import (
     word,
 )
 from .functions import applied
-from .native import BLOCK
+from .layout import BLOCK
 from .values import (
     FLOATS,
     Held,

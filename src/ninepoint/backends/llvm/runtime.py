@@ -13,7 +13,7 @@ import mmap
 import time
 from typing import Any
 
-from .native import FREE, HEAD, OWN, PLAIN, USED
+from .layout import FREE, HEAD, OWN, PLAIN, USED
 
 c: Any = None
 machine: Any = None

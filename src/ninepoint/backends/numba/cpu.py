@@ -28,7 +28,7 @@ from ...language.dtypes import DType, computed, short
 from .. import cache
 from ..generated import Numbers, separated
 from ..llvm import native
-from ..llvm.native import Kind
+from ..llvm.layout import Kind
 from ..patience import announced
 from ..threads import LEFT, REACH, SITE, STOP, Stopped, interruptible
 
