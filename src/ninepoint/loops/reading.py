@@ -146,7 +146,7 @@ def read(
         Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
         for one, (machine, ndim) in zip(band.args.args, types, strict=True)
     ]
-    reader.function(band, given, "band")
+    reader.function(band, given)
     return Module(
         tuple(reader.functions.values()),
         tuple(reader.tables.items()),
@@ -183,14 +183,12 @@ class _Reader:
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
-    def function(
-        self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine], name: str = ""
-    ) -> Function:
+    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, tuple(_kind(arg) for arg in args))
         if key not in self._names:
             count = sum(known[0] == node.name for known in self._names)
-            self._names[key] = name or node.name + f".{count}" * bool(count)
+            self._names[key] = node.name + f".{count}" * bool(count)
             given = dict(zip((one.arg for one in node.args.args), args, strict=True))
             parameters = tuple(
                 replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
@@ -199,9 +197,8 @@ class _Reader:
             )
             body = _Body(self, node, parameters)
             body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
-            overlap = None if node.name in self.library or name else _overlap(node)
             self.functions[self._names[key]] = Function(
-                self._names[key], parameters, body.statements(), body.result, overlap
+                self._names[key], parameters, body.statements(), body.result, _overlap(node)
             )
         return self.functions[self._names[key]]
 
@@ -409,18 +406,17 @@ class _Body:
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        limits = [_word(self._value(one)) for one in node.iter.args]
-        start, stop = (word(0), limits[0]) if len(limits) == 1 else limits[:2]
-        step = limits[2] if len(limits) == 3 else word(1)
+        limits = slice(*(self._kept_value(_word(self._value(one))) for one in node.iter.args))
+        step = limits.step or word(1)
         if not isinstance(step, Number):
             raise NotRead(ast.unparse(node.iter))
-        start, stop = self._kept_value(start), self._kept_value(stop)
         name = node.target.id
         # Loops one after the other may have one name; outside of them it means what it did.
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
         before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
-        self.lines.append(For(index, start, stop, self._block(node.body), whole(step)))
+        body = self._block(node.body)
+        self.lines.append(For(index, limits.start or word(0), limits.stop, body, whole(step)))
         del self.names[name]
         self.names |= before
 
@@ -563,24 +559,17 @@ class _Body:
             case Array():
                 places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
                 left = of.ndim - len(places)
-                return self._view(of, places, left) if left else Load(of, places)
+                return self._view(replace(of, ndim=left), of, places) if left else Load(of, places)
             case _:
                 # A word of memory, so many words on from an address.
                 words = applied("*", word(8), _word(index))
                 return Call("int64", "machine:at", (applied("+", _word(of), words),))
 
     def _view(
-        self,
-        array: Array,
-        index: tuple[Value, ...],
-        ndim: int,
-        *,
-        dense: bool = False,
-        first: Value | None = None,
-        element: str = "",
+        self, view: Array, of: Array, index: tuple[Value, ...] = (), first: Value | None = None
     ) -> Array:
-        view = Array(element or array.element, ndim, self._fresh(), dense or array.dense)
-        self.lines.append(View(view, array, index, first))
+        view = replace(view, name=self._fresh())
+        self.lines.append(View(view, of, index, first))
         return view
 
     def _attribute(self, node: ast.Attribute) -> Known:
@@ -635,7 +624,7 @@ class _Body:
                 at = _word(place)
                 return self._kept(Load(array, (at,), anew=True))
             case ("same_bits", [Array() as array, Array() as like]):
-                return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
+                return self._view(replace(array, element=like.element), array)
         numbers = [_only(one) for one in args]
         match name:
             case "min" | "max":
@@ -656,8 +645,8 @@ class _Body:
 
     def _row(self, array: Array, index: tuple[Known, ...], first: Value | None = None) -> Array:
         """The elements along the last axis, which lie side by side."""
-        places = tuple(map(_word, index))
-        return self._view(array, places, 1, dense=True, first=first)
+        view = replace(array, ndim=1, dense=True)
+        return self._view(view, array, tuple(map(_word, index)), first)
 
     def _allocate(self, shape: Known, machine: str, zero: bool = False) -> Array:
         lengths = shape if isinstance(shape, tuple) else (shape,)
