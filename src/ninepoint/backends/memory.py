@@ -244,8 +244,9 @@ class Pool:
         # In the order in which they were asked for.
         self._blocks: list[_Block] = []
         self._mapped = 0
-        self._watch: threading.Thread | None = None
-        self._enough = threading.Event()
+        # Where what was free lies that a thread saw, which looks once in a while.
+        self._free: set[int] = set()
+        self._clock: threading.Timer | None = None
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray:
         """An array of any content that has `size` bytes."""
@@ -323,49 +324,41 @@ class Pool:
                 self._drop(block)
 
     def _is_watched(self) -> bool:
-        """Whether a thread gives back what nobody needs any more."""
-        if self._watch is None or not self._watch.is_alive():
-            self._enough = threading.Event()
-            watch = threading.Thread(
-                target=self._watched, args=(self._enough,), name="ninepoint-memory", daemon=True
-            )
+        """Whether a thread will look for what nobody needs any more."""
+        if self._clock is None or not self._clock.is_alive():
+            clock = threading.Timer(self._kept / 4, self._look)
+            clock.name, clock.daemon = "ninepoint-memory", True
             try:
-                watch.start()
+                clock.start()
             except RuntimeError:
                 # The interpreter is shutting down, or there are too many threads.
                 return False
-            self._watch = watch
+            self._clock = clock
         return True
 
-    def _watched(self, enough: threading.Event) -> None:
-        free: set[int] = set()
-        while not enough.wait(self._kept / 4):
-            with self._gate:
-                free = self._looked(free)
-                if not self._blocks and not enough.is_set():
-                    self._watch = None
-                    return
-
-    def _looked(self, before: set[int]) -> set[int]:
-        """Drop what nobody touched for long; the places of what is free now, as `before`."""
-        assert self._allocator is not None
-        now = monotonic()
-        free = {block.at for block in self._blocks if self._allocator.state(block.at) == FREE}
-        for block in list(self._blocks):
-            if block.at in free - before:
-                block.touched = now
-            if now - block.touched > self._kept:
-                self._drop(block)
-        return free
+    def _look(self) -> None:
+        """Drop what nobody touched for long; look again later if anything is left."""
+        with self._gate:
+            source, now = self._allocator, monotonic()
+            assert source is not None
+            free = {block.at for block in self._blocks if source.state(block.at) == FREE}
+            for block in list(self._blocks):
+                if block.at in free - self._free:
+                    block.touched = now
+                if now - block.touched > self._kept:
+                    self._drop(block)
+            self._free, self._clock = free, None
+            if self._blocks:
+                self._is_watched()
 
     def before_fork(self) -> None:
-        """Keep nothing, and end the thread that watches: a child has neither."""
+        """Keep nothing, and end the thread that looks: a child has neither."""
         self.give_back()
-        watch, self._watch = self._watch, None
-        self._enough.set()
-        if watch is not None:
+        clock, self._clock = self._clock, None
+        if clock is not None:
+            clock.cancel()
             # It ends at once, save where a signal's handler forks while memory is asked for.
-            watch.join(1.0)
+            clock.join(1.0)
 
     def in_child(self) -> None:
         """Begin anew: who held the lock may not be there."""
