@@ -149,18 +149,13 @@ def _complex_quotient(b: Any, part: str, args: list[Held]) -> Held:
     (a, c), (re, im) = args
     wide, narrow = (_called(b, f"llvm.fabs.{_ENDS[part]}", [one]) for one in (re, im))
     along = b.fcmp_ordered(">=", wide, narrow)
-    zero = ir.Constant(re.type, 0.0)
-    none = b.and_(b.fcmp_ordered("==", wide, zero), b.fcmp_ordered("==", narrow, zero))
-
-    def way(near: Any, far: Any, turned: bool) -> tuple[Any, Any]:
-        ratio = b.fdiv(far, near)
-        scale = b.fdiv(ir.Constant(re.type, 1.0), b.fadd(near, b.fmul(far, ratio)))
-        if turned:
-            first, last = b.fadd(b.fmul(a, ratio), c), b.fsub(b.fmul(c, ratio), a)
-        else:
-            first, last = b.fadd(a, b.fmul(c, ratio)), b.fsub(c, b.fmul(a, ratio))
-        return b.fmul(first, scale), b.fmul(last, scale)
-
-    one, other = way(re, im, False), way(im, re, True)
+    near, far = chosen(b, along, (re, im), (im, re))
+    first, last = chosen(b, along, (a, c), (c, a))
+    ratio = b.fdiv(far, near)
+    scale = b.fdiv(constant(part, 1.0), b.fadd(near, b.fmul(far, ratio)))
+    real = b.fadd(first, b.fmul(last, ratio))
+    product = b.fmul(first, ratio)
+    imaginary = b.fsub(*chosen(b, along, (last, product), (product, last)))
+    none = b.fcmp_ordered("==", b.fadd(wide, narrow), constant(part, 0.0))
     strange = b.fdiv(a, wide), b.fdiv(c, wide)
-    return chosen(b, none, strange, chosen(b, along, one, other))
+    return chosen(b, none, strange, (b.fmul(real, scale), b.fmul(imaginary, scale)))
