@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from .. import undisturbed
 
@@ -360,14 +360,6 @@ def is_kept(name: str, meaning: str, suffix: str) -> bool:
 
 def _named(name: str, meaning: str, suffix: str) -> str:
     return f"{identifier(name)}_{_hashed(meaning)}.{suffix}"
-
-
-def kept_by_meaning(name: str, meaning: str) -> Any:
-    """What Numba compiles of that meaning on this machine (see `numba.kept`)."""
-    # Imported here, not above: it imports Numba.
-    from .numba.kept import Kept
-
-    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.loop")
 
 
 def clear() -> None:

@@ -14,26 +14,14 @@ from ..language.box import Box, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
 from ..language.positions import Length
-from ..lowering.schedule import Schedule
 from ..remembered import Remembered
-from ..undisturbed import Later
 from .generated import Module
 from .numba import cpu
 from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Kernel, Position
-    from ..lowering import abreast, passes, sharing
-    from ..lowering import lanes as turning
-    from .numba import loops
-else:
-    # What is loaded from disk needs none of these.
-    abreast = Later("..lowering.abreast", __package__)
-    passes = Later("..lowering.passes", __package__)
-    sharing = Later("..lowering.sharing", __package__)
-    turning = Later("..lowering.lanes", __package__)
-    loops = Later(".numba.loops", __package__)
+    from ..language.ir import Position
 
 
 # What keeps a kernel from being a part of others.
@@ -47,20 +35,6 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 WAYS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """What a text was written of, by its title.
-
-    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
-    rows and made at once.
-    """
-
-    title: str
-    kernel: Kernel
-    single: Kernel
-    schedule: Schedule
-
-
 @dataclass(frozen=True)
 class Compiled:
     """A kernel for given types, and its text, which is compiled when it first runs.
@@ -69,14 +43,14 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    The text was made of what is `written`, if that can be written in another way as well, and the
-    passes made the `lowering` of the kernel; one that was loaded from disk has neither, and what
-    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
-    `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
-    turns differ from point to point.  `pace` is how long a point took when that was last measured
-    [s], or empty, and `ways` are how it is done on arrays of some kinds.  Its outputs are those of
-    so many `phases`: the results at the first of the points around an element, then at the next
-    one.
+    The text was made of what is `written`, if that can be written in another way as well (see
+    `pipeline`), and the passes made the `lowering` of the kernel; one that was loaded from disk
+    has neither, and what compiles it `again`.  `unread` is the first piece of it that is not
+    analysed, for some `reason`; `factor` says how many times as long it takes.  `control` is its
+    first loop whose turns differ from point to point.  `pace` is how long a point took when that
+    was last measured [s], or empty, and `ways` are how it is done on arrays of some kinds.  Its
+    outputs are those of so many `phases`: the results at the first of the points around an
+    element, then at the next one.
     """
 
     name: str
@@ -96,7 +70,7 @@ class Compiled:
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    written: Written | None = field(default=None, repr=False, compare=False)
+    written: Any = field(default=None, repr=False, compare=False)
     lowering: Any = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -192,48 +166,8 @@ class Compiled:
         """
         if how not in self._turned:
             written = self._fresh.written
-            self._turned[how] = None if written is None else self._of(written, how)
+            self._turned[how] = None if written is None else written.turned(self, how)
         return self._turned[how]
-
-    def _of(self, written: Written, how: int | tuple[int, ...]) -> Compiled | None:
-        title, schedule = written.title, written.schedule
-        if isinstance(how, tuple):
-            turn = turning.transposed(how)
-            single = None if self.positions else turn.kernel(written.single)
-            if single is None:
-                return None
-            every = turn.offset(self.every) if self.every else ()
-            kernel = _rows(single, schedule, every)
-            title = f"{title}, transposed"
-            made = self._with(title, kernel, tuple(map(turn.box, self.reaches)))
-            basis = Written(title, kernel, single, schedule)
-            return replace(made, written=basis, every=every)
-        if how:
-            turn = turning.interleaved(how)
-            lanes = turn.kernel(written.kernel)
-            if lanes is None:
-                return None
-            reaches = tuple(map(turn.box, self.reaches))
-            return self._with(f"{title}, {how} lanes", lanes, reaches)
-        single = turning.LEVELLED.kernel(written.single)
-        if single is None:
-            return None
-        reaches = tuple(map(turning.LEVELLED.box, self.reaches))
-        return self._with(f"{title}, levels last", _rows(single, schedule), reaches)
-
-    def _with(self, title: str, kernel: Kernel, reaches: tuple[Box, ...]) -> Compiled:
-        """What another form of the kernel is compiled to."""
-        reach = joined(reaches)
-        module = loops.module(
-            passes.checked(kernel, reach),
-            title,
-            reach,
-            fastmath=self.fastmath,
-            dtypes=self.out_dtypes,
-        )
-        return replace(
-            self, module=module, reaches=reaches, written=None, lowering=None, again=None
-        )
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
@@ -250,12 +184,6 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
-
-
-def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
-    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
-    kernel = sharing.merged(sharing.shared(kernel, schedule))
-    return replace(kernel, every=every) if every else abreast.rolled(kernel, schedule)
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

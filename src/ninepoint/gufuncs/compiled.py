@@ -30,6 +30,7 @@ from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
 from ..backends.numba.cpu import interpreted
+from ..backends.numba.kept import Kept
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short
@@ -169,7 +170,8 @@ def _loop(
     if not definition.foreign:
         dtypes = [tuple(one.dtype for one in side) for side in (inputs, outputs)]
         # Values of others may mean something else in another process.
-        kept = cache.kept_by_meaning(definition.name, _meaning(definition, *dtypes))
+        key = cache.key(_meaning(definition, *dtypes), cache.machine())
+        kept = Kept(cache.home() / f"{cache.identifier(definition.name)}_{key}.loop")
         found = kept.load_overload(call, cpu_target.target_context)
     if found is None:
         with explained(definition):

@@ -188,29 +188,25 @@ def ghosts(bases, command):
 
 def ghosts_of(kind, wide, bases, command):
     """Make ghosts of a type, computed in a wide one."""
-    places, shape = command + 40, command + 40 + 4 * 16
-    steps = shape + STEPS
+    shape = command + 40 + 4 * 16
+    places = machine.room(4)
     for i in range(shape[0]):
         for j in range(shape[1]):
             for k in range(shape[2]):
                 for m in range(shape[3]):
-                    to = placed(bases, places) + far(steps, i, j, k, m)
-                    at = placed(bases, places + 16) + far(steps + STEPS, i, j, k, m)
-                    alpha = placed(bases, places + 32) + far(steps + 2 * STEPS, i, j, k, m)
-                    beta = placed(bases, places + 48) + far(steps + 3 * STEPS, i, j, k, m)
+                    for n in range(4):
+                        begin = placed(bases, command + 40 + 16 * n)
+                        places[n] = begin + far(shape + STEPS * (n + 1), i, j, k, m)
                     for _ in range(shape[4]):
-                        made = ghost(kind, wide, at, alpha, beta, command)
-                        machine.put(to, kind(made))
-                        to += steps[4]
-                        at += steps[AXES + 4]
-                        alpha += steps[2 * AXES + 4]
-                        beta += steps[3 * AXES + 4]
+                        machine.put(places[0], kind(ghost(kind, wide, places, command)))
+                        for n in range(4):
+                            places[n] += shape[AXES * (n + 1) + 4]
 
 
-def ghost(kind, wide, at, alpha, beta, command):
-    """One ghost."""
-    how, count = command[1], command[2]
-    mirrored, more = wide(machine.at(kind, at)), machine.at(wide, beta)
+def ghost(kind, wide, places, command):
+    """One ghost, of what is mirrored, alpha and beta."""
+    how, count, at, alpha = command[1], command[2], places[1], places[2]
+    mirrored, more = wide(machine.at(kind, at)), machine.at(wide, places[3])
     if how == FACE:
         return more - mirrored
     if how == SLOPE:
