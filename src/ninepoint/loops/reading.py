@@ -63,7 +63,6 @@ from .values import (
     convert,
     cut,
     either,
-    integer,
     negated,
     number,
     truth,
@@ -260,8 +259,9 @@ class _Body:
         self.reader, self.node = reader, node
         self.counts = _counted(node)
         self.names: dict[str, Known] = {}
-        # The types of variables by their names, and what stands before all else.
-        self.variables: dict[str, str] = {}
+        # The names of parameters and of variables, and what stands before all else.
+        self.given = {one.name for one in parameters}
+        self.variables: set[str] = set()
         self.front: list[Statement] = []
         self.lines: list[Statement] = self.front
         self.depth = 0
@@ -347,7 +347,8 @@ class _Body:
                     case Array() as array:
                         self._fill(array, value)
                     case Load(array, index):
-                        self._store(array, index, _only(value))
+                        held = cut(_only(value), array.element)
+                        self.lines.append(Store(array, index, held))
                     case Call(_, _, (address,)):
                         self._done_here("machine:put", [address, _word(value)])
                     case _:
@@ -358,12 +359,10 @@ class _Body:
     def _variable(self, name: str, value: Value) -> Name:
         """A variable that begins with a value, at the front of the function."""
         own, count = name, 1
-        while own in self.variables:
+        while own in self.variables or own in self.given:
             count += 1
             own = f"{name}.{count}"
-        self.variables[own] = value.type
-        if isinstance(value, Name):
-            own = f"{name}.now"
+        self.variables.add(own)
         self.front.append(Variable(own, value))
         return Name(value.type, own)
 
@@ -387,11 +386,6 @@ class _Body:
 
     def _kept_value(self, value: Value) -> Value:
         return _only(self._kept(value))
-
-    def _store(self, array: Array, index: tuple[Value, ...], value: Value) -> None:
-        fits = integer(value) and array.element in BITS
-        held = cut(value, array.element) if fits else convert(value, array.element)
-        self.lines.append(Store(array, index, held))
 
     def _fill(self, array: Array, value: Known) -> None:
         """Every element of an array, from one value or from those of another array."""
@@ -605,9 +599,7 @@ class _Body:
             return self._method(node, node.func)
         kind = self.names.get(name) or _CONVERSIONS.get(name)
         if isinstance(kind, Machine):
-            value, machine = self._number(node.args[0]), kind.machine
-            fits = machine in BITS and integer(value)
-            return cut(value, machine) if fits else convert(value, machine)
+            return cut(self._number(node.args[0]), kind.machine)
         for known in (self.reader.texts, self.reader.library):
             if name in known and name not in _WORDS:
                 return self._called(known[name], [self._value(one) for one in node.args])
