@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -451,7 +452,9 @@ class _Body:
                 return _literal(value)
             case ast.BinOp():
                 op = SYMBOLS[type(node.op)]
-                return self._applied(op, self._number(node.left), self._number(node.right))
+                pair = self._number(node.left), self._number(node.right)
+                is_power = op == "**" and not {one.type for one in pair}.isdisjoint(PARTS)
+                return self._function("power", pair) if is_power else applied(op, *pair)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
@@ -481,20 +484,11 @@ class _Body:
             raise NotRead(name)
         return table
 
-    def _applied(self, op: str, left: Value, right: Value) -> Value:
-        if op == "**" and {left.type, right.type} & set(PARTS):
-            return self._of_complex("power", [left, right])
-        return applied(op, left, right)
-
     def _compare(self, node: ast.Compare) -> Value:
-        result, left = None, self._number(node.left)
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self._number(right_node)
-            test = compared(SYMBOLS[type(op)], left, right)
-            result = test if result is None else either("&", result, test)
-            left = right
-        assert result is not None
-        return result
+        values = [self._number(one) for one in (node.left, *node.comparators)]
+        pairs = zip(node.ops, pairwise(values), strict=True)
+        tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
+        return reduce(partial(either, "&"), tests)
 
     def _both(self, node: ast.BoolOp) -> Known:
         is_and = isinstance(node.op, ast.And)
@@ -605,10 +599,10 @@ class _Body:
                 return self._called(known[name], [self._value(one) for one in node.args])
         args = [self._value(one) for one in node.args]
         match name, args:
-            case ("row", [Array() as array, tuple(index)]):
-                return self._row(array, index)
-            case ("row_from", [Array() as array, tuple(index), first]):
-                return self._row(array, index, _word(first))
+            case ("row" | "row_from", [Array() as array, tuple(index), *first]):
+                # The elements along the last axis, which lie side by side.
+                view = replace(array, ndim=1, dense=True)
+                return self._view(view, array, tuple(map(_word, index)), *map(_word, first))
             case ("fetch", [Array() as array, count]):
                 self.lines.append(Fetch(array, _word(count)))
                 return number("int64", 0)
@@ -635,18 +629,6 @@ class _Body:
             case _:
                 raise NotRead(ast.unparse(node))
 
-    def _row(self, array: Array, index: tuple[Known, ...], first: Value | None = None) -> Array:
-        """The elements along the last axis, which lie side by side."""
-        view = replace(array, ndim=1, dense=True)
-        return self._view(view, array, tuple(map(_word, index)), first)
-
-    def _allocate(self, shape: Known, machine: str, zero: bool = False) -> Array:
-        lengths = shape if isinstance(shape, tuple) else (shape,)
-        numbers = tuple(self._kept_value(_word(one)) for one in lengths)
-        array = Array(machine, len(numbers), self._fresh(), dense=True)
-        self.lines.append(Alloc(array, numbers, zero))
-        return array
-
     def _called(self, node: ast.FunctionDef, args: Sequence[Known]) -> Known:
         """Call a function of the text or of the library."""
         known = [arg for arg in args if not isinstance(arg, tuple)]
@@ -669,15 +651,12 @@ class _Body:
             kind = self._value((named or node.args[1:])[0])
             assert isinstance(kind, Machine)
             shape = self._value(node.args[0])
-            return self._allocate(shape, kind.machine, func.attr == "zeros")
-        args = [self._number(one) for one in node.args]
-        if any(arg.type in PARTS for arg in args):
-            return self._of_complex(func.attr, args)
-        machine = "float32"
-        for arg in args:
-            machine = common(Name(machine, ""), arg)
-        result = "bool" if func.attr in QUESTIONS else machine
-        return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
+            lengths = shape if isinstance(shape, tuple) else (shape,)
+            numbers = tuple(self._kept_value(_word(one)) for one in lengths)
+            array = Array(kind.machine, len(numbers), self._fresh(), dense=True)
+            self.lines.append(Alloc(array, numbers, func.attr == "zeros"))
+            return array
+        return self._function(func.attr, [self._number(one) for one in node.args])
 
     def _done_here(self, name: str, args: list[Known]) -> Value:
         """What C or the machine does, in its turn; a first argument may be its type."""
@@ -686,24 +665,15 @@ class _Body:
             machine, args = args[0].machine, args[1:]
         return self._kept_value(Call(machine, name, tuple(map(_only, args))))
 
-    def _of_complex(self, name: str, args: Sequence[Value]) -> Value:
-        """A function of complex numbers, of the type that they have."""
-        machine = args[0].type
-        for arg in args[1:]:
-            machine = common(Name(machine, ""), arg)
+    def _function(self, name: str, args: Sequence[Value]) -> Value:
+        """A function of NumPy, of floats or complex numbers of the type that all have."""
+        machine = reduce(lambda kind, arg: common(Name(kind, ""), arg), args, "float32")
         given = tuple(convert(arg, machine) for arg in args)
         node = self.reader.library.get(f"complex_{name}")
-        if node is not None:
+        if node is not None and machine in PARTS:
             return convert(_only(self._called(node, given)), machine)
-        match name:
-            case "conj":
-                return Op(machine, "conj", given)
-            case "divide":
-                return Op(machine, "/", given)
-            case "isnan" | "isinf" | "isfinite":
-                return Op("bool", name, given)
-            case _:
-                raise NotRead(name)
+        op = "/" if name == "divide" else name
+        return Op("bool" if name in QUESTIONS else machine, op, given)
 
 
 def _is_value(known: Known) -> bool:
