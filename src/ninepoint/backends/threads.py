@@ -177,7 +177,7 @@ class Held:
         # An array takes its address and strides, or all that Numba knows of it; a number less.
         each = [6 + 2 * (one.ndim if isinstance(one, np.ndarray) else 0) for one in arguments]
         self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
-        self._memory[0] = _repeating()[0]
+        self._memory[0] = native.address("hold")
         self.address = self._memory.__array_interface__["data"][0]
         entry(*arguments, *lists, self.address, len(self._memory))
 
@@ -196,14 +196,8 @@ def repeat(
     """
     calls = np.array([[one.address for one in turn] for turn in turns], np.int64)
     address = calls.__array_interface__["data"][0]
-    if _repeating()[1](address, calls.shape[1], first, steps, crew, threads):
+    if native.function("repeat", 6)(address, calls.shape[1], first, steps, crew, threads):
         raise MemoryError
-
-
-@cache
-def _repeating() -> tuple[int, Any]:
-    """Where that begins which keeps a call, and what repeats calls."""
-    return native.address("hold"), native.function("repeat", 6)
 
 
 VARIABLE = "NINEPOINT_THREADS"

@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from ...language.functions import FLOAT_FUNCTIONS
 from ...loops.nodes import COMPARISONS, PARTS
-from .building import WORD, function
+from .building import function
 from .values import FLOATS, Held, chosen, compared, constant, signed
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor", "<<": "shl"}
@@ -41,8 +41,7 @@ def _of_integers(b: Any, op: str, machine: str, args: list[Held], exact: bool) -
             case "~" | "not":
                 return b.not_(args[0])
             case "popcount":
-                count = function(b.module, "llvm.ctpop.i64", WORD, [WORD])
-                return b.call(count, args)
+                return _called(b, "llvm.ctpop.i64", args)
         raise AssertionError(op)
     first, last = args
     match op:

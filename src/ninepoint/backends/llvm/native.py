@@ -212,6 +212,7 @@ def address(name: str) -> int:
     return int(shared().get_function_address(f"ninepoint_{name}"))
 
 
+@cache
 def function(name: str, count: int, kind: Any = ctypes.CFUNCTYPE) -> Callable[..., int]:
     """A function of that code, which takes words; by default other threads run meanwhile."""
     found: Callable[..., int] = kind(*[ctypes.c_int64] * (1 + count))(address(name))
