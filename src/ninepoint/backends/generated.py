@@ -47,11 +47,6 @@ class Module:
     shorts: bool = False
     general: Any = field(default=None, compare=False)
 
-    @property
-    def opaque(self) -> bool:
-        """Whether it is left to Numba."""
-        return self.general is not None
-
 
 # Tables.
 
