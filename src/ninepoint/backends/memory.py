@@ -41,9 +41,9 @@ from typing import Any
 
 import numpy as np
 
-from ..undisturbed import imported, undisturbed
+from ..undisturbed import undisturbed
 from .llvm import native
-from .llvm.layout import FREE, HEAD, OWN, USED
+from .llvm.layout import FREE, HEAD, OWN, USED, numpys
 
 # Where functions are in the table of NumPy's C interface, which never changes.
 _SET, _DEFAULT = 304, 306
@@ -55,14 +55,10 @@ class Allocator:
     """What arrays are made of memory with, and memory is asked for and given back with."""
 
     def __init__(self) -> None:
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         new = ctypes.pythonapi.PyCapsule_New
         new.restype = ctypes.py_object
         new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        core = imported("numpy._core._multiarray_umath")
-        table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
-        self._default = ctypes.py_object.from_address(table[_DEFAULT]).value
+        self._default = ctypes.py_object.from_address(numpys("_ARRAY_API", _DEFAULT)).value
 
         self._next = ctypes.c_int64(0)
         functions = [native.address(name) for name in ("malloc", "calloc", "realloc", "free")]
@@ -76,7 +72,7 @@ class Allocator:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
         # Only what may take long lets other threads run: to get on again may take 5 ms.
         kind = ctypes.PYFUNCTYPE
-        self._choose = kind(ctypes.py_object, ctypes.py_object)(table[_SET])
+        self._choose = kind(ctypes.py_object, ctypes.py_object)(numpys("_ARRAY_API", _SET))
         self._swap = native.function("swap", 3, kind)
         self._map = native.function("mapped", 4, kind)
         # Gives the memory of nobody back to the system.

@@ -6,10 +6,13 @@ headers compile it into other packages.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from ...undisturbed import imported
 
 # Where the fields of an array and of its dtype are, in words, with 64-bit pointers:
 # `PyArrayObject_fields` and `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h.  Axes and flags are
@@ -60,3 +63,11 @@ class Kind:
 def arrays_of(kinds: Sequence[Kind]) -> int:
     """How many arguments are fields and results: these come last, and nothing else is written."""
     return len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
+
+
+def numpys(table: str, place: int) -> int:
+    """What stands at a place of one of the tables of NumPy's C interface, which never change."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    begin = pointer(vars(imported("numpy._core._multiarray_umath"))[table], None)
+    return ctypes.c_int64.from_address(begin + 8 * place).value
