@@ -39,7 +39,7 @@ SETTINGS = Path(".numba_config.yaml")
 # The modules whose text takes part in what is compiled.
 _CODE = (
     "numba/relative", "numba/kept", "numba/live",
-    "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "llvm/building", "llvm/numbers", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/modules", "llvm/runtime", "llvm/commands",
     "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip

@@ -58,12 +58,12 @@ from .building import (
     variable,
     word,
 )
-from .functions import applied
 from .layout import BLOCK
-from .values import (
+from .numbers import (
     FLOATS,
     Held,
     Memory,
+    applied,
     at,
     chosen,
     constant,
