@@ -507,13 +507,14 @@ class _Body:
         """One of two; what is not needed is computed only if that takes little."""
         if isinstance(test, Number):
             return then() if test.value else other()
-        ways = [self._apart(lambda way=way: _only(way())) for way in (then, other)]
-        first, last = (value for _, value in ways)
-        if all(not lines and _is_plain(value) for lines, value in ways):
+        (before, first), (after, last) = (self._apart(way) for way in (then, other))
+        first, last = _only(first), _only(last)
+        if not before and not after and _is_plain(first) and _is_plain(last):
             return chosen(test, first, last)
         machine = first.type if first.type == last.type else common(first, last)
         held = self._variable(self._fresh(), number(machine, 0))
-        blocks = ((*lines, Assign(held.name, convert(value, machine))) for lines, value in ways)
+        pairs = (before, first), (after, last)
+        blocks = ((*lines, Assign(held.name, convert(value, machine))) for lines, value in pairs)
         self.lines.append(If(test, *blocks))
         return held
 
@@ -569,8 +570,8 @@ class _Body:
             if node.attr not in ("real", "imag") or of.type not in PARTS:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
-        lengths = tuple(Size(value, axis) for axis in range(value.ndim))
-        size: Value = reduce(partial(applied, "*"), lengths)
+        lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
+        size = reduce(partial(applied, "*"), lengths)
         match node.attr:
             case "shape":
                 return lengths

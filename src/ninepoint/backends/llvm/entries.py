@@ -84,9 +84,8 @@ def entry(self, arguments, count):
     for k in range(told):
         if not fits(record, lists[k], record + 8 * LISTS, 0):
             return refused()
-    crew, threads, held = 0, 0, machine.room(6)
-    if more > 2:
-        crew, threads = c.PyLong_AsLongLong(lists[told]), c.PyLong_AsLongLong(lists[told + 1])
+    crew, threads = integer(lists, told, more), integer(lists, told + 1, more)
+    held = machine.room(6)
     # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
     held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
     held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
@@ -109,6 +108,11 @@ def part(held, index):
     """Carry out one of the lists; 0 if all went well."""
     told = held[2][index]
     return c.ninepoint_commands(told[DATA], held[0], held[3], held[1])
+
+
+def integer(arguments, k, count):
+    """The integer at a place among so many arguments; 0 if there are fewer."""
+    return c.PyLong_AsLongLong(arguments[k]) if k < count else 0
 
 
 def refused():
@@ -149,7 +153,8 @@ def fits(record, argument, kind, fewer):
 
     It may have so many axes less.
     """
-    if c.PyType_IsSubtype(np.int32, argument[TYPE], record[TYPE_OF_ARRAYS]) == 0:
+    own, arrays = argument[TYPE], record[TYPE_OF_ARRAYS]
+    if own != arrays and c.PyType_IsSubtype(np.int32, own, arrays) == 0:
         return False
     dtype, size, wanted = argument[DTYPE], kind[OF_SIZE], kind[OF_LETTER]
     letter, order = dtype[KIND] & FIRST_BYTE, dtype[KIND] >> ORDER & FIRST_BYTE

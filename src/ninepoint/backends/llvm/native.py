@@ -80,7 +80,7 @@ def possible() -> bool:
     )
 
 
-def _words(address: int, count: int) -> Sequence[int]:
+def _words(address: int, count: int) -> Any:
     """So many words at an address."""
     return (ctypes.c_int64 * count).from_address(address)
 

@@ -45,6 +45,7 @@ from ...loops.nodes import (
     View,
     While,
 )
+from ...loops.values import whole
 from .building import (
     INT,
     POINTER,
@@ -522,11 +523,12 @@ def _by_machine(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
         case "do":
             return b.call(pointer(b, first, ir.FunctionType(WORD, [WORD] * len(rest))), rest)
         case "put":
+            assert isinstance(node.args[1], Value)
             kind = node.args[1].type
             return store(b, kind, pointer(b, first, stored(kind)), rest[0], align=1)
         case "pick":
             assert isinstance(node.args[0], Number)
-            return _pick(b, held(node.type), int(node.args[0].value), *rest)
+            return _pick(b, held(node.type), whole(node.args[0]), *rest)
     place = pointer(b, first, stored(node.type))
     match name:
         case "at":
