@@ -121,13 +121,13 @@ def apart(size, to, at, plane):
     the source, as far from each other as they are in a command.
     """
     if size == 1:
-        one_by_one(np.uint8, size, to, at, plane)
+        one_by_one(np.uint8, 1, to, at, plane)
     elif size == 2:
-        one_by_one(np.uint16, size, to, at, plane)
+        one_by_one(np.uint16, 2, to, at, plane)
     elif size == 4:
-        one_by_one(np.uint32, size, to, at, plane)
+        one_by_one(np.uint32, 4, to, at, plane)
     else:
-        one_by_one(np.uint64, size, to, at, plane)
+        one_by_one(np.uint64, 8, to, at, plane)
     return 0
 
 
@@ -153,7 +153,14 @@ def one_by_one(kind, size, to, at, plane):
             while j < whole:
                 picked(kind, size, there + j * size, here + j * across_at, step)
                 j += lanes
-            for j in range(whole, columns):
+            # Two at a time: half as many turns.
+            while j < columns - 1:
+                one, two = here + j * across_at, here + j * across_at + across_at
+                first, second = machine.at(kind, one), machine.at(kind, two)
+                machine.put(there + j * across, first)
+                machine.put(there + j * across + across, second)
+                j += 2
+            if j < columns:
                 machine.put(there + j * across, machine.at(kind, here + j * across_at))
 
 
