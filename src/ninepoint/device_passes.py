@@ -114,7 +114,7 @@ def _one_pass(
         [node.compiled for node in nodes],
         [graph.dtypes[value] for value in pipeline.read],
         types,
-        lambda core: [Region((0,) * len(core), core)] * len(outputs),
+        lambda core: [Region(tuple((0, n) for n in core))] * len(outputs),
         source,
         [cval for _, cval in pipeline.borders],
         steps=max(1, steps),

@@ -16,9 +16,8 @@ from typing import Any
 from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
-from .arrays.accepted import as_field, is_cupy, native
+from .arrays.accepted import as_field, is_cupy, native, write
 from .arrays.keys import device_key
-from .arrays.parts import write
 from .backends.cuda import driver
 from .device_passes import longest_steps, steps_together
 from .iteration import Iteration, Scalars

@@ -15,11 +15,9 @@ import numpy as np
 
 from .arrays import accepted
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_cupy
+from .arrays.accepted import copied, is_cupy, write
 from .arrays.chains import Numbers, Pass, block_length, even_length, plain, stacked
-from .arrays.gathering import copied
 from .arrays.layout import Shape, layout
-from .arrays.parts import write
 from .arrays.repeating import Repeats
 from .backends.memory import empty
 from .backends.threads import thread_count

@@ -139,7 +139,7 @@ class Steps:
                     (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
                     for call in calls
                     if isinstance(call.run, Executable)
-                    for told in [call.told(given)]
+                    for told in [call.numbers.told(given)]
                 ]
             )
         return Repeats.of(turns, self._threads)
@@ -153,7 +153,7 @@ class Steps:
     ) -> Launches:
         """What does calls on such fields."""
         program = Program(graph, wanted, self.schedule)
-        return program.bound(Block(tuple(fields)), None, targets, self._threads)
+        return program.bound(Block(tuple(fields)), targets, self._threads)
 
 
 def _kinds(nodes: Sequence[Node]) -> list[Any]:

@@ -169,17 +169,17 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
 
 def _with_mirrors(body: Body, edges: Edges, axis: int, made: tuple[int, int], suffix: str) -> Body:
     """A body that is `made` from so far beyond the one end to so far beyond the other."""
-    found: dict[str, list[Read]] = {}
-    for read in reads(body, edges.arrays):
-        found.setdefault(read.field, []).append(read)
     more: list[Assign] = []
-    for name, known in found.items():
-        offsets = [read.offset[axis] for read in known]
-        least, most = min(offsets), max(offsets)
-        for k, at in enumerate((-2 * made[0] - least, -2 * made[1] - most)):
-            if not least <= at <= most:
-                offset = (*known[0].offset[:axis], at, *known[0].offset[axis:][1:])
-                more.append(Assign(f"{name}{suffix}_{k}", replace(known[0], offset=offset)))
+    for name in dict.fromkeys(read.field for read in reads(body, edges.arrays)):
+        known = list(reads(body, {name}))
+        offsets = sorted(read.offset[axis] for read in known)
+        for k, end in enumerate((0, -1)):
+            at = -2 * made[k] - offsets[end]
+            if not offsets[0] <= at <= offsets[-1]:
+                offset = list(known[0].offset)
+                offset[axis] = at
+                read = replace(known[0], offset=tuple(offset))
+                more.append(Assign(f"{name}{suffix}_{k}", read))
     return (*body, *more)
 
 
@@ -219,15 +219,13 @@ class _Chain:
             self.kept |= set(self._before(link))
 
     def kernel(self, steps: int, schedule: Schedule) -> tuple[Kernel, Edges]:
-        for name, dtype in self.fields:
-            self._given(name, dtype)
+        for name, _ in self.fields:
+            self._spread(name, name, made=False)
         plain: set[str] = set()
-        *before, last = (
-            (step, position) for step in range(steps) for position in range(len(self.links))
-        )
-        for step, position in before:
-            plain |= self._kept(step, position)
-        stage, values, self.edges.results = self._made(*last)
+        last = steps * len(self.links) - 1
+        for turn in range(last):
+            plain |= self._kept(turn)
+        stage, values, self.edges.results = self._made(last)
         body, outputs = stage.body, stage.values
         if self.wanted:
             body, outputs = self._wanted(dict(zip(values, outputs, strict=True)), body)
@@ -252,19 +250,18 @@ class _Chain:
         self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
 
-    def _made(self, step: int, position: int) -> tuple[Values, Sequence[str], tuple[Absent, ...]]:
-        """What a call makes in a step, for which values, and what is absent of it."""
+    def _made(self, turn: int) -> tuple[Values, Sequence[str], tuple[Absent, ...]]:
+        """What a call of a step makes, for which values, and what is absent of it."""
+        step, position = divmod(turn, len(self.links))
         link = self.links[position]
-        part, last = link.part, position == len(self.links) - 1
+        part, last = link.part, link is self.links[-1]
         again = {n: f"{part.names.get(n, n)}_{step}" for n, _ in part.kernel.scalars}
         self.scalars += [(again[n], d) for n, d in part.kernel.scalars]
         sources = {
             name: self.sources[value][link.border if name in self.far[position] else None]
             for name, value in part.sources.items()
         }
-        placed = replace(part, sources=sources, names={**part.names, **again}).placed(
-            f"_s{step * len(self.links) + position}"
-        )
+        placed = replace(part, sources=sources, names={**part.names, **again}).placed(f"_s{turn}")
         self.stages += placed.stages
         values = self.states if last and self.states else part.made
         names = tuple(values) if self.wanted else tuple(f"{one}_{step}" for one in values)
@@ -272,15 +269,15 @@ class _Chain:
         self.owed[names[0]] = self._states() if last and self.over else before
         return Values(names, placed.body, placed.outputs), values, self._absent(link, before)
 
-    def _kept(self, step: int, position: int) -> set[str]:
-        """Keep what a call makes in a step; the names of what may be computed where it is read."""
-        link = self.links[position]
-        stage, values, absent = self._made(step, position)
+    def _kept(self, turn: int) -> set[str]:
+        """Keep what a call of a step makes; the names of what may be computed where it is read."""
+        link = self.links[turn % len(self.links)]
+        stage, values, absent = self._made(turn)
         self.types |= dict(zip(stage.names, link.types, strict=True))
-        state = position == len(self.links) - 1 or link.leaves or self._looked_at(values)
+        state = link is self.links[-1] or link.leaves or self._looked_at(values)
         self.stages.append(self._stored(stage, link, values, absent) if state else stage)
         for value, name in zip(values, stage.names, strict=True):
-            self._copies(value, name)
+            self._spread(value, name, made=True)
         return set() if state else set(stage.names)
 
     def _with_owed(self, kernel: Kernel, last: str) -> Kernel:
@@ -320,38 +317,29 @@ class _Chain:
 
     # The arrays in which values stand.
 
-    def _given(self, name: str, dtype: np.dtype) -> None:
-        """Copies of a field, which has no ends of its own."""
+    def _spread(self, value: str, array: str, made: bool) -> None:
+        """Copies of the array of a value for its readers, each with an end by the reader's border.
+
+        The first of them reads what a call has made itself; a field has no ends of its own.
+        """
         # A CPU keeps what it writes to rows in rows of its own.
-        copied = self.cpu and (name in self.states or name in self.kept)
-        borders: list[int | None] = list(self.readers.get(name, {}))
-        borders = borders or ([None] if copied else [])
-        self.sources[name] = {None: name}
-        for k, border in enumerate(borders):
-            copy = self._copy(name, f"{name}_c{2 * k}", dtype, border)
-            self.sources[name][border] = copy
-            if not k:
-                self.sources[name][None] = copy
+        copied = self.cpu and not made and (value in self.states or value in self.kept)
+        borders: list[int | None] = [*self.readers.get(value, {})]
+        arrays = {
+            border: array if made and not k else self._copy(array, f"{array}_c{2 * k}", border)
+            for k, border in enumerate(borders or [None] * copied)
+        }
+        self.sources[value] = {None: next(iter(arrays.values()), array), **arrays}
 
-    def _copies(self, value: str, made: str) -> None:
-        """Copies of what a call has made, for all readers but those that read itself."""
-        self.sources[value] = {None: made}
-        for k, border in enumerate(self.readers.get(value, {})):
-            self.sources[value][border] = (
-                self._copy(made, f"{made}_c{2 * k}", self.types[made], border) if k else made
-            )
-
-    def _copy(self, name: str, copy: str, dtype: np.dtype, border: int | None) -> str:
+    def _copy(self, name: str, copy: str, border: int | None) -> str:
         """A stage that is another array, with an end of its own."""
+        dtype = self.types[copy] = self.types[name]
         read = Read(value_type(dtype), name, (0,) * self.ndim)
         one = Assign(f"{copy}_1", read)
-        free = border is not None and any(
-            link.unbounded for link in self.links if link.border == border
-        )
+        free = any(link.unbounded for link in self.links if link.border == border)
         self.stages.append(
             State((copy,), (one,), (Ref(read.dtype, one.name),), (dtype,), unbounded=free)
         )
-        self.types[copy] = dtype
         self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
         return copy
 

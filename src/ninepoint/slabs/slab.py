@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..arrays.blocks import parts as parts_of
+from ..arrays.blocks import part_of
 from ..arrays.borders import Array
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
@@ -131,10 +131,8 @@ class Parts:
     def moves(self) -> list[tuple[int, int, Span, Span]]:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
-        for part, (frame, own) in enumerate(
-            zip(self.frames, parts_of(self.lengths, self.frames), strict=True)
-        ):
-            for owner, pieces in own.pieces.items():
+        for part, frame in enumerate(self.frames):
+            for owner, pieces in part_of(self.lengths, frame).pieces.items():
                 for target, source in pieces:
                     here = _shifted(source, self.owned[owner])
                     found.append((part, owner, here, _shifted(target, frame)))
@@ -202,8 +200,7 @@ class Slab:
         start = along(parts.shape, parts.axis, need).start
         targets = [self._view(one, own) for one in self._spare]
         made = program.run(
-            Block(tuple(given), start, Domain(parts.shape)),
-            along(parts.shape, parts.axis, own),
+            Block(tuple(given), Domain(parts.shape, start, along(parts.shape, parts.axis, own))),
             outs=dict(zip(program.wanted, targets, strict=True)),
             threads=self._plan.threads,
         )
