@@ -163,7 +163,7 @@ def interpreted() -> Iterator[None]:
     load = cpu.loaded
 
     def as_python(compiled: Compiled) -> Loaded:
-        if compiled.module.general:
+        if compiled.module.opaque:
             return load(compiled)
         return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled)))
 
@@ -203,7 +203,7 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
         if as_plain_python():
             return found
         writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
-        if module.general:
+        if module.opaque:
             # What it notes.
             writes[-1] = True
         entry = watch(found.entry, module.text, writes, not compiled.fastmath)

@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from .. import undisturbed
 
@@ -38,7 +38,8 @@ SETTINGS = Path(".numba_config.yaml")
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "numba/relative", "numba/kept", "numba/live",
+    "numba/relative", "numba/kept", "numba/users", "numba/compilers",
+    "../gufuncs/bodies", "../gufuncs/compiled", "../gufuncs/inferring",
     "llvm/building", "llvm/numbers", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/modules", "llvm/runtime", "llvm/commands",
     "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
@@ -360,6 +361,14 @@ def is_kept(name: str, meaning: str, suffix: str) -> bool:
 
 def _named(name: str, meaning: str, suffix: str) -> str:
     return f"{identifier(name)}_{_hashed(meaning)}.{suffix}"
+
+
+def kept_by_meaning(name: str, meaning: str, word: str) -> Any:
+    """What Numba compiles of that meaning on this machine; names of its files have the word."""
+    # Imported here, not above: it imports Numba.
+    from .numba.kept import Kept
+
+    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.{word}")
 
 
 def clear() -> None:

@@ -334,10 +334,6 @@ class _Running:
 # itself; 0 is for ever.
 STOP, LEFT = 1, 2
 
-# At their begin a read outside the neighborhood is noted as one number: that of the read plus one,
-# times SITE, plus the offset, which is cut to -REACH .. REACH.
-SITE, REACH = 2**33, 2**31 - 1
-
 # What runs on threads of others, as Dask's, that no call of ours waits for.
 _elsewhere = _Running()
 

@@ -15,7 +15,7 @@ from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import signature
 
-from .raised import Outside
+from ..outside import Outside
 
 
 class _Telling(CPUCallConv):

@@ -29,12 +29,12 @@ from .. import cache
 from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.layout import Kind
+from ..outside import REACH, SITE
 from ..patience import announced
-from ..threads import LEFT, REACH, SITE, STOP, Stopped, interruptible
+from ..threads import LEFT, STOP, Stopped, interruptible
 
 if TYPE_CHECKING:
     from ..compiled import Compiled
-    from .general import General
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -89,10 +89,7 @@ def load(compiled: Compiled) -> Loaded:
 
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
-    text, general = compiled.module.text, compiled.module.general
-    name, fastmath = compiled.name, compiled.fastmath
-    # What names of the user mean is no part of the text.
-    meaning = text if general is None else text + general.token
+    text, name, fastmath = compiled.module.text, compiled.name, compiled.fastmath
     # One text may serve several types.
     types = (
         compiled.field_dtypes,
@@ -100,14 +97,14 @@ def loaded(compiled: Compiled) -> Loaded:
         compiled.coefficient_types,
         compiled.scalar_types,
     )
-    key = (meaning, name, types, fastmath)
+    key = (text, name, types, fastmath)
 
     def make() -> Loaded:
         if key not in _loaded:
             use = f"{types}\n{fastmath}\n{cache.machine()}"
-            path = cache.written(text, f"{name}_{cache.key(meaning, use)}")
-            if general is not None:
-                found = _by_numba(path, compiled, general)
+            path = cache.written(text, f"{name}_{cache.key(text, use)}")
+            if compiled.module.opaque is not None:
+                found = compiled.module.opaque(path, compiled)
             elif interpreted():
                 found = Loaded(_in_python(path))
             else:
@@ -156,27 +153,6 @@ def in_numpy(code: CodeType) -> CodeType:
 # Machine code.
 
 
-def _by_numba(path: Path, compiled: Compiled, general: General) -> Loaded:
-    """What Numba compiles of a kernel of the general path, or made of it before.
-
-    `parallel` is never used: Numba's default threading layer aborts the process when two
-    threads enter it at once.
-    """
-    # Imported here, not above: a program that only builds graphs never needs Numba.
-    from numba import njit
-
-    from .kept import Kept
-
-    function = general.band(compiled.module)
-    function.__qualname__ = f"{path.stem}.band"
-    fastmath = compiled.fastmath
-    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    dispatcher._cache = Kept(path.with_suffix(".band"))
-    dispatcher.compile(_signature(compiled))
-    dispatcher.disable_compile()
-    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
-
-
 def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     """The object code of a text at a path, made if it is not there, with the text's numbers."""
     whole = native.possible() and native.shared() is not None
@@ -216,23 +192,6 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
         *(Kind(computed(dtype), n) for dtype, n in compiled.coefficient_types),
         *(Kind(dtype.numpy) for dtype in compiled.scalar_types),
         *[Kind(np.dtype("int64"), 1)] * compiled.module.checked,
-    )
-
-
-def _signature(compiled: Compiled) -> Any:
-    """The Numba signature of a text of the general path, which also notes what it read."""
-    # Imported here, not above: `import ninepoint` must not import Numba.
-    from numba import from_dtype, types
-
-    def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
-        return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
-
-    return types.void(
-        *(array(d, compiled.ndim + 1, True) for d in compiled.field_dtypes),
-        *(array(d, compiled.ndim + 1, False) for d in compiled.out_dtypes),
-        *(array(d, n, True) for d, n in compiled.coefficient_types),
-        *(from_dtype(d.numpy) for d in compiled.scalar_types),
-        array(np.dtype("int64"), 1, False),
     )
 
 

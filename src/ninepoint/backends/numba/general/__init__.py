@@ -1,126 +1,69 @@
-"""The general path: kernels that are not analysed, which Numba compiles.
+"""The general path: kernels that are not analysed, as functions that Numba compiles.
 
     s = np.sort(x[-1:2])                ->      def point(x, ...):  the user's body
     return s[0] + s[1]                          def band(x, out0, outside):  point at every place
 
 The user's functions are kept as they stand, statement by statement, with Numba's rules for
-numbers; only their reads are mapped.  A function of numbers is given the elements themselves.
+numbers; only their reads are mapped, and what their names mean is kept.  A function of numbers is
+given the elements themselves.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from dataclasses import dataclass
 
 from ....language import errors
-from ....language.box import Box, joined
+from ....language.box import Box, Length, joined
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
 from ....language.kinds import Argument, Coefficients, Field, Scalar
-from ....language.positions import GREATEST, LEAST, Length, index
-from ....language.source import Function, bound_names
+from ....language.positions import GREATEST, LEAST, index
+from ....language.source import Function, meaning
 from ....lowering.schedule import Request
 from ....remembered import digest
-from ... import cache
-from ...generated import Module
-from .. import relative
-from ..kept import Kept
-from ..live import jitted
 from ..window_loops import plus
 from .reads import accesses
 from .rewrite import Context, Rewriter
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own
 
-_LOOP = re.compile(r"^ *(for|while) ", re.MULTILINE)
-_MAKING = re.compile(
-    r"\b(np\.(empty|zeros|ones|full|array|sort|median|nan\w+)|in_order)\(|\.array\[.*:"
-)
 _STORES = {"saturate": "saturated", "wrap": "wrapped"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class General:
-    """A kernel as functions, before the types of its outputs are known.
+    """A kernel whose reads are mapped, before the types of its outputs are known.
 
-    `functions` are the kernel's own and its helpers', with what their names mean.  `places` says
-    for each read that is checked at run time where it stands.  `pointwise` tells that its fields
-    are numbers to it.
+    `functions` are that of a point, and those of the user's that it calls; `token` names what they
+    mean, and words of ours in them end in the `suffix`.  `places` says for each read that is
+    checked at run time where it stands.  It takes about `factor` times as long as an analysed
+    kernel of the same reads.  `pointwise` tells that its fields are numbers to it.
     """
 
-    name: str
-    function: Function
     functions: tuple[Function, ...]
-    fastmath: bool
+    token: str
+    suffix: str
     box: Box
     places: tuple[str, ...]
+    factor: str
     returned: Span
     arguments: Mapping[str, Argument]
     lengths: tuple[Length, ...]
     positions: tuple[Position, ...]
     pointwise: bool
 
-    @cached_property
-    def text(self) -> str:
-        """The text of the functions."""
-        return "\n\n\n".join(ast.unparse(one.definition) for one in self.functions)
+    def text(self, band: str) -> str:
+        """The whole text, whose last function computes a block."""
+        point, *_ = self.functions
+        title = f"{point.name}, on the general path: written by ninepoint for {self.token[:24]}."
+        trees = [ast.unparse(one.definition) for one in reversed(self.functions)]
+        return "\n\n\n".join([f'"""{title}"""', *trees, band])
 
-    @cached_property
-    def token(self) -> str:
-        """A name for what the functions do, wherever they stand."""
-        kinds = (Function, type(relative))
-        values = [
-            {n: v for n, v in sorted(one.constants.items()) if not isinstance(v, kinds)}
-            for one in self.functions
-        ]
-        calls = [
-            [(n, self.functions.index(v)) for n, v in sorted(one.constants.items())
-             if isinstance(v, Function)]
-            for one in self.functions
-        ]  # fmt: skip
-        defaults = [one.defaults for one in self.functions]
-        return digest((self.text, values, calls, defaults, self.fastmath))
-
-    @cached_property
-    def point(self) -> Any:
-        """Numba's function of a point."""
-        path = cache.written(
-            self.text, f"{cache.identifier(self.name)}_{cache.key(self.token, '')}"
-        )
-        options = {
-            "nogil": True, "error_model": "numpy", "boundscheck": True, "fastmath": self.fastmath,
-        }  # fmt: skip
-        # Called, it would be given the whole of its fields for each point: what reads at an offset
-        # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
-        made = jitted(self.function, path.stem, options, {"forceinline": True})
-        made._cache = Kept(path.with_suffix(".point"))
-        return made
-
-    @property
-    def factor(self) -> str:
-        """How many times as long as an analysed kernel of the same reads it takes, about."""
-        if _MAKING.search(self.text):
-            return "50 to 500"
-        return "20 to 200" if _LOOP.search(self.text) else "5 to 20"
-
-    def module(self, outputs: int, several: bool, overflow: str | None = None) -> Module:
-        """The whole text, for a number of outputs and a rule for what does not fit."""
-        band = "\n".join(self._band(outputs, several, overflow)) + "\n"
-        title = f'"""{self.name}, on the general path: written by ninepoint."""'
-        text = "\n".join([title, "", "", self.text, "", "", band])
-        return Module(text, checked=True, places=self.places, general=self)
-
-    def band(self, module: Module) -> Any:
-        """The function of a block in the text of a module, as plain Python."""
-        names = {**vars(relative), "point": self.point}
-        tree = ast.parse(module.text)
-        tree.body = tree.body[-1:]
-        exec(compile(tree, "<band>", "exec"), names)
-        return names["band"]
+    def band(self, outputs: int, several: bool, overflow: str | None) -> str:
+        """What computes a block, for a number of outputs and a rule for what does not fit."""
+        return "\n".join(self._band(outputs, several, overflow)) + "\n"
 
     def _band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         outs = [f"out{n}" for n in range(outputs)]
@@ -195,69 +138,37 @@ def translate(
     if any(value is index for s in scopes.all for value in s.function.constants.values()):
         # A position is read at the point itself.
         box = joined((box, Box((0,) * box.ndim, (0,) * box.ndim)))
-    context = Context(scopes, found, box, pointwise, _free(scopes), [], set())
-    made = {
-        id(scope.function): _rewritten(context, scope, arguments)
-        for scope in reversed(scopes.helpers.values())
-    }
-    for one in made.values():
-        constants: Any = one.constants
-        constants |= {n: made[id(v)] for n, v in constants.items() if isinstance(v, Function)}
-    root = made[id(scopes.root.function)]
+    context = Context(scopes, found, box, pointwise, _suffix(scopes), [], set(), {})
+    point = Rewriter(context, scopes.root, {}).function(arguments)
+    asked = context.asked
+    factor = "50 to 500" if "making" in asked else "20 to 200" if "loops" in asked else "5 to 20"
+    kinds = tuple(arguments.items())
     return General(
-        function.name,
-        root,
-        tuple(made.values()),
-        request.fastmath,
+        (point, *context.helpers.values()),
+        digest((meaning(function), kinds, request.neighborhood, request.fastmath)),
+        context.suffix,
         box,
         tuple(context.places),
+        factor,
         _returned(scopes.root),
         arguments,
-        tuple(map(Length, range(box.ndim) if "lengths" in context.asked else ())),
+        tuple(map(Length, range(box.ndim) if "lengths" in asked else ())),
         tuple(
             Position(axis, among, LEAST, GREATEST)
             for among in ("elements", "results")
-            if among in context.asked
+            if among in asked
             for axis in range(box.ndim)
         ),
         pointwise,
     )
 
 
-def _free(scopes: Scopes) -> str:
-    """A word with which no name of the functions begins."""
-    taken = frozenset().union(*(bound_names(one.definition) for one in scopes.all))
-    taken |= {name for one in scopes.all for name in one.function.constants}
-    word = "relative"
-    while any(name.startswith(word) for name in taken):
-        word += "_"
-    return word
-
-
-def _rewritten(context: Context, scope: Scope, arguments: Mapping[str, Argument]) -> Function:
-    """A function with its reads mapped, which is given all by its place.
-
-    What the kernel itself is not given has its default.
-    """
-    rewriter = Rewriter(context, scope)
-    root = scope is context.scopes.root
-    function = rewriter.function(arguments if root else ())
-    if not root:
-        return function
-    tree = function.definition
-    assert isinstance(tree, ast.FunctionDef)
-    names = [name for name in scope.parameters if name in arguments]
-    names += [f"{context.relative}_notes"] * context.pointwise
-    lines = [
-        ast.Assign([ast.Name(name, ast.Store())], rewriter.held(function.defaults[name]))
-        for name in scope.parameters
-        if name not in arguments
-    ]
-    tree.name = "point"
-    tree.args = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
-    tree.body = [*lines, *tree.body]
-    ast.fix_missing_locations(tree)
-    return replace(function, defaults={})
+def _suffix(scopes: Scopes) -> str:
+    """How no name of the user's ends."""
+    nodes = [node for scope in scopes.all for node in ast.walk(scope.definition)]
+    names = [getattr(node, key, "") for node in nodes for key in ("id", "arg", "name")]
+    longest = max(len(name) - len(name.rstrip("_")) for name in names if isinstance(name, str))
+    return "_" * (longest + 1)
 
 
 def _returned(root: Scope) -> Span:
