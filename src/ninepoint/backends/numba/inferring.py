@@ -28,7 +28,7 @@ from ...undisturbed import undisturbed
 from .. import cache
 from ..compiled import Compiled
 from ..generated import Module
-from ..llvm.native import Kind
+from ..llvm.layout import Kind
 from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu, relative
