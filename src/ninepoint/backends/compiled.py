@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from .universal import Elements
 if TYPE_CHECKING:
     from ..language.ir import Position
 
-# How arrays may lie: so many lanes in a column, one axis more (0), or their axes in an order.
-How: TypeAlias = int | tuple[int, ...]
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -39,15 +37,15 @@ WAYS = 16
 class Loaded:
     """The function of a text, which computes a block, and whether its machine code was on disk.
 
-    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
-    `together` shares such lists among threads.  `elements` is where the loop over elements
-    begins, 0 if there is none.
+    If it takes `lists`, it also does whole arrays by lists of commands, which it shares among a
+    crew (see `llvm.entries`).  `elements` is where the loop over elements begins, and what it is
+    told of the kernel; nothing if there is none.
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
-    together: Callable[..., None] | None = None
-    elements: int = 0
+    lists: bool = False
+    elements: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,14 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it. `turning` writes it for arrays that lie in another way, if that
-    can be, and the passes made the `lowering` of the kernel; one that was loaded from disk has
-    neither, and what compiles it `again`. `unread` is the first piece of it that is not
-    analysed, for some `reason`; `factor` says how many times as long it takes. `control` is its
-    first loop whose turns differ from point to point. `pace` is how long a point took when that
-    was last measured [s], or empty, and `ways` are how it is done on arrays of some kinds. Its
-    outputs are those of so many `phases`: the results at the first of the points around an
-    element, then at the next one.
+    What `load` gives runs it. The text was made of what is `written`, if that can be written in
+    another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
+    that was loaded from disk has neither, and what compiles it `again`. `unread` is the first
+    piece of it that is not analysed, for some `reason`; `factor` says how many times as long it
+    takes. `control` is its first loop whose turns differ from point to point. `pace` is how long
+    a point took when that was last measured [s], or empty, and `ways` are how it is done on
+    arrays of some kinds. Its outputs are those of so many `phases`: the results at the first of
+    the points around an element, then at the next one.
     """
 
     name: str
@@ -86,9 +84,7 @@ class Compiled:
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    turning: Callable[[Compiled, How], Compiled | None] | None = field(
-        default=None, repr=False, compare=False
-    )
+    written: Any = field(default=None, repr=False, compare=False)
     lowering: Any = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -101,7 +97,7 @@ class Compiled:
         default_factory=lambda: Remembered(WAYS), init=False, repr=False, compare=False
     )
     # The other forms that were asked for (see `turned`).
-    _turned: dict[How, Compiled | None] = field(
+    _turned: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -172,19 +168,19 @@ class Compiled:
         inputs = (*self.field_dtypes, *map(np.dtype, numbers))
         types = (*inputs, *self.out_dtypes)
         # NumPy's functions take no more, and no types of other packages.
-        if not loop or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
+        if loop is None or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
             return None
-        return Elements(loop, inputs, self.out_dtypes, self.name)
+        return Elements(*loop, inputs, self.out_dtypes, self.name)
 
-    def turned(self, how: How) -> Compiled | None:
+    def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
         A number says how many lanes each column of a row has; 0 asks for one more axis, along
         which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            fresh = self._fresh
-            self._turned[how] = None if fresh.turning is None else fresh.turning(self, how)
+            written = self._fresh.written
+            self._turned[how] = None if written is None else written.turned(self, how)
         return self._turned[how]
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
@@ -241,7 +237,7 @@ class Bound:
         count = len(self.coefficients)
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
-    def turned(self, how: How) -> Self | None:
+    def turned(self, how: int | tuple[int, ...]) -> Self | None:
         """The same kernel for arrays that lie in another way (see `Compiled.turned`)."""
         found = self.compiled.turned(how)
         return None if found is None else replace(self, compiled=found)
@@ -259,7 +255,7 @@ class Bound:
     @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
-        return self.compiled.loaded.together is not None
+        return self.compiled.loaded.lists
 
     @property
     def pace(self) -> list[float]:
@@ -338,8 +334,8 @@ class Bound:
         lists: Sequence[np.ndarray],
     ) -> Held | None:
         """What machine code needs to carry out lists of commands again and again, if it can."""
-        together = self.compiled.loaded.together
-        return None if together is None else Held(together, self._arguments(fields, outs), lists)
+        loaded = self.compiled.loaded
+        return Held(loaded.entry, self._arguments(fields, outs), lists) if loaded.lists else None
 
     def run_parts(
         self,
@@ -350,4 +346,4 @@ class Bound:
     ) -> None:
         """Carry out lists of commands, shared among threads; they must end soon."""
         loaded = self.compiled.loaded
-        run_parts(loaded.entry, loaded.together, self._arguments(fields, outs), lists, threads)
+        run_parts(loaded.entry, loaded.lists, self._arguments(fields, outs), lists, threads)

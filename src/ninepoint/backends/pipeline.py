@@ -31,6 +31,7 @@ from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.source import Function
 from ..language.values import NotUnderstood
+from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.hoisting import hoisted
@@ -41,8 +42,8 @@ from ..lowering.passes import (
     checked,
     passed,
 )
-from ..lowering.schedule import Request
-from ..lowering.sharing import merged
+from ..lowering.schedule import Request, Schedule
+from ..lowering.sharing import merged, shared
 from ..lowering.storage import natural_dtypes
 from ..undisturbed import imported
 from .cache import identifier
@@ -50,7 +51,53 @@ from .compiled import Compiled
 from .generated import Module
 from .numba import cpu
 from .numba import loops as texts
-from .turning import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a text was written of, by its title.
+
+    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
+    rows and made at once.
+    """
+
+    title: str
+    kernel: Kernel
+    single: Kernel
+    schedule: Schedule
+
+    def turned(self, compiled: Compiled, how: int | tuple[int, ...]) -> Compiled | None:
+        """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
+        title, every, written = self.title, compiled.every, None
+        if isinstance(how, tuple):
+            turn = lanes.transposed(how)
+            single = None if compiled.positions else turn.kernel(self.single)
+            if single is None:
+                return None
+            every = turn.offset(every) if every else ()
+            kernel = _rows(single, self.schedule, every)
+            title = f"{title}, transposed"
+            written = Written(title, kernel, single, self.schedule)
+        else:
+            turn = lanes.interleaved(how) if how else lanes.LEVELLED
+            found = turn.kernel(self.kernel if how else self.single)
+            if found is None:
+                return None
+            kernel = found if how else _rows(found, self.schedule)
+            title += f", {how} lanes" if how else ", levels last"
+        reaches = tuple(map(turn.box, compiled.reaches))
+        reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
+        module = texts.module(checked(kernel, reach), title, reach, fastmath=flags, dtypes=dtypes)
+        return replace(
+            compiled, module=module, reaches=reaches, every=every, written=written,
+            lowering=None, again=None,
+        )  # fmt: skip
+
+
+def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
+    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
+    kernel = merged(shared(kernel, schedule))
+    return replace(kernel, every=every) if every else rolled(kernel, schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +176,7 @@ def compile_understood(
     module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
     compiled = replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
-        turning=Written(function.name, lowered, forms["wholesome"], request.schedule).turned,
+        written=Written(function.name, lowered, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),

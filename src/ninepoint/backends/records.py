@@ -43,7 +43,7 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
         # What Numba compiles holds more than what its text says.
         if fresh[0].unread:
             return None
-        return pickle.dumps(replace(fresh[0], turning=None, lowering=None), protocol=5)
+        return pickle.dumps(replace(fresh[0], written=None, lowering=None), protocol=5)
 
     def loaded(content: bytes) -> Compiled:
         if fresh:

@@ -28,7 +28,7 @@ from ...undisturbed import undisturbed
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..generated import Module
-from ..llvm.native import Kind
+from ..llvm.layout import Kind
 from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu, relative
@@ -160,8 +160,6 @@ def _kinds(general: General) -> tuple[Any, ...]:
 
     ndim, asked = general.box.ndim + 1, [one.among for one in general.positions]
     told = len(general.lengths), asked.count("elements"), asked.count("results")
-    # It has no types, as all that Numba compiles.
-    seen: Any = relative.seen
     kinds: list[Any] = []
     for argument in general.arguments.values():
         match argument:
@@ -169,7 +167,7 @@ def _kinds(general: General) -> tuple[Any, ...]:
                 kinds.append(element(storage))
             case Field(storage=storage):
                 array = types.Array(from_dtype(computed(storage)), ndim, "A", readonly=True)
-                kinds.append(seen(array, ndim, *told))
+                kinds.append(relative.seen(array, ndim, *told))
             case Coefficients(storage=storage, shape=shape):
                 kinds.append(types.Array(element(storage), len(shape), "C"))
             case Scalar(dtype=dtype):
