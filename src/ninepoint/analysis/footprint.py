@@ -60,10 +60,6 @@ def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
 
 @lru_cache(64)
 def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
-    weights = [a.value for a in reduce.body if isinstance(a.value, Weight)]
-    if not any(map(is_zero, {text for weight in weights for text in weight.texts})):
-        taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
-        return tuple((tap.field, *tap.ends(reduce.shape)) for tap in taps)
     found = [(field, list(zip(*at, strict=True))) for field, at in tap_offsets(reduce)]
     return tuple((field, tuple(map(min, axes)), tuple(map(max, axes))) for field, axes in found)
 

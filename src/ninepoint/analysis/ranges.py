@@ -369,8 +369,8 @@ def nearest_multiple(value: int, step: int) -> int:
 # on their left it is 0.
 _TURNING: dict[str, tuple[Callable[[int, int], int], tuple[int, ...]]] = {
     "//": (lambda x, d: x // d if d else 0, (-1, 0, 1)),
-    "**": (lambda x, n: x**n, ()),
-    "<<": (lambda x, n: x << n if n < 64 else 0, (63,)),
+    "**": (operator.pow, ()),
+    "<<": (operator.lshift, ()),
     ">>": (lambda x, n: x >> min(n % 2**64, 64), (0,)),
     "round": (nearest_multiple, ()),
 }
@@ -381,7 +381,10 @@ def _turning(expr: Binary, a: Interval, b: Interval) -> Interval:
     if expr.op in ("**", "<<") and not b.within(Interval(0, 64)):
         return of_type(expr.dtype)
     function, turns = _TURNING[expr.op]
-    low, high = map(int, b.ends)
+    low, high = int(b.low), int(b.high)
+    if expr.op == ">>":
+        # A negative count leaves what no other does, and types stay those of all counts.
+        high = max(high, 0)
     # Powers of a negative number change their sign with each step.
     right = {low, high, *(n for n in (*turns, high - 1) if low < n < high)}
     left = {*map(int, a.ends), *(n for n in (0,) if a.low < n < a.high)}

@@ -50,9 +50,8 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
 
     Both do the same operations; `forms` are the kernel after each pass.
     """
-    in_place = None
-    if not any(_adds_far(assign.value) for assign in forms["windowed"].body):
-        in_place = flattened(forms["wholesome"], _LONGEST)
+    far = any(_adds_far(assign.value) for assign in forms["windowed"].body)
+    in_place = None if far else flattened(forms["wholesome"], _LONGEST)
     if schedule.rows > 1 and in_place is not None and _suitable(in_place):
         several = replace(in_place, rows=schedule.rows)
         if together(several) is not None and effort(several) < effort(kept) * schedule.gain:

@@ -21,18 +21,30 @@ from dataclasses import replace
 
 from ..analysis.rewrite import Emit, as_type, binary, made_as, named, number, replayed
 from ..language.dtypes import DType
-from ..language.ir import Assign, Atom, Cast, Const, Expr, Kernel, Reduce, Ref, Select, needed
+from ..language.ir import (
+    Assign,
+    Atom,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Reduce,
+    Ref,
+    Select,
+    Tap,
+    needed,
+)
 from .cost import NEAR
 from .quantiles import quantile
 from .ranks import divided
-from .schedule import Refused, Schedule
-from .staging import ELEMENT_KEPT, Elements, Fold, Staging
+from .schedule import Refused, Request, Schedule
+from .staging import ELEMENT_KEPT, Fold, Staging, first, ground
 from .windows import OPERATIONS, is_picked
 
 
-def staged(kernel: Kernel, schedule: Schedule, *, slides: bool = True) -> Kernel:
+def staged(kernel: Kernel, request: Request) -> Kernel:
     """Do every reduction that allows it axis by axis, or where it `slides` along the rows."""
-    staging = Staging(kernel, schedule, slides)
+    staging = Staging(kernel, request.schedule, request.slides)
 
     def emit(_: str, expr: Expr) -> Atom:
         if isinstance(expr, Reduce):
@@ -92,8 +104,10 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
         # Sums of such elements might wrap before they become floats.
         if min(source.axes) < staging.kernel.ndim - 2:
             raise Refused("sums of its elements might wrap before they become floats")
-        first = source.ground.first
-        source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), ELEMENT_KEPT)
+        own = ground(source)
+        source = staging.kept(
+            source, dtype, lambda e: as_type(first(own, e), dtype, e), ELEMENT_KEPT
+        )
     apart = counted is not None and lanes is not None
     total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
     if reduce.kind == "sum":
@@ -124,9 +138,9 @@ def _of_floats(reduce: Reduce, counted: Ref, lanes: DType) -> Reduce:
     return replace(reduce, dtype=lanes, body=needed(body, [result]), result=result)
 
 
-def _short(staging: Staging, source: Elements) -> bool:
+def _short(staging: Staging, source: Tap) -> bool:
     """Whether sums of a window's elements surely fit in 64 bits."""
-    storage = dict(staging.kernel.fields).get(source.name)
+    storage = dict(staging.kernel.fields).get(source.field)
     return storage is not None and storage.itemsize < 8
 
 
@@ -147,10 +161,9 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
         raise Refused("sums of squares are exact for small integers of a field only")
     if min(source.axes) < staging.kernel.ndim - 2:
         raise Refused("squares are kept for the rows of one plane only")
-    first = source.ground.first
 
     def square(emit: Emit) -> Atom:
-        item = as_type(first(emit), DType.INT, emit)
+        item = as_type(first(ground(source), emit), DType.INT, emit)
         return binary("*", item, item, emit)
 
     exact = f"{reduce.kind}: from sums and sums of squares, exact for these integers"
@@ -164,8 +177,8 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
 
 
-def _exact_squares(staging: Staging, source: Elements, count: int) -> bool:
-    storage = dict(staging.kernel.fields).get(source.name)
+def _exact_squares(staging: Staging, source: Tap, count: int) -> bool:
+    storage = dict(staging.kernel.fields).get(source.field)
     if storage is None or storage.kind not in "biu" or source.dtype is DType.UINT:
         return False
     largest = 1 if storage.kind == "b" else 2 ** (8 * storage.itemsize)

@@ -17,7 +17,7 @@ Several calls that are no step are one kernel in the same way, which needs nothi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -155,32 +155,36 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     if -axis > kernel.ndim:
         return kernel
     ends = needed(kernel, stored=True)
+    # A stage that is not stored is made as well beyond the ends.
+    made = {stage.names[0] for stage in kernel.stages if isinstance(stage, Values)} & ends.keys()
+
+    def mirrors(number: int, name: str, body: Body) -> Body:
+        low, high = (end[axis] for end in ends[name]) if name in made else (0, 0)
+        more: list[Assign] = []
+        for array in dict.fromkeys(read.field for read in reads(body, edges.arrays)):
+            known = list(reads(body, {array}))
+            offsets = [read.offset[axis] for read in known]
+            least, most = min(offsets), max(offsets)
+            for k, at in enumerate((-2 * low - least, -2 * high - most)):
+                if not least <= at <= most:
+                    offset = list(known[0].offset)
+                    offset[axis] = at
+                    read = replace(known[0], offset=tuple(offset))
+                    more.append(Assign(f"{array}_m{number if name else ''}_{k}", read))
+        return tuple(more)
+
+    return _extended(kernel, mirrors)
+
+
+def _extended(kernel: Kernel, more: Callable[[int, str, Body], Body]) -> Kernel:
+    """The kernel with `more` in each body: of its number, and the first name of its stage."""
     stages: list[Stage] = []
     for number, stage in enumerate(kernel.stages):
         assert isinstance(stage, Values | State), stage
-        # A stage that is not stored is made as well beyond the ends.
-        stored = isinstance(stage, State) or stage.names[0] not in ends
-        low, high = (0, 0) if stored else (end[axis] for end in ends[stage.names[0]])
-        body = _with_mirrors(stage.body, edges, axis, (low, high), f"_m{number}")
+        body = stage.body + more(number, stage.names[0], stage.body)
         stages.append(replace(stage, body=body))
-    body = _with_mirrors(kernel.body, edges, axis, (0, 0), "_m")
+    body = kernel.body + more(len(stages), "", kernel.body)
     return replace(kernel, stages=tuple(stages), body=body)
-
-
-def _with_mirrors(body: Body, edges: Edges, axis: int, made: tuple[int, int], suffix: str) -> Body:
-    """A body that is `made` from so far beyond the one end to so far beyond the other."""
-    more: list[Assign] = []
-    for name in dict.fromkeys(read.field for read in reads(body, edges.arrays)):
-        known = list(reads(body, {name}))
-        offsets = sorted(read.offset[axis] for read in known)
-        for k, end in enumerate((0, -1)):
-            at = -2 * made[k] - offsets[end]
-            if not offsets[0] <= at <= offsets[-1]:
-                offset = list(known[0].offset)
-                offset[axis] = at
-                read = replace(known[0], offset=tuple(offset))
-                more.append(Assign(f"{name}{suffix}_{k}", read))
-    return (*body, *more)
 
 
 class _Chain:
@@ -245,7 +249,12 @@ class _Chain:
             named = frozenset(name for stage in kernel.stages for name in stage.names)
             kernel = inlined(kernel, schedule, None if everywhere else plain)
             kernel = renumbered(kernel, named)
-        kernel = self._with_owed(kernel, stage.names[0])
+        kernel = _extended(
+            kernel,
+            lambda number, name, body: self._read(
+                self.owed.get(name or stage.names[0], ()), body, number
+            ),
+        )
         self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
         self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
@@ -279,16 +288,6 @@ class _Chain:
         for value, name in zip(values, stage.names, strict=True):
             self._spread(value, name, made=True)
         return set() if state else set(stage.names)
-
-    def _with_owed(self, kernel: Kernel, last: str) -> Kernel:
-        """The kernel that reads what it owes; `last` names what is made last."""
-        stages: list[Stage] = []
-        for number, one in enumerate(kernel.stages):
-            assert isinstance(one, Values | State), one
-            more = self._read(self.owed.get(one.names[0], ()), one.body, number)
-            stages.append(replace(one, body=one.body + more))
-        body = kernel.body + self._read(self.owed[last], kernel.body, len(stages))
-        return replace(kernel, stages=tuple(stages), body=body)
 
     def _wanted(
         self, made: Mapping[str, Atom], body: tuple[Assign, ...]

@@ -11,6 +11,7 @@ code as the compilation, and the rest compares the kernel before a pass with tha
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..analysis.footprint import tap_offsets
@@ -36,12 +37,11 @@ class Note:
     lines: tuple[str, ...]
 
 
-def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note, ...]:
+def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> Iterator[Note]:
     """What became of explicit sums; `floats` says whether those of floats may become windows."""
     found = [*sums(stored, schedule, floats=True).values()]
     if not floats:
         found.sort(key=lambda one: one.dtype.is_float)
-    notes: list[Note] = []
     for one in found:
         written = one.dtype.is_float and not floats
         if one.terms < _TERMS or (written and isinstance(one.window, str)):
@@ -55,15 +55,13 @@ def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note
             ]
         else:
             lines = [f"recognised as the window of {_shape(one.window)}"]
-        notes.append(Note(f"sum of {one.terms} terms", tuple(lines)))
-    return tuple(notes)
+        yield Note(f"sum of {one.terms} terms", tuple(lines))
 
 
 def window_notes(
     windowed: Kernel, schedule: Schedule, *, in_place: bool = False
-) -> tuple[Note, ...]:
+) -> Iterator[Note]:
     """How each window is done; nothing is kept of those that are done `in_place`."""
-    notes: list[Note] = []
     for assign in windowed.body:
         reduce = assign.value
         if not isinstance(reduce, Reduce):
@@ -77,23 +75,21 @@ def window_notes(
             lines += dict.fromkeys(why for _, why in made)
         except Refused as why:
             lines = [_at_each_point(reduce, schedule), f"not shared: {why}"]
-        notes.append(Note(f"{_name(reduce)} over {_shape(reduce)}", tuple(filter(None, lines))))
-    return tuple(notes)
+        yield Note(f"{_name(reduce)} over {_shape(reduce)}", tuple(filter(None, lines)))
 
 
-def whole_notes(unrolled: Kernel, wholesome: Kernel) -> tuple[Note, ...]:
+def whole_notes(unrolled: Kernel, wholesome: Kernel) -> Iterator[Note]:
     """How many float operations became those of integers."""
     gone = _float_operations(unrolled) - _float_operations(wholesome)
-    if gone <= 0:
-        return ()
-    words = f"{gone} float operations on whole numbers are done in integers, exactly"
-    return (Note("whole numbers", (words,)),)
+    if gone > 0:
+        words = f"{gone} float operations on whole numbers are done in integers, exactly"
+        yield Note("whole numbers", (words,))
 
 
-def row_notes(single: Kernel, lowered: Kernel) -> tuple[Note, ...]:
+def row_notes(single: Kernel, lowered: Kernel) -> Iterator[Note]:
     """How many rows of the result are made at once, and what that saves."""
     if lowered.rows == 1:
-        return ()
+        return
     counts = [
         [f"{round(count, 1):g}" for count in (one.loads, one.stores, one.operations)]
         for one in (work(single), work(lowered))
@@ -104,13 +100,13 @@ def row_notes(single: Kernel, lowered: Kernel) -> tuple[Note, ...]:
         f"one after the other: {loads} loads, {stores} stores and {operations} operations a "
         f"point, not {', '.join(after[:2])} and {after[2]}",
     )
-    return (Note("rows", words),)
+    yield Note("rows", words)
 
 
-def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> tuple[Note, ...]:
+def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> Iterator[Note]:
     """What neighbours compute too and is kept for them."""
     if after.rows > 1:
-        return ()
+        return
     made = after.stages[len(before.stages) :]
     lines = [_kept(stage, after) for stage in made]
     left = saving(after)
@@ -119,7 +115,8 @@ def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> tuple[Not
             f"{'no more' if made else 'nothing'}: {left:g} operations would be saved, "
             f"and a row is kept from {schedule.shared:g} on"
         )
-    return (Note("neighbours share", tuple(lines)),) if lines else ()
+    if lines:
+        yield Note("neighbours share", tuple(lines))
 
 
 def _kept(stage: Stage, kernel: Kernel) -> str:

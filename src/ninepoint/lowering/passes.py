@@ -39,26 +39,21 @@ SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel
 
 # Up to windows, however they are written.
 WINDOWED: tuple[Pass, ...] = (
-    ("stored", lambda kernel, request: _stored(kernel, request)),
-    ("picked", lambda kernel, request: picked(kernel, request.schedule)),
+    ("stored", stored),
+    ("picked", picked),
     ("widened", lambda kernel, _: widened(kernel)),
-    ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
+    ("windowed", windowed),
 )
 
 # What neighbours compute as well is kept in rows.
 ROWS: tuple[Pass, ...] = (
-    ("staged", lambda k, request: staged(k, request.schedule, slides=request.slides)),
-    ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
+    ("staged", staged),
+    ("unrolled", unrolled),
     ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
     ("shared", lambda kernel, request: shared(kernel, request.schedule)),
     ("merged", lambda kernel, _: merged(kernel)),
 )
-
-
-def _stored(kernel: Kernel, request: Request) -> Kernel:
-    assert request.dtypes is not None, "the types of the results are chosen before"
-    return stored(kernel, request.dtypes, request.overflow)
 
 
 def passed(

@@ -36,7 +36,7 @@ from . import runs
 from .kept import full
 from .ranks import Valid, combined, interpolated, not_nan, of_sorted, quantile_position
 from .schedule import Refused
-from .staging import Elements, Staging
+from .staging import Staging, first, ground, in_stage, moved
 from .windows import is_picked
 
 # Elements up to which those of some rank are counted bit by bit: discs of 113 and 197 bytes took
@@ -184,7 +184,8 @@ def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
 
     lists = _sorted(staging, source, reduce, ordered)
     found = of_sorted([one[:width] for one in lists], wanted.first, wanted.count, emit)
-    return wanted.chosen(found, wanted.total([one[width:] for one in lists], emit), emit)
+    counts = zip(*(one[width:] for one in lists), strict=True)
+    return wanted.chosen(found, [combined(of_lines, "+", emit) for of_lines in counts], emit)
 
 
 def _ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
@@ -194,7 +195,7 @@ def _ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
     return [*ordered[:-1], not_nan(ordered[-1], items, emit)]
 
 
-def _sorted(staging: Staging, source: Elements, reduce: Reduce, order: Order) -> list[list[Atom]]:
+def _sorted(staging: Staging, source: Tap, reduce: Reduce, order: Order) -> list[list[Atom]]:
     """Columns in order, which are kept for the neighbours; of small windows the rows."""
     dtype, emit = reduce.result.dtype, staging.emit
     along, across = [*zip(source.axes, reduce.shape, strict=True)]
@@ -208,15 +209,15 @@ def _sorted(staging: Staging, source: Elements, reduce: Reduce, order: Order) ->
     )
     staging.note(f"axis {across[0]}: {across[1]} of them merged as far as the rank needs")
 
-    def line(source: Elements, emit: Emit) -> list[Atom]:
+    def line(source: Tap, emit: Emit) -> list[Atom]:
         axis, length = along
-        items = (source.moved(axis, k).first(emit) for k in range(length))
+        items = (first(moved(source, axis, k), emit) for k in range(length))
         return order([as_type(item, dtype, emit) for item in items], emit)
 
     axis, count = across
-    names = staging.stage(lambda emit: line(source.ground, emit))
-    kept = [source.kept(name, dtype) for name in names]
-    return [[one.moved(axis, k).first(emit) for one in kept] for k in range(count)]
+    names = staging.stage(lambda emit: line(ground(source), emit))
+    kept = [in_stage(source, name, dtype) for name in names]
+    return [[first(moved(one, axis, k), emit) for one in kept] for k in range(count)]
 
 
 def ordered_by(reduce: Reduce) -> Tap | None:

@@ -228,14 +228,6 @@ class Valid:
             counts.append(emit(Select(dtype, odd, one, zero)))
         return filled, counts
 
-    def total(self, counts: Sequence[Sequence[Atom]], emit: Emit) -> list[Atom]:
-        """What is added of all parts."""
-        return [combined(of_parts, "+", emit) for of_parts in zip(*counts, strict=True)]
-
-    def part(self, ordered: Sequence[Atom]) -> Sequence[Atom]:
-        """What is wanted of all elements in order."""
-        return ordered[self.first : self.first + self.count]
-
     def chosen(self, found: Sequence[Atom], counts: Sequence[Atom], emit: Emit) -> Atom:
         """The result, of the elements that are wanted and what is added of all parts."""
         dtype, which = self.dtype, counts[-1]

@@ -55,26 +55,20 @@ from ..language.ir import (
     needed,
     window_indices,
 )
-from .schedule import Refused, Schedule
+from .schedule import Refused, Request, Schedule
 
 # What the elements of a mask are called.
 _TRUTHS = frozenset({"True", "False", "0", "1", "0.0", "1.0"})
 
 
-def picked(kernel: Kernel, schedule: Schedule) -> Kernel:
+def picked(kernel: Kernel, request: Request) -> Kernel:
     """Reduce only what counts, wherever a constant mask says what that is."""
-    if not any(_masks(assign.value) for assign in kernel.body):
-        return kernel
     known = ranges(kernel)
 
     def counted(expr: Expr) -> Expr:
-        return _counted(expr, known, schedule) if isinstance(expr, Reduce) else expr
+        return _counted(expr, known, request.schedule) if isinstance(expr, Reduce) else expr
 
     return replace(kernel, body=mapped(kernel.body, counted))
-
-
-def _masks(expr: Expr) -> bool:
-    return isinstance(expr, Reduce) and any(isinstance(a.value, Weight) for a in expr.body)
 
 
 def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) -> Reduce:
@@ -180,9 +174,9 @@ class Sum:
         return len(self.form.keys() - {None})
 
 
-def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Kernel:
+def windowed(kernel: Kernel, request: Request) -> Kernel:
     """Turn explicit sums into reductions where that is worthwhile."""
-    found = sums(kernel, schedule, floats=floats)
+    found = sums(kernel, request.schedule, floats=request.fastmath)
     body: list[Assign] = []
     for assign in kernel.body:
         one = found.get(assign.name)

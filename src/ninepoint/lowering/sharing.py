@@ -25,11 +25,11 @@ from ..analysis.rewrite import (
     along_rows,
     copied,
     drop_dead,
-    made_as,
     named,
     operands,
     replayed,
     rows,
+    uncast,
 )
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -100,9 +100,7 @@ def _turns(expr: Binary, values: Mapping[str, Expr]) -> bool:
 
 def _element(atom: Atom, values: Mapping[str, Expr]) -> Read | None:
     """The element that an operand is, maybe as another type."""
-    expr = made_as(atom, values)
-    if isinstance(expr, Cast) and not expr.storage:
-        return _element(expr.arg, values)
+    expr = uncast(atom, values)
     return expr if isinstance(expr, Read) else None
 
 

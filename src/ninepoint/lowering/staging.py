@@ -89,55 +89,47 @@ class Fold:
         return "compared" if self.idempotent else "added"
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """Where elements are read: a field or a stage, and the offset of the window's first.
+# The elements of a window are those of a tap: of a field, or of a stage.
 
-    `axes` are the core axes along which the window runs; of a window of any shape, `picked` are
-    the indices of its elements.
-    """
 
-    name: str
-    dtype: DType
-    origin: Offset
-    axes: Offset
-    picked: tuple[Offset, ...] = ()
+def by(source: Tap, steps: Offset) -> Tap:
+    """The same elements, so far away."""
+    return replace(source, origin=added(source.origin, steps))
 
-    @property
-    def planes(self) -> tuple[tuple[Offset, tuple[tuple[int, int], ...]], ...]:
-        """The rows and columns of what is picked, in each plane of the last two axes."""
-        found: dict[Offset, list[tuple[int, int]]] = {}
-        for index in self.picked:
-            place = [0] * max(2, len(self.origin))
-            for axis, step in zip(self.axes, index, strict=True):
-                place[axis - len(self.origin)] = step
-            found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
-        return tuple((plane, tuple(places)) for plane, places in found.items())
 
-    @property
-    def ground(self) -> Elements:
-        """The same at the point's own row and column."""
-        return self.by(tuple(-o for o in along_rows(self.origin)))
+def moved(source: Tap, axis: int, step: int) -> Tap:
+    """The same, `step` further along an axis."""
+    return by(source, tuple(step * (k == axis) for k in range(len(source.origin))))
 
-    def by(self, steps: Offset) -> Elements:
-        """The same, so far away."""
-        return replace(self, origin=added(self.origin, steps))
 
-    def moved(self, axis: int, step: int) -> Elements:
-        """The same, `step` further along an axis."""
-        return self.by(tuple(step * (k == axis) for k in range(len(self.origin))))
+def ground(source: Tap) -> Tap:
+    """The same at the point's own row and column."""
+    return by(source, tuple(-o for o in along_rows(source.origin)))
 
-    def kept(self, name: str, dtype: DType) -> Elements:
-        """What is kept of each in a stage, which stands for rows of one plane."""
-        return replace(self, name=name, dtype=dtype, origin=along_rows(self.origin))
 
-    def first(self, emit: Emit) -> Atom:
-        """The first element."""
-        return emit(Read(self.dtype, self.name, self.origin))
+def in_stage(source: Tap, name: str, dtype: DType) -> Tap:
+    """What is kept of each element in a stage, which stands for rows of one plane."""
+    return replace(source, field=name, dtype=dtype, origin=along_rows(source.origin))
+
+
+def first(source: Tap, emit: Emit) -> Atom:
+    """The first element."""
+    return emit(Read(source.dtype, source.field, source.origin))
+
+
+def _planes(source: Tap) -> dict[Offset, list[runs.Pair]]:
+    """The rows and columns of the elements that are picked, in each plane of the last two axes."""
+    found: dict[Offset, list[runs.Pair]] = {}
+    for index in source.picked:
+        place = [0] * max(2, len(source.origin))
+        for axis, step in zip(source.axes, index, strict=True):
+            place[axis - len(source.origin)] = step
+        found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
+    return found
 
 
 # A source, whose first element is read, and its weight if it has one.
-Piece: TypeAlias = tuple[Elements, float | None]
+Piece: TypeAlias = tuple[Tap, float | None]
 
 
 def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
@@ -145,7 +137,7 @@ def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
     op, dtype = fold.op, fold.dtype
     groups: dict[float | None, list[Atom]] = {}
     for piece, weight in pieces:
-        item = piece.first(emit)
+        item = first(piece, emit)
         if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
             item = as_type(item, DType.INT, emit)
         elif not piece.dtype.is_integer:
@@ -182,9 +174,9 @@ class _Line:
         weights = self.weights or (None,) * self.length
         return [(k, weight) for k, weight in enumerate(weights) if weight != 0]
 
-    def pieces(self, source: Elements) -> list[Piece]:
+    def pieces(self, source: Tap) -> list[Piece]:
         """Its elements, one by one."""
-        return [(source.moved(self.axis, k), weight) for k, weight in self.places]
+        return [(moved(source, self.axis, k), weight) for k, weight in self.places]
 
 
 def _boxes(kept: Sequence[runs.Pair]) -> str:
@@ -227,26 +219,26 @@ class Staging:
         values = tuple(make(lines.emit))
         key = build(("",) * len(values), tuple(lines.body), values)
         if key not in self.stages:
-            first = sum(len(stage.names) for stage in self.stages.values())
-            names = tuple(f"v{first + k}" for k in range(len(values)))
+            before = sum(len(stage.names) for stage in self.stages.values())
+            names = tuple(f"v{before + k}" for k in range(len(values)))
             own = copied(lines.body, values, lambda _, k: f"{names[0]}_{k}")
             self.stages[key] = build(names, *own)
         return self.stages[key].names
 
     def kept(
         self,
-        source: Elements,
+        source: Tap,
         dtype: DType,
         make: Callable[[Emit], Atom],
         note: str = "",
-    ) -> Elements:
+    ) -> Tap:
         """A stage of what `make` writes for each element."""
         (name,) = self.stage(lambda emit: [make(emit)])
         if note:
             self.note(note)
-        return source.kept(name, dtype)
+        return in_stage(source, name, dtype)
 
-    def _joined(self, source: Elements, pieces: Sequence[Piece], fold: Fold) -> Elements:
+    def _joined(self, source: Tap, pieces: Sequence[Piece], fold: Fold) -> Tap:
         """A stage of some pieces for each element."""
         return self.kept(source, fold.dtype, lambda emit: joined(pieces, fold, emit))
 
@@ -255,7 +247,7 @@ class Staging:
         taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
         if len({(tap.picked, tap.axes) for tap in taps}) != 1:
             raise Refused("its elements are picked in several ways")
-        source = Elements("", taps[0].dtype, taps[0].origin, taps[0].axes, taps[0].picked)
+        source = taps[0]
         twice = len(set(source.picked)) < len(source.picked)
         if reduce.kind in RANKED:
             return
@@ -267,13 +259,13 @@ class Staging:
         floats = floats and not reduce.result.dtype.is_integer
         if self.by_rows(extents, source.axes, floats) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
-        found = [boxes(places, idempotent) for _, places in source.planes]
+        found = [boxes(tuple(places), idempotent) for places in _planes(source).values()]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
             raise Refused("its elements stand in no runs that are worth keeping")
         if sum(one.reads for one in found) > most(reduce, self.schedule):
             raise Refused("its elements stand in too many runs")
 
-    def _over_boxes(self, source: Elements, fold: Fold) -> Atom:
+    def _over_boxes(self, source: Tap, fold: Fold) -> Atom:
         """Reduce a window of any shape, in boxes that neighbours share."""
         if source.dtype.is_integer and fold.dtype.is_float:
             # As integers, in narrow lanes, before they become floats.
@@ -283,17 +275,16 @@ class Staging:
         parts: list[Piece] = []
         kept: list[runs.Pair] = []
 
-        def at(box: Elements, place: runs.Pair) -> Piece:
+        def at(box: Tap, place: runs.Pair) -> Piece:
             down, right = place
-            return box.moved(last - 1, down).moved(last, right), None
+            return moved(moved(box, last - 1, down), last, right), None
 
-        for plane, places in source.planes:
-            base = Elements(source.name, source.dtype, source.origin, source.axes)
-            base = base.by((*plane, 0, 0)[-last - 1 :])
-            made = boxes(places, fold.idempotent)
+        for plane, places in _planes(source).items():
+            base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
+            made = boxes(tuple(places), fold.idempotent)
             known = {(1, 1): base}
             for box, pieces in made.kept:
-                inside = [at(known[one.box].ground, one.place) for one in pieces]
+                inside = [at(ground(known[one.box]), one.place) for one in pieces]
                 known[box] = self._joined(base, inside, fold)
             parts += [at(known[one.box], one.place) for one in made.pieces]
             kept += [box for box, _ in made.kept]
@@ -301,7 +292,7 @@ class Staging:
         self.note(f"{done}{_boxes(kept)}")
         return joined(parts, fold, self.emit)
 
-    def element(self, reduce: Reduce) -> tuple[Elements, Factors]:
+    def element(self, reduce: Reduce) -> tuple[Tap, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
         values = named(reduce.body)
         taps = [value for value in values.values() if isinstance(value, Tap)]
@@ -316,31 +307,28 @@ class Staging:
         if len({tap.axes for tap in taps}) > 1:
             raise Refused("its elements run along different axes")
         result, weights, weightless = factors(reduce, values)
-        first, body = taps[0], tuple(a for a in reduce.body if a.name in weightless)
-        if first.picked and any(weights):
+        body = tuple(a for a in reduce.body if a.name in weightless)
+        if taps[0].picked and any(weights):
             raise Refused("its elements are no box, and have weights")
         tap = uncast(result, values)
         if isinstance(tap, Tap):
-            return Elements(tap.field, tap.dtype, tap.origin, tap.axes, tap.picked), weights
+            return tap, weights
         if isinstance(result, Const):
             raise Refused("its elements are one constant")
-        source = Elements("", result.dtype, first.origin, first.axes, first.picked)
         # The element is computed: a stage of its own, at the first tap's origin.
-        if min(first.axes) < self.kernel.ndim - 2:
+        if min(taps[0].axes) < self.kernel.ndim - 2:
             raise Refused("computed elements are kept for the rows of one plane only")
-        back = tuple(-o for o in along_rows(first.origin))
+        back = tuple(-o for o in along_rows(taps[0].origin))
 
         def make(emit: Emit) -> Atom:
             def place(_: str, expr: Expr) -> Atom:
-                if isinstance(expr, Tap):
-                    expr = Read(expr.dtype, expr.field, added(expr.origin, back))
-                return emit(expr)
+                return first(by(expr, back), emit) if isinstance(expr, Tap) else emit(expr)
 
             return replayed(body, [result], place)[0]
 
-        return self.kept(source, result.dtype, make, ELEMENT_KEPT), weights
+        return self.kept(taps[0], result.dtype, make, ELEMENT_KEPT), weights
 
-    def weightless(self, reduce: Reduce) -> Elements:
+    def weightless(self, reduce: Reduce) -> Tap:
         """The elements of a window that is no weighted sum."""
         source, weights = self.element(reduce)
         if any(weights):
@@ -357,7 +345,7 @@ class Staging:
 
     def over_axes(
         self,
-        source: Elements,
+        source: Tap,
         shape: Offset,
         fold: Fold,
         weights: Factors = (),
@@ -376,12 +364,12 @@ class Staging:
             work.reverse()
         if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
-        place, source = along_rows(source.origin), source.ground
+        place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
             source = self._along(source, line, fold)
         pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
-        return joined([(one.by(place), weight) for one, weight in pieces], fold, self.emit)
+        return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
 
     @property
     def lanes(self) -> DType | None:
@@ -391,7 +379,7 @@ class Staging:
             return None
         return DType.F64 if max(sizes) > 4 else DType.F32
 
-    def _along(self, source: Elements, line: _Line, fold: Fold) -> Elements:
+    def _along(self, source: Tap, line: _Line, fold: Fold) -> Tap:
         dtype = fold.dtype
         long = line.length > self.schedule.direct and not (line.weights or fold.idempotent)
         rows = line.axis == len(source.origin) - 2
@@ -401,10 +389,10 @@ class Staging:
                 "running, not doubling: sums of integers are exact in any order",
             )
             (name,) = self.stage(
-                lambda emit: [as_type(source.first(emit), dtype, emit)],
+                lambda emit: [as_type(first(source, emit), dtype, emit)],
                 lambda names, body, values: RunningSum(names[0], body, values[0], line.length),
             )
-            return source.kept(name, dtype)
+            return in_stage(source, name, dtype)
         pieces = self._doubled(source, line, fold)
         self._note_line(line, len(pieces), fold, KEPT)
         return self._joined(source, pieces, fold)
@@ -436,7 +424,7 @@ class Staging:
             return f"axis {line.axis}: not running: running sums go down the rows"
         return "not running: the schedule has running=False"
 
-    def _doubled(self, source: Elements, line: _Line, fold: Fold) -> list[Piece]:
+    def _doubled(self, source: Tap, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""
         axis, length, radix = line.axis, line.length, self.schedule.radix
         direct = max(self.schedule.direct, radix)
@@ -447,7 +435,7 @@ class Staging:
 
         def pieces(length: int) -> list[Piece]:
             cut = runs.cut(length, tuple(made), fold.idempotent)
-            return [(made[size].moved(axis, start), None) for size, start in cut]
+            return [(moved(made[size], axis, start), None) for size, start in cut]
 
         for size in levels[1:]:
             made[size] = self._joined(source, pieces(size), fold)

@@ -58,6 +58,7 @@ from ..language.ir import (
     Select,
     Unary,
 )
+from .schedule import Request
 
 Overflow = str | None
 
@@ -100,7 +101,7 @@ def _natural(output: Atom, value: Interval, widest: np.dtype) -> np.dtype:
     return smallest_integer(value)
 
 
-def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None) -> Kernel:
+def stored(kernel: Kernel, request: Request) -> Kernel:
     """Convert every output to its storage type.
 
     Raises
@@ -108,7 +109,8 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
     ValueError
         If a value might not fit and `overflow` does not say what happens then.
     """
-    known = ranges(kernel)
+    assert request.dtypes is not None, "the types of the results are chosen before"
+    known, overflow = ranges(kernel), request.overflow
     body = list(kernel.body)
     outputs: list[Atom] = []
 
@@ -117,7 +119,7 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
         body.append(Assign(name, expr))
         return Ref(expr.dtype, name)
 
-    for output, storage in zip(kernel.outputs, dtypes, strict=True):
+    for output, storage in zip(kernel.outputs, request.dtypes, strict=True):
         value = interval(output, known)
         target = value_type(storage)
         if output.dtype.is_complex and not target.is_complex:

@@ -38,7 +38,7 @@ from ..language.ir import (
 )
 from ..language.networks import sort
 from .ranks import Valid, combined, divided, interpolated, not_nan, quantile_position
-from .schedule import Schedule
+from .schedule import Request, Schedule
 
 # How many times larger a window of picked elements may be that is still written out: an extreme
 # of 197 float32 took 4 s to compile, and was 300 times as fast as the loop at each point.
@@ -54,12 +54,12 @@ OPERATIONS: dict[str, BinaryOp] = {
 }  # fmt: skip
 
 
-def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
+def unrolled(kernel: Kernel, request: Request) -> Kernel:
     """Write out every window that is small enough."""
     lines = Lines("t")
 
     def emit(_: str, expr: Expr) -> Atom:
-        if isinstance(expr, Reduce) and small(expr, schedule):
+        if isinstance(expr, Reduce) and small(expr, request.schedule):
             return _written(expr, lines.emit)
         return lines.emit(expr)
 
@@ -116,7 +116,8 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
         case "nanquantile" | "nanrank":
             wanted = Valid.of(reduce)
             filled, counts = wanted.split(items, emit)
-            return wanted.chosen(wanted.part(sort(filled, emit)), counts, emit)
+            found = sort(filled, emit)[wanted.first :][: wanted.count]
+            return wanted.chosen(found, counts, emit)
 
 
 def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
