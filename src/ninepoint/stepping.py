@@ -20,7 +20,7 @@ from .backends.memory import empty
 from .calls import Flow
 from .graph import Graph, Node, Recorded
 from .iteration import Iteration, Scalars
-from .language.positions import Length
+from .language.box import Length
 from .motion import Motion
 from .program import Program, numbers_in, reaching
 from .remembered import Remembered

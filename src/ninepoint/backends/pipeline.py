@@ -242,7 +242,7 @@ def compile_chain(
     kernel = checked(merged(checked(kernel, reach)), reach)
     if not steps:
         kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.chain_module(kernel, edges, title, reach, fastmath=request.fastmath)
+    module = texts.module(kernel, title, reach, fastmath=request.fastmath, edges=edges)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(
