@@ -525,9 +525,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(
             options.boundary if boundary is None else Boundary.of(boundary),
             options.cval if cval is None else cval,
-            steps, every, until, callback, threads, progress, comm, snapshots,
+            steps, every, until, callback, threads, progress, comm, snapshots, out, device,
         )  # fmt: skip
-        return calling.iterated(self.definition, self._bound(args, named), plan, out, device)
+        return calling.iterated(self.definition, self._bound(args, named), plan)
 
     # Looking inside.
 

@@ -235,15 +235,18 @@ def _composed(
     ]
     inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
     arrays, dtypes = zip(*inputs.values(), strict=True)
-    numbers = {name: k for k, name in enumerate(inputs)}
-    graph = Graph([f"f{k}" for k in numbers.values()], dtypes)
+    places = {name: k for k, name in enumerate(inputs)}
+    graph = Graph([f"f{k}" for k in places.values()], dtypes)
     starts: list[int] = []
     for some, maker in zip(given, makers, strict=True):
-        values = [numbers[array.name] for array, _ in some]
+        values = [places[array.name] for array, _ in some]
         if maker is not None:
-            values = [_added(graph, maker[0].work, values)[maker[1]]]
+            work: Any = maker[0].work
+            numbers = graph.append(work.graph, dict(enumerate(values)))
+            values = [numbers[work.wanted[maker[1]]]]
         starts += values
-    wanted = _added(graph, program, starts)
+    numbers = graph.append(program.graph, dict(enumerate(starts)))
+    wanted = [numbers[value] for value in program.wanted]
     nodes = graph.needed(wanted)
     if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
         return None
@@ -253,19 +256,3 @@ def _composed(
         # A longer one is cut where a call takes it with a shorter one.
         return None
     return Computation(whole, one.shape, chunks, order)
-
-
-def _added(graph: Graph, program: Any, fields: Sequence[int]) -> list[int]:
-    """Add the calls of a program on some values; gives what is wanted of it."""
-    numbers = dict(enumerate(fields))
-    for node in program.graph.needed(program.wanted):
-        made = graph.add(
-            node.call,
-            [numbers[value] for value in node.fields],
-            [program.graph.names[value] for value in node.outputs],
-            node.axes,
-        )
-        numbers |= zip(node.outputs, made, strict=True)
-        stored = program.graph.stored
-        graph.stored |= {new for old, new in zip(node.outputs, made, strict=True) if old in stored}
-    return [numbers[value] for value in program.wanted]

@@ -168,14 +168,18 @@ class Graph:
     """
 
     def __init__(
-        self, names: Sequence[str], dtypes: Sequence[np.dtype], looked: bool = False
+        self,
+        names: Sequence[str],
+        dtypes: Sequence[np.dtype],
+        places: tuple[Place, ...] = (),
+        looked: bool = False,
     ) -> None:
         self.looked = looked
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
         # What the last of the given values are, which are made for the arrays that come.
-        self.places: tuple[Place, ...] = ()
+        self.places = places
         self._asked: dict[int, Place] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
@@ -188,9 +192,8 @@ class Graph:
         self._turned: dict[Behind, Graph] = {}
 
     def __reduce__(self) -> Any:
-        return _graph, (
-            self.names, self.dtypes, self.nodes, self.given, self.stored, self.places
-        )  # fmt: skip
+        state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
+        return Graph, (self.names, self.dtypes, self.places), state
 
     @property
     def token(self) -> str:
@@ -212,24 +215,42 @@ class Graph:
 
     def of(self, nodes: Sequence[Node]) -> Graph:
         """The graph with other nodes in the place of its own."""
-        return _graph(self.names, self.dtypes, nodes, self.given, self.stored, self.places)
+        graph = Graph(self.names, self.dtypes, self.places)
+        graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
+        return graph
 
-    def _ordered(
-        self, order: Sequence[int], nodes: Sequence[Node], given: int
+    def _begun(
+        self, sources: Sequence[int], places: tuple[Place, ...] = ()
     ) -> tuple[Graph, dict[int, int]]:
-        """A graph of some nodes, with values in another order, and the numbers they have there."""
-        numbers = {value: k for k, value in enumerate(order)}
-        nodes = [
-            replace(
-                node,
-                fields=tuple(numbers[value] for value in node.fields),
-                outputs=tuple(numbers[value] for value in node.outputs),
-            )
-            for node in nodes
-        ]
-        stored = {numbers[v] for v in self.stored if numbers.get(v, 0) >= given}
-        names, dtypes = [self.names[v] for v in order], [self.dtypes[v] for v in order]
-        return _graph(names, dtypes, nodes, given, stored), numbers
+        """A graph without calls that is given some values, and the numbers they have there."""
+        names, dtypes = [self.names[v] for v in sources], [self.dtypes[v] for v in sources]
+        graph = Graph(names, dtypes, places, self.looked)
+        return graph, {value: k for k, value in enumerate(sources)}
+
+    def append(
+        self, other: Graph, given: Mapping[int, int], nodes: Sequence[Node] | None = None
+    ) -> dict[int, int]:
+        """Add the calls of another graph, or some of them, on values that it is given.
+
+        Gives the numbers of its values here, of those that it is given as well.
+        """
+        numbers = dict(given)
+        for node in other.nodes if nodes is None else nodes:
+            own = tuple([numbers[value] for value in node.fields])
+            key = node.call.key, own, node.axes
+            made = self._known.get(key)
+            if made is None:
+                first = len(self.names)
+                made = self._known[key] = tuple(range(first, first + len(node.outputs)))
+                self.names += [other.names[value] for value in node.outputs]
+                self.dtypes += [other.dtypes[value] for value in node.outputs]
+                self.nodes.append(replace(node, fields=own, outputs=made))
+            numbers |= zip(node.outputs, made, strict=True)
+            if not other.stored.isdisjoint(node.outputs):
+                self.stored.update(made)
+        there = (one for one in other.added if one[0] in numbers)
+        self.added += [tuple([numbers[value] for value in one]) for one in there]
+        return numbers
 
     def part(
         self, nodes: Sequence[Node], first: Sequence[int] = ()
@@ -240,13 +261,12 @@ class Graph:
         """
         made = {value for node in nodes for value in node.outputs}
         read = (v for node in nodes for v in node.fields if v not in made)
-        sources = dict.fromkeys((*first, *read))
-        order = [*sources, *(value for node in nodes for value in node.outputs)]
+        graph, sources = self._begun([*dict.fromkeys((*first, *read))])
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
-        return self._ordered(order, nodes, len(sources))
+        return graph, graph.append(self, sources, nodes)
 
     def add(
         self,
@@ -336,20 +356,21 @@ class Graph:
         `more` says what they are called and their types, and `calls` what the nodes are then, by
         the first output of a node.  Values have other numbers there.
         """
-        count = len(self.names)
         owners = [key for key, some in more.items() for _ in some]
+        places = range(self.given, self.given + len(owners))
+        count = len(self.names)
         nodes = []
         for node in self.nodes:
             key = node.outputs[0]
             own = (count + k for k, owner in enumerate(owners) if owner == key)
             call = calls.get(key, node.call)
             nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
-        graph = self.of(nodes)
+        graph, numbers = self._begun(range(self.given))
+        graph.given += len(owners)
         graph.names += [name for some in more.values() for name, _ in some]
         graph.dtypes += [dtype for some in more.values() for _, dtype in some]
-        beyond = range(count, len(graph.names))
-        order = (*range(self.given), *beyond, *range(self.given, count))
-        return graph._ordered(order, nodes, self.given + len(owners))
+        numbers |= {count + k: place for k, place in enumerate(places)}
+        return graph, graph.append(self, numbers, nodes)
 
     def placed(self, wanted: Sequence[int]) -> Recorded:
         """The graph with positions among what is given, after the fields, and what is wanted.
@@ -368,11 +389,9 @@ class Graph:
             )
         if not self._asked:
             return self, tuple(wanted)
-        made = (v for v in range(self.given, len(self.names)) if v not in self._asked)
-        order = (*range(self.given), *self._asked, *made)
-        graph, numbers = self._ordered(order, self.nodes, self.given + len(self._asked))
-        graph.places = tuple(self._asked.values())
-        graph.added = [tuple(numbers[value] for value in one) for one in self.added]
+        sources = [*range(self.given), *self._asked]
+        graph, numbers = self._begun(sources, tuple(self._asked.values()))
+        numbers = graph.append(self, numbers)
         return graph, tuple(numbers[value] for value in wanted)
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
@@ -519,7 +538,7 @@ def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> 
         if found is not None:
             graph, wanted = found
             return graph, wanted
-    graph = Graph(call.definition.fields, types, looked)
+    graph = Graph(call.definition.fields, types, looked=looked)
     graph, wanted = graph.placed(graph.record(call, range(len(types))))
     if key is not None:
         known[key] = graph, wanted
@@ -537,18 +556,3 @@ def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]
     run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
     made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
-
-
-def _graph(
-    names: Sequence[str],
-    dtypes: Sequence[np.dtype],
-    nodes: Sequence[Node],
-    given: int,
-    stored: Iterable[int],
-    places: tuple[Place, ...] = (),
-) -> Graph:
-    """A graph of these nodes."""
-    graph = Graph(names, dtypes)
-    graph.nodes, graph.given, graph.stored = list(nodes), given, set(stored)
-    graph.places = places
-    return graph

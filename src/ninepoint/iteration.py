@@ -25,31 +25,9 @@ COMPARED = 1 << 16
 _SOON = 1.0
 
 
-def blocks(
-    steps: int,
-    every: int | None,
-    longest: int,
-    apart: bool,
-    unit: int,
-    done: int = 0,
-) -> Iterator[tuple[int, int, bool]]:
-    """The first step and the length of each block, and whether one looks at the state then.
-
-    With `apart` the step before a look is done by itself, so that what it changed is known.
-    Blocks are as long as they may be; what is left are some units, then single steps.  So many
-    steps are `done` before.
-    """
-    while done < steps:
-        stop = steps if every is None else min(steps, (done // every + 1) * every)
-        left = stop - done - apart
-        length = longest if left >= longest else max(1, left // unit * unit)
-        done += length
-        yield done - length, length, done == stop
-
-
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """How often, with which border, who looks at the state in between, and where its parts are."""
+    """How often, with which border, who looks at the state in between, and where it is."""
 
     boundary: Boundary
     cval: Any
@@ -61,6 +39,8 @@ class Iteration:
     progress: Progress = None
     comm: Any = None
     snapshots: int | None = None
+    out: Any = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """Raise for what nobody can do."""
@@ -138,39 +118,56 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
 
 
 class Scalars:
-    """The arguments that are no fields, some of which have a value for each step."""
+    """The arguments that are no fields: some stay the same, some have a value for each step."""
 
-    def __init__(self, values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> None:
-        self.fixed: dict[str, Any] = {}
-        self.varying: dict[str, Callable[[int], Any]] = {}
-        self._known: dict[int, dict[str, Any]] = {}
+    def __init__(
+        self, fixed: Mapping[str, Any], varying: Mapping[str, Callable[[int], Any]] | None = None
+    ) -> None:
+        self._fixed, self._varying = fixed, varying or {}
+        self._known: dict[int, Mapping[str, Any]] = {}
+
+    @staticmethod
+    def of(values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> Scalars:
+        """What was given for so many steps, of which `arrays` are small arrays of a step."""
+        fixed: dict[str, Any] = {}
+        varying: dict[str, Callable[[int], Any]] = {}
         for name, value in values.items():
             refuse_foreign(value, f"'{name}'")
             if callable(value):
-                self.varying[name] = value
+                varying[name] = value
             elif np.ndim(value) == 1 and name not in arrays:
                 if len(value) < steps:
                     raise ValueError(
                         f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
                         "for each, or name it in standard_indexing if it is a small array."
                     )
-                self.varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+                varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
             else:
-                self.fixed[name] = value
+                fixed[name] = value
+        return Scalars(fixed, varying)
 
-    def at(self, step: int) -> dict[str, Any]:
+    @property
+    def vary(self) -> bool:
+        """Whether steps differ in them."""
+        return bool(self._varying or self._known)
+
+    def at(self, step: int) -> Mapping[str, Any]:
         """The values at one step; a function is called once for each, in their order."""
-        if not self.varying:
-            return self.fixed
-        if step not in self._known:
-            now = {name: value(step) for name, value in self.varying.items()}
-            self._known[step] = self.fixed | now
+        if step in self._known or not self._varying:
+            return self._known.get(step, self._fixed)
+        now = {name: value(step) for name, value in self._varying.items()}
+        self._known[step] = {**self._fixed, **now}
         return self._known[step]
 
-    def tell(self, values: Mapping[str, Any]) -> None:
-        """Put these values in the place of others that stay the same."""
-        for known in (self.fixed, *self._known.values()):
-            known |= values
+    def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
+        """Take these for the steps from the first on, and nothing for others."""
+        self._known = dict(enumerate(each, first))
+
+    def spaced(self, values: Mapping[str, Any]) -> Scalars:
+        """The same with other values of those that stay the same."""
+        found = Scalars({**self._fixed, **values}, self._varying)
+        found._known = {step: {**one, **values} for step, one in self._known.items()}
+        return found
 
     def forget(self, step: int) -> None:
         """Drop the values of all steps before."""
@@ -233,7 +230,7 @@ class Advance(Protocol):
     unit: int
 
     def forward(self, first: int, length: int) -> int:
-        """Do so many steps from `first` on, or some of them; how many were done.
+        """Do so many steps from `first` on, or the first of them; how many were done.
 
         None are where it has ended by itself.
         """
@@ -245,7 +242,7 @@ class Advance(Protocol):
         """Give the state as the caller gets it."""
 
 
-def iterate(state: Advance, scalars: Scalars | None, plan: Iteration) -> list[Any]:
+def iterate(state: Advance, plan: Iteration, scalars: Scalars | None = None) -> list[Any]:
     """Do the steps block by block; gives the state after the last.
 
     What scalars are at steps that are done is forgotten.
@@ -260,18 +257,23 @@ def iterate(state: Advance, scalars: Scalars | None, plan: Iteration) -> list[An
     return state.final()
 
 
-def advance(state: Advance, plan: Iteration, first: int = 0) -> Iterator[int]:
-    """Do the steps from the first on, until the state ends; gives how many are done in all."""
-    apart = plan.until is not None
-    for start, length, looked in blocks(
-        plan.steps, plan.every, state.longest, apart, state.unit, first
-    ):
-        done = 0
-        while done < length:
-            some = state.forward(start + done, length - done)
-            if not some:
-                break
-            done += some
-            yield start + done
-        if (looked or done < length) and state.ends(start + done):
+def advance(state: Advance, plan: Iteration, done: int = 0) -> Iterator[int]:
+    """Do the steps that are not done, until the state ends; gives how many are done in all.
+
+    Blocks are as long as they may be; what is left are some units, then single steps.  The step
+    before one asks how much has changed is done by itself.
+    """
+    while done < plan.steps:
+        stop = plan.steps
+        if plan.every is not None:
+            stop = min(stop, (done // plan.every + 1) * plan.every)
+        left = stop - done - (plan.until is not None)
+        length = min(left, state.longest)
+        if length < state.longest:
+            length = max(1, length // state.unit * state.unit)
+        some = state.forward(done, length)
+        done += some
+        if some:
+            yield done
+        if (done == stop or not some) and state.ends(done):
             return

@@ -21,7 +21,7 @@ from .arrays.engines import check as check_fields
 from .arrays.engines import engine_of, refuse_unknown
 from .arrays.grid import grid
 from .graph import has_conditions, with_boundaries
-from .iteration import Iteration, Scalars, change
+from .iteration import Iteration, change
 from .motion import Motion
 from .options import Place
 from .program import Program
@@ -33,18 +33,10 @@ TASK = 0.5e-3
 
 
 class InChunks:
-    """The state of an iteration as lazy arrays; its steps may be done on a `device`."""
+    """The state of an iteration as lazy arrays."""
 
-    def __init__(
-        self,
-        motion: Motion,
-        fields: Sequence[Any],
-        scalars: Scalars,
-        plan: Iteration,
-        device: str | None,
-    ) -> None:
-        self._motion, self._scalars, self._plan = motion, scalars, plan
-        self._place = Place(threads=plan.threads, device=device)
+    def __init__(self, motion: Motion, fields: Sequence[Any], plan: Iteration) -> None:
+        self._motion, self._plan = motion, plan
         motion.check()
         plan.border(motion.ndim)
         engine_of(fields)
@@ -89,7 +81,7 @@ class InChunks:
     def _stepped(self, first: int, length: int) -> list[Any]:
         """The state after some steps more."""
         motion = self._motion
-        each = [self._scalars.at(step) for step in range(first, first + length)]
+        each = [motion.scalars.at(step) for step in range(first, first + length)]
         graph, wanted = motion.repeated(each)
         # Where borders have conditions it is one step.
         graph = with_boundaries(graph, lambda node: node.boundary.after(first))
@@ -97,7 +89,8 @@ class InChunks:
         graph = graph.along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
-        return evaluate(Program(graph, wanted, schedule), self._states, self._place)
+        place = Place(threads=self._plan.threads, device=self._plan.device)
+        return evaluate(Program(graph, wanted, schedule), self._states, place)
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays.chains import KEPT, NARROW, Chain, usual_length
 from .arrays.launching import Launches
+from .arrays.layout import Region
 from .backends.compiled import Bound
 from .chaining import (
     MIXED_RINGS,
@@ -37,9 +38,14 @@ from .graph import Graph, Node, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
+from .lowering.chain import chained as joined
 from .lowering.kept import rows_kept
 from .lowering.schedule import Schedule
 from .remembered import Remembered
+
+if TYPE_CHECKING:
+    from .backends.cuda.source import Source
+    from .backends.pipeline import Forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +82,28 @@ class Plan:
     )
 
 
-def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
-    """Choose which nodes become stages of others, and compile the groups; once for a graph."""
-    key = tuple(wanted), schedule
+def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule, there: bool = False) -> Plan:
+    """Choose which nodes become stages of others, and compile the groups; once for a graph.
+
+    It is for arrays of the CPU, or for those that are `there`, on a GPU.
+    """
+    key = tuple(wanted), schedule, there
     found = graph.plans.get(key)
     if found is None:
-        found = _planned(graph, wanted, schedule)
-        if graph.stored and schedule.steps != 1:
-            found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
+        if there:
+            found = Plan(tuple(passes(graph, wanted, schedule)), {})
+        else:
+            found = _planned(graph, wanted, schedule)
+            if graph.stored and schedule.steps != 1:
+                found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
         graph.plans[key] = found
     return found
-
-
-def sets(graph: Graph, wanted: Sequence[int], across: bool = False) -> list[list[Node]]:
-    """The nodes in sets that can be done in one pass, in order; nothing is compiled for it.
-
-    Steps of an iteration are apart, unless one goes `across` them.
-    """
-    return _grouped(graph, wanted, {}, across)[0]
 
 
 def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = _grouped(graph, wanted, forced)
+        sets, whole = grouped(graph, wanted, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
@@ -112,10 +116,14 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
         forced |= {node.label: f"{_height(node, wide[0].nodes)} of its rows would have to be kept"}
 
 
-def _grouped(
+def grouped(
     graph: Graph, wanted: Sequence[int], forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
-    """Sets of nodes to do together, in order, and why some nodes are no stages."""
+    """Sets of nodes that can be done in one pass, in order, and why some are no stages.
+
+    Some are not because it is `forced`.  Steps of an iteration are apart, unless one goes `across`
+    them.  Nothing is compiled for it.
+    """
 
     def apart(node: Node, users: Sequence[Node], homes: Sequence[Sequence[Node]]) -> str:
         return forced.get(node.label, "") or _reason(graph, node, users, across)
@@ -133,41 +141,34 @@ def in_sets(
     is given; it gives nothing where the node can.  Of those that are apart the reason is told.
     """
     whole: dict[str, str] = {}
-    stored: list[Node] = []
     sets: list[list[Node]] = []
     for position in reversed(range(len(nodes))):
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
         reason = apart(node, users, homes) if users else ""
-        if not reason and len(homes) > 1 and not _joinable(joined, nodes, stored):
+        if not reason and len(homes) > 1 and not _joinable(homes, nodes):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
-            stored.append(node)
             sets.append([node])
         else:
+            joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
             sets = [*(one for one in sets if one not in homes), joined]
     return _in_order(sets), whole
 
 
-def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
-    """Whether some nodes can be done together.
-
-    No way from one of them to another may leave them, nor lead through what is stored whole.
-    """
-    if any(reads(user, node) for node in some if node in stored for user in some):
-        return False
-    inside = {id(node) for node in some}
-    after = {value for node in some for value in node.outputs}
-    for node in nodes:
-        if id(node) in inside:
-            continue
-        if not after.isdisjoint(node.fields):
+def _joinable(homes: Sequence[Sequence[Node]], nodes: Sequence[Node]) -> bool:
+    """Whether some sets can be one: none of them may need what another one makes."""
+    for home in homes:
+        after = {value for node in home for value in node.outputs}
+        for node in nodes:
+            if node in home or after.isdisjoint(node.fields):
+                continue
+            if any(node in other for other in homes):
+                return False
             after.update(node.outputs)
-    outside = {v for n in nodes if id(n) not in inside for v in n.outputs} & after
-    return all(outside.isdisjoint(node.fields) for node in some)
+    return True
 
 
 def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
@@ -211,15 +212,19 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
+def given_on(graph: Graph, nodes: Sequence[Node], wanted: Sequence[int]) -> tuple[int, ...]:
+    """What some nodes make that others need, or that is wanted."""
+    others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
+    outside = {*wanted, *others}
+    return tuple(v for node in nodes for v in node.outputs if v in outside)
+
+
 def _group(
     graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
 ) -> Group:
-    outside = set(wanted) | {
-        value for node in graph.nodes if node not in nodes for value in node.fields
-    }
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
+    outputs = given_on(graph, nodes, wanted)
     forms = all_lowered(graph, nodes)
     pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
     kernel, chain = compiled(pipeline)
@@ -229,6 +234,83 @@ def _group(
     return Group(
         tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, program, chain=chain
     )
+
+
+# On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
+# calls make, have one shape; where they have others, and where there is no text, the calls are
+# done one by one.
+
+# Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
+_texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(256)
+
+
+def passes(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:
+    """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
+
+    Steps of an iteration are in one set as well, unless the schedule has them apart.
+    """
+    found, _ = grouped(graph, wanted, {}, across=schedule.steps != 1)
+    return [group for nodes in found for group in _divided(graph, nodes, wanted, schedule)]
+
+
+def _divided(
+    graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
+) -> list[Group]:
+    """Calls in halves, and these again, until there are registers enough for each."""
+    if len(nodes) == 1:
+        return [Group(tuple(nodes), read_by(nodes), nodes[0].outputs)]
+    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
+    if whole is not None:
+        return [whole]
+    half = len(nodes) // 2
+    return [
+        group
+        for some in (nodes[:half], nodes[half:])
+        for group in _divided(graph, some, wanted, schedule)
+    ]
+
+
+def _one_pass(
+    graph: Graph,
+    nodes: Sequence[Node],
+    outputs: Sequence[int],
+    schedule: Schedule,
+) -> Group | None:
+    """Calls that are fit to be done at once; None where registers are few."""
+    forms = all_lowered(graph, nodes)
+    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
+    rules = tuple(border.rules for border, _ in pipeline.borders)
+    key = *pipeline.key, rules, schedule
+    types = [graph.dtypes[value] for value in outputs]
+    found = _texts.get(key)
+    # Imported here: what writes texts for a GPU is not needed elsewhere.
+    from .arrays.cuda import Work
+
+    if found is None:
+        from .backends.cuda.strips import strips
+        from .backends.cuda.writing import title
+
+        links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
+        name = title(nodes[-1].compiled.name)
+        steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
+        if steps > 1:
+            name = f"{name}_{steps}"
+        whole = joined(links, given, made, 0, schedule)
+        found = _texts[key] = strips(*whole, rules, name, types), forms
+    source, _ = found
+    if source is None:
+        return None
+    work = Work(
+        [node.compiled for node in nodes],
+        [graph.dtypes[value] for value in pipeline.read],
+        types,
+        lambda core: [Region((0,) * len(core), core)] * len(outputs),
+        source,
+        [cval for _, cval in pipeline.borders],
+        margin=pipeline.margin,
+    )
+    program = bound(nodes[-1].compiled, nodes)
+    return Group(tuple(nodes), pipeline.read, tuple(outputs), program=program, at_once=work)
 
 
 # Steps of an iteration.
@@ -286,7 +368,10 @@ def _together(
     graph: Graph, steps: Sequence[Group], states: Sequence[int], schedule: Schedule
 ) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
-    part, numbers = graph.part(steps[0].nodes, states)
+    # Positions are the last of what is given, and what other calls make is none of them.
+    positions = range(graph.given - len(graph.places), graph.given)
+    others = sorted({*steps[0].fields} - {*states}, key=lambda value: (value in positions, value))
+    part, numbers = graph.part(steps[0].nodes, [*states, *others])
     wanted = tuple(numbers[value] for value in steps[0].outputs)
     if unfit(part, wanted, schedule):
         return None

@@ -117,29 +117,18 @@ class Program:
         values = [value for call in calls.values() for value in call.scalars.values()]
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
-    @property
-    def plan(self) -> Plan:
-        """Which calls are done together, and which steps of an iteration."""
-        known = self
-        if self.token:
-            # Each task has a graph of its own: what was planned for another one is taken.
-            key = self.token, self.wanted, self.schedule
-            if key not in _known:
-                _known[key] = self
-            known = _known.get(key, self)
-        return plan(known.graph, known.wanted, known.schedule)
-
     def run(
         self,
         block: Block,
         region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
+        given: Given = NOTHING,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `Launches`."""
         launches = self.bound(block, region, outs, threads)
         with beside(block.arrays):
-            return launches(block.arrays, NOTHING, outs)
+            return launches(block.arrays, given, outs)
 
     def bound(
         self,
@@ -162,19 +151,18 @@ class Program:
         return found
 
     def plan_for(self, arrays: Sequence[Any]) -> Plan:
-        """The plan for arrays in memory, of the CPU or of a GPU."""
-        if not any(map(is_cupy, arrays)):
-            return self.plan
-        key = self.wanted, self.schedule, "cuda"
-        found: Plan | None = self.graph.plans.get(key)
-        if found is None:
+        """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
+        known = self
+        if self.token:
+            # Each task has a graph of its own: what was planned for another one is taken.
+            key = self.token, self.wanted, self.schedule
+            if key not in _known:
+                _known[key] = self
+            known = _known.get(key, self)
+        there = any(map(is_cupy, arrays))
+        if there:
             check_device(self.nodes)
-            # Imported here: what writes texts for a GPU is not needed elsewhere.
-            from .device_passes import passes
-
-            found = Plan(tuple(passes(self.graph, self.wanted, self.schedule)), {})
-            self.graph.plans[key] = found
-        return found
+        return plan(known.graph, known.wanted, known.schedule, there)
 
 
 class BoundProgram:
