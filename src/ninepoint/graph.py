@@ -248,7 +248,7 @@ class Graph:
             numbers |= zip(node.outputs, made, strict=True)
             if not other.stored.isdisjoint(node.outputs):
                 self.stored.update(made)
-        there = (one for one in other.added if one[0] in numbers)
+        there = (one for one in other.added if numbers.keys() >= {*one})
         self.added += [tuple([numbers[value] for value in one]) for one in there]
         return numbers
 
