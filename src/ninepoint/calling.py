@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import accepted, spacings
-from .arrays.accepted import is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.ghosts import unnamed
 from .calls import Call
@@ -37,7 +37,7 @@ from .waiting import before_writing
 MANY = 4
 
 
-def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
+def called(call: Call, fields: Arrays, place: Place) -> Any:
     """What a call gives for fields of any kind."""
     if any(map(is_dataset, fields)):
         place.check(fields)
@@ -56,7 +56,7 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
+def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
     from .arrays.xarray import over_variables
 
@@ -74,7 +74,7 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
 
 
 def _spacings(
-    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], place: Place | None
+    call: Call, fields: Arrays, types: Sequence[np.dtype], place: Place | None
 ) -> tuple[dict[str, float], tuple[Hashable, ...]]:
     """The spacings that a call asks for, and the dimensions along which it works.
 
@@ -99,7 +99,9 @@ def _spacings(
 # Iterations.
 
 
-def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration) -> Any:
+def iterated(
+    definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
+) -> Any:
     """The state after the steps, for arrays of any kind."""
     before_writing(plan.out)
     fields = [known(values[name]) for name in definition.fields]
@@ -113,12 +115,11 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration)
     types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
-    call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
+    call = Call.of(definition, scalars.at(0), boundary, cval)
     if call.spacings:
         found, _ = _spacings(call, fields, types, None)
         scalars = scalars.spaced(found)
         call = call.spaced(found)
-    plan = replace(plan, boundary=call.boundary, cval=call.cval)
     # On a GPU no kernel is slow: what is not understood is refused there.
     there = plan.device is not None or any(map(is_device, fields))
     motion = Motion(call, types, definition.schedule_for(types), scalars, there)
@@ -129,12 +130,16 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration)
     return states[0] if len(states) == 1 else tuple(states)
 
 
-def _after(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
-    # On xarray objects the values at the border have their names no more.
-    motion = replace(motion, call=replace(motion.call, boundary=plan.boundary))
-    if has_conditions(motion.step[0]):
-        _check_ghosts(plan, motion.looked)
+    laid = has_conditions(motion.step[0])
+    if laid and motion.looked:
+        raise TypeError(ON_GPU)
+    if laid and plan.comm is not None:
+        raise TypeError(
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
+        )
     if plan.comm is not None:
         return _on_ranks(motion, arrays, plan)
     if any(map(is_chunked, arrays)):
@@ -147,7 +152,7 @@ def _after(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
     return iterate(InMemory(motion, arrays, plan), plan, motion.scalars)
 
 
-def _on_ranks(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The same of arrays of which each process has a part."""
     if motion.step[0].places:
         raise TypeError(
@@ -164,7 +169,7 @@ def _on_ranks(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[An
     return on_ranks(motion, arrays, plan)
 
 
-def _in_chunks(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The same of lazy arrays, by the workers of a cluster if there are any."""
     # Imported here: Dask is optional, and the caller has it or its like.
     from .lazy_states import InChunks
@@ -183,41 +188,29 @@ def _in_chunks(motion: Motion, arrays: Sequence[Any], plan: Iteration) -> list[A
     return iterate(state, plan, motion.scalars)
 
 
-def _size(arrays: Sequence[Any]) -> int:
+def _size(arrays: Arrays) -> int:
     """The bytes of some arrays."""
     return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
 
 
-def _check_ghosts(plan: Iteration, there: bool) -> None:
-    """Raise where no values can be laid at the border."""
-    if there:
-        raise TypeError(ON_GPU)
-    if plan.comm is not None:
-        raise TypeError(
-            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            ": each process has another part of the border; name a border rule."
-        )
-
-
-def _by_names(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any]:
+def _by_names(motion: Motion, fields: Arrays, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import Named, arranged, restored
 
     named = Named(fields, motion.ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    plan.border(len(named.core))
     likes = named_results(motion.step[0], named)
     callback = plan.callback
 
-    def back(states: Sequence[Any]) -> list[Any]:
+    def back(states: Arrays) -> list[Any]:
         return [restored(one, dims, like) for one, like in zip(states, likes, strict=True)]
 
     if callback is not None:
         shown: Callable[..., Any] = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
-    boundary = unnamed(plan.boundary, named, dims, len(named.core))
-    plan = replace(plan, boundary=boundary)
+    boundary = unnamed(motion.call.boundary, named, dims, len(named.core))
+    motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)
     if plan.steps:

@@ -16,7 +16,7 @@ import numpy as np
 from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
-from .arrays.accepted import as_field, is_cupy
+from .arrays.accepted import Arrays, as_field, is_cupy
 from .arrays.parts import write
 from .backends.cuda import driver
 from .chaining import unfit
@@ -38,7 +38,7 @@ class OnDevice(InMemory):
     is written there goes to the GPU before the next step.
     """
 
-    def __init__(self, motion: Motion, fields: Sequence[Any], plan: Iteration) -> None:
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
         self._shown: list[Any] | None = None
         super().__init__(motion, fields, plan)
@@ -46,22 +46,22 @@ class OnDevice(InMemory):
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = self._sent and all(one.shape == self._shape for one in self._states)
 
-    def _taken(self, fields: Sequence[Any]) -> list[Any]:
+    def _taken(self, fields: Arrays) -> list[Any]:
         if self._sent:
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
 
-    def _checked(self, out: Any, fields: Sequence[Any]) -> list[Any]:
+    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
         if self._sent:
             return super()._checked(out, fields)
         shapes = [self._shape] * len(self._dtypes)
         with cuda.beside(fields) as device:
             return cuda.checked_out(out, shapes, self._dtypes, None, device)
 
-    def _stretched(self, arrays: Sequence[Any]) -> list[Any]:
+    def _stretched(self, arrays: Arrays) -> list[Any]:
         return list(arrays)
 
-    def _positions(self, graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
         made = super()._positions(graph, arrays)
         if self._lengths:
             # Several steps in one pass take arrays of one shape.
@@ -82,7 +82,7 @@ class OnDevice(InMemory):
         for node in graph.needed(wanted):
             cuda.understood(node.compiled)
         most = min(asked or limits.current.recorded_steps, between)
-        if most < 2 or unfit(graph, wanted, schedule):
+        if most < 2 or unfit(graph.needed(wanted), wanted, schedule):
             return []
         length = most if asked else -(-between // -(-between // most))
         rest, looks = between % length, plan.steps // between
@@ -90,13 +90,13 @@ class OnDevice(InMemory):
             return [length, rest]
         return [length]
 
-    def _laid(self, fields: Sequence[Any]) -> list[Any]:
+    def _laid(self, fields: Arrays) -> list[Any]:
         return list(fields)
 
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
 
-    def _aim(self, given: Sequence[Any]) -> None:
+    def _aim(self, given: Arrays) -> None:
         """The state is written there at the end."""
 
     def forward(self, first: int, length: int) -> int:

@@ -33,9 +33,13 @@ from .undisturbed import Later
 
 if TYPE_CHECKING:
     from .backends import pipeline
+    from .backends.pipeline import Forms
     from .language.ir import Lines, Position
 else:
     pipeline = Later(".backends.pipeline", __package__)
+
+# Values of a graph, by number.
+Values: TypeAlias = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,20 @@ class Node:
         """What the call is compiled to."""
         return self.call.compiled(self.types)
 
+    @cached_property
+    def part(self) -> Forms | str:
+        """The forms of its compilation for being a part of a kernel; or why it has none."""
+        schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
+        forms: Forms | str = self.call.compiled(self.types, schedule).as_part
+        return forms
+
     @property
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
 
     @property
-    def own(self) -> Sequence[int]:
+    def own(self) -> Values:
         """The fields that the call is given; after these come positions."""
         return self.fields[: len(self.types)]
 
@@ -161,6 +172,10 @@ class Node:
         return replace(self, axes=axes)
 
 
+# Some calls, in an order in which they can be done.
+Nodes: TypeAlias = Sequence[Node]
+
+
 class Graph:
     """Calls in an order in which they can be done; equal calls are one.
 
@@ -213,14 +228,14 @@ class Graph:
             )
         return self._turned[axes]
 
-    def of(self, nodes: Sequence[Node]) -> Graph:
+    def of(self, nodes: Nodes) -> Graph:
         """The graph with other nodes in the place of its own."""
         graph = Graph(self.names, self.dtypes, self.places)
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
         return graph
 
     def _begun(
-        self, sources: Sequence[int], places: tuple[Place, ...] = ()
+        self, sources: Values, places: tuple[Place, ...] = ()
     ) -> tuple[Graph, dict[int, int]]:
         """A graph without calls that is given some values, and the numbers they have there."""
         names, dtypes = [self.names[v] for v in sources], [self.dtypes[v] for v in sources]
@@ -228,7 +243,7 @@ class Graph:
         return graph, {value: k for k, value in enumerate(sources)}
 
     def append(
-        self, other: Graph, given: Mapping[int, int], nodes: Sequence[Node] | None = None
+        self, other: Graph, given: Mapping[int, int], nodes: Nodes | None = None
     ) -> dict[int, int]:
         """Add the calls of another graph, or some of them, on values that it is given.
 
@@ -252,9 +267,7 @@ class Graph:
         self.added += [tuple([numbers[value] for value in one]) for one in there]
         return numbers
 
-    def part(
-        self, nodes: Sequence[Node], first: Sequence[int] = ()
-    ) -> tuple[Graph, dict[int, int]]:
+    def part(self, nodes: Nodes, first: Values = ()) -> tuple[Graph, dict[int, int]]:
         """Some of the calls as a graph, and the numbers that the values have there.
 
         Of the values that they are given these come `first`.
@@ -271,7 +284,7 @@ class Graph:
     def add(
         self,
         call: Call,
-        fields: Sequence[int],
+        fields: Values,
         labels: Sequence[str],
         axes: Behind | None = None,
     ) -> tuple[int, ...]:
@@ -314,7 +327,7 @@ class Graph:
     def record(
         self,
         call: Call,
-        fields: Sequence[int],
+        fields: Values,
         labels: Sequence[str] = (),
         axes: Behind | None = None,
     ) -> tuple[int, ...]:
@@ -372,7 +385,7 @@ class Graph:
         numbers |= {count + k: place for k, place in enumerate(places)}
         return graph, graph.append(self, numbers, nodes)
 
-    def placed(self, wanted: Sequence[int]) -> Recorded:
+    def placed(self, wanted: Values) -> Recorded:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -531,18 +544,22 @@ def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> 
 
     One that is only `looked` at is another one, which warns of no slow kernel.
     """
-    known, key = call.definition.graphs, None
-    if call.is_plain:
-        key = (*types, call, looked)
-        found = known.get(key)
-        if found is not None:
-            graph, wanted = found
-            return graph, wanted
-    graph = Graph(call.definition.fields, types, looked=looked)
-    graph, wanted = graph.placed(graph.record(call, range(len(types))))
-    if key is not None:
-        known[key] = graph, wanted
-    return graph, wanted
+
+    def record() -> Recorded:
+        graph = Graph(call.definition.fields, types, looked=looked)
+        return graph.placed(graph.record(call, range(len(types))))
+
+    return recalled(call, (*types, call, looked), record)
+
+
+def recalled(call: Call, key: Any, record: Callable[[], Recorded]) -> Recorded:
+    """What was recorded of a call that never changes, by a key that names it; once."""
+    if not call.is_plain:
+        return record()
+    found: Recorded | None = call.definition.graphs.get(key)
+    if found is None:
+        found = call.definition.graphs[key] = record()
+    return found
 
 
 def _thin(shape: Sequence[int], axis: int) -> Shape:

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays.accepted import is_cupy, refuse_foreign
-from .arrays.borders import Border, Boundary
+from .arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
 from .io.progress import Progress, shown
 
 # Elements that are compared at once to see how far a step went.
@@ -27,10 +25,8 @@ _SOON = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """How often, with which border, who looks at the state in between, and where it is."""
+    """How often, who looks at the state in between, and where it is."""
 
-    boundary: Boundary
-    cval: Any
     steps: int
     every: int | None
     until: float | None
@@ -63,43 +59,29 @@ class Iteration:
     def ends(
         self,
         step: int,
-        state: Sequence[Any],
-        before: Sequence[Any],
-        shown: Sequence[Any] | None = None,
-        far: Callable[[Any, Any], float] | None = None,
+        state: Arrays,
+        before: Arrays,
+        shown: Arrays | None = None,
     ) -> bool:
         """Show the state after so many steps, and say whether it is the last.
 
-        What is `shown` is the state as a caller has it, where that is another one.  `far` tells
-        how much an array has changed, where that is not for `change` to tell.
+        What is `shown` is the state as a caller has it, where that is another one.
         """
-        close = self.is_close(state, before, far)
+        close = self.is_close(state, before)
         given = state if shown is None else shown
         return bool(self.callback is not None and self.callback(step, *given)) or close
 
-    def is_close(
-        self,
-        state: Sequence[Any],
-        before: Sequence[Any],
-        far: Callable[[Any, Any], float] | None = None,
-    ) -> bool:
+    def is_close(self, state: Arrays, before: Arrays) -> bool:
         """Whether the last step has changed so little that it is the last of all."""
         if self.until is None:
             return False
-        far = far or partial(change, enough=self.until)
-        return all(far(a, b) <= self.until for a, b in zip(state, before, strict=True))
+        pairs = zip(state, before, strict=True)
+        return all(change(*pair, self.until) <= self.until for pair in pairs)
 
     @property
     def in_a_row(self) -> int:
         """How many steps are done between two looks, without the one before a look."""
         return min(self.every or self.steps, self.steps) - (self.until is not None)
-
-    def border(self, ndim: int) -> Border:
-        """The border rule, which must leave the state as large as it is."""
-        border = self.boundary.outline(ndim)
-        if border.uses("valid"):
-            raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
-        return border
 
 
 def _check_watching(callback: Any, until: Any, progress: Any) -> None:
@@ -190,8 +172,12 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     A change of more than `enough` may be the greatest of some elements only: the rest is not
     looked at then, which leaves a step far from its end as fast as one that nobody watches.
     """
+    if not after.size:
+        return 0.0
+    if is_chunked(after):
+        return _far_in_chunks(after, before)
     if is_cupy(after):
-        return _far(after, before) if after.size else 0.0
+        return _far(after, before)
     greatest = 0.0
     a, b = after.reshape(-1), before.reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
@@ -202,6 +188,21 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
         if not greatest <= enough:
             break
     return greatest
+
+
+def _far_in_chunks(after: Any, before: Any) -> float:
+    library = library_of(after)
+    # The first state may be of another shape, or cut otherwise.
+    before = library.broadcast_to(before, after.shape)
+    if before.chunks != after.chunks:
+        before = before.rechunk(after.chunks)
+    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
+    far = library.map_blocks(_far_of_chunk, after, before, dtype="float64", chunks=chunks)
+    return float(library.max(far))
+
+
+def _far_of_chunk(after: Any, before: Any) -> np.ndarray:
+    return np.full((1,) * after.ndim, change(after, before))
 
 
 def _far(a: Any, b: Any) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.accepted import as_field, native
+from .arrays.accepted import Arrays, as_field, native
 from .arrays.chains import block_length, even_length, plain
 from .arrays.executable import Executable
 from .arrays.gathering import copied
@@ -23,7 +23,6 @@ from .arrays.parts import write
 from .arrays.repeating import Repeats
 from .arrays.work import Block
 from .backends.memory import empty
-from .chaining import step_reach, unfit
 from .graph import Graph
 from .iteration import Iteration
 from .motion import Motion
@@ -38,10 +37,9 @@ class InMemory:
 
     unit = 1
 
-    def __init__(self, motion: Motion, fields: Sequence[Any], plan: Iteration) -> None:
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
         motion.check()
-        plan.border(motion.ndim)
         graph, wanted = motion.step
         arrays = self._taken(fields)
         if graph.places:
@@ -82,20 +80,20 @@ class InMemory:
 
     # What is done with arrays of one kind or another.
 
-    def _taken(self, fields: Sequence[Any]) -> list[Any]:
+    def _taken(self, fields: Arrays) -> list[Any]:
         """The fields as arrays of this kind."""
         return [as_field(field) for field in fields]
 
-    def _checked(self, out: Any, fields: Sequence[Any]) -> list[Any]:
+    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
         """The arrays of `out`, which can take the state."""
         shapes = [self._shape] * len(self._dtypes)
         return on_numpy.checked_out(out, shapes, self._dtypes, None)
 
-    def _stretched(self, arrays: Sequence[Any]) -> list[Any]:
+    def _stretched(self, arrays: Arrays) -> list[Any]:
         """The fields, each in the shape of the state."""
         return [np.broadcast_to(array, self._shape) for array in arrays]
 
-    def _positions(self, graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
         """What the last fields of a step are, which nobody gives."""
         return graph.positions([array.shape for array in arrays])
 
@@ -103,14 +101,14 @@ class InMemory:
         """How many steps to do in one pass over memory, for states of `size` bytes."""
         plan, motion = self._plan, self._motion.sized(size, self._plan.steps)
         asked = motion.schedule.steps
-        if asked == 1 or unfit(*motion.step, motion.schedule):
+        if motion.together == 1:
             return []
-        reach = step_reach(*motion.step)
+        reach = motion.margin
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         length = block_length(reach, self._core, itemsize, asked)
         return [length if asked else even_length(length, plan.in_a_row)]
 
-    def _laid(self, fields: Sequence[Any]) -> list[Any]:
+    def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.
 
         Axes in another order, gaps, other bytes: one copy costs less than single steps.
@@ -125,7 +123,7 @@ class InMemory:
     def _empty(self, dtype: np.dtype) -> Any:
         return empty(self._shape, dtype)
 
-    def _aim(self, given: Sequence[Any]) -> None:
+    def _aim(self, given: Arrays) -> None:
         """Do the steps where the state is to be at the end, if nobody sees that."""
         target, core = self._target, len(self._core)
         whole = all(
@@ -153,7 +151,8 @@ class InMemory:
             fields = list(reaching(graph, fields))
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
-        made = program.run(Block(tuple(fields)), None, outs, self._plan.threads, given)
+        launches = program.bound(Block(tuple(fields)), None, outs, self._plan.threads)
+        made = launches(fields, given, outs)
         for result, one in zip(results, made, strict=True):
             if one is not result:
                 result[...] = one

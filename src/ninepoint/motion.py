@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -24,9 +24,10 @@ from .arrays.layout import Shape
 from .arrays.regions import reach
 from .arrays.single import NOTHING, Given
 from .calls import Call, flow_of, numbers_key
-from .chaining import step_reach, unfit
-from .graph import Graph, Recorded, graph_of
+from .chaining import common_margin, unfit
+from .graph import Graph, Recorded, graph_of, recalled
 from .iteration import Scalars
+from .language.box import Box
 from .lowering.schedule import Schedule
 from .program import Program, numbers_in, reaching
 from .remembered import Remembered
@@ -86,20 +87,24 @@ class Motion:
         key: Any = count
         if vary:
             flow = flow_of(self.call.definition)
-            leaves = [leaf for one in each for leaf in flow.told(one)[0]]
-            numbers = numbers_key(leaves, True) if flow.settled else None
-            # Steps in one pass have their coefficients in common.
-            arrays = count > 1 and any(np.ndim(v) for leaf in leaves for v in leaf.values())
-            key = None if arrays or numbers is None else (count, numbers)
+            told = [flow.told(one) for one in each]
+            leaves = [leaf for some, _ in told for leaf in some]
+            numbers = told[0][1] if count == 1 else numbers_key(leaves)
+            key = None if numbers is None or not flow.settled else (count, numbers)
         found = self._programs.get(key)
         if found is None:
-            single = self._step(each[0]) if vary else self.step
-            graph, wanted = single if count == 1 else self.repeated(each)
+            if count == 1:
+                graph, wanted = self._step(each[0]) if vary else self.step
+            elif vary:
+                graph, wanted = self.repeated(each)
+            else:
+                known = *self.types, self.call, count
+                graph, wanted = recalled(self.call, known, partial(self.repeated, each))
             found = Program(graph, wanted, self.schedule), numbers_in(graph)
             if key is not None:
                 self._programs[key] = found
-        program, told = found
-        given = told((), leaves) if leaves and key else NOTHING
+        program, numbered = found
+        given = numbered((), leaves) if leaves and key else NOTHING
         return program, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:
@@ -157,6 +162,8 @@ class Motion:
 
     def check(self) -> None:
         """Raise where the results cannot be the next state."""
+        if self.call.boundary.outline(self.ndim).uses("valid"):
+            raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.step[0].nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):
             raise ValueError(
@@ -194,9 +201,16 @@ class Motion:
     @cached_property
     def together(self) -> int:
         """How many steps are done in one pass over memory."""
-        if self.schedule.steps == 1 or unfit(*self.step, self.schedule):
+        graph, wanted = self.step
+        if self.schedule.steps == 1 or unfit(graph.needed(wanted), wanted, self.schedule):
             return 1
-        return self.schedule.steps or usual_length(step_reach(*self.step))
+        return self.schedule.steps or usual_length(self.margin)
+
+    @property
+    def margin(self) -> Box:
+        """Where one step looks, and the point itself; the calls must be fit for several."""
+        graph, wanted = self.step
+        return common_margin(graph.needed(wanted), wanted)
 
     def unit(self, longest: int) -> int:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""

@@ -183,7 +183,6 @@ class Chain:
     edges: Edges
     borders: Sequence[tuple[Border, Any]]
     rings: tuple[bool, ...]
-    steps: int = 1
     tile: int = 0
     laid: Callable[[How], Chain | None] = lambda how: None
     _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
@@ -215,8 +214,8 @@ class Chain:
 
     def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
-        # Three rows, or planes, of each step, if it looks at the next.
-        kept = 3 * self.steps * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        # Three rows, or planes, at least.
+        kept = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
         kept = max(kept, self.compiled.module.kept)
         counts = _counts(core, spans(self.compiled.reach), kept, threads)
         if self.tile:
@@ -273,42 +272,21 @@ class Pass:
         if whole:
             self._told = self._source(tuple(one for (one,) in self.bands), None)[1]
 
-    @property
-    def takes_place(self) -> bool:
-        """Whether results may take the place of the states that they are made from.
-
-        A row of the result is written long after the last row that it was made from was read,
-        if no tile beside it needs that row as well.
-        """
-        return len(self.core) > 1 and all(n == 1 for n in self.counts[1:])
-
     def __call__(
         self, numbers: Numbers, fields: Sequence[Array], results: Sequence[Array]
     ) -> None:
         """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
 
-        `numbers` are coefficients and scalars of all calls.  The results may be the first fields
-        themselves; then what bands need of each other is made before.
+        `numbers` are coefficients and scalars of all calls.
         """
         if self._told is not None:
             coefficients, scalars = numbers
             self.entry(*fields, *results, *coefficients, *self._told, *scalars)
             return
         do = partial(self._task, numbers)
-        cuts = self.bands
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
-        over = results[0] is fields[0] and bool(cuts[0])
-        if over:
-            first, between = _parted(cuts[0], max(self.sides[0]))
-            cuts = [first, *cuts[1:]]
-            whole = [slice(*span) for span in self.spans[1:]]
-            for region in ((part, *whole) for part in between):
-                apart.append(_Apart(region, fields, _memory(results, region), self._at(region)))
         tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
-        if over:
-            run_parallel(tasks, self.threads)
-            tasks = []
-        for region in itertools.product(*cuts):
+        for region in itertools.product(*self.bands):
             place = self._at(region)
             tasks.append(do(region, fields, [result[place] for result in results]))
         run_parallel(tasks, self.threads)
@@ -390,35 +368,19 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """A region of some fields that is made in memory of its own, and its place in the results.
-
-    It may be that around the seam of a `ring`.
-    """
+    """The region around the seam of a `ring`, made in memory of its own; its place in results."""
 
     region: Region
     fields: Sequence[Array]
     made: Sequence[Array]
     place: Any
-    ring: int | None = None
+    ring: int
 
 
 def _memory(results: Sequence[Array], region: Region) -> list[Array]:
     """Arrays for a region of results."""
     shape = tuple(part.stop - part.start for part in region)
     return [empty((len(result), *shape), result.dtype) for result in results]
-
-
-def _parted(parts: list[slice], gap: int) -> tuple[list[slice], list[slice]]:
-    """Bands so far apart that none reads what another one writes, and what lies between."""
-    bands, between = [parts[0]], list[slice]()
-    for part in parts[1:]:
-        last = bands[-1]
-        if part.start + gap >= part.stop:
-            bands[-1] = slice(last.start, part.stop)
-            continue
-        between.append(slice(part.start, part.start + gap))
-        bands.append(slice(part.start + gap, part.stop))
-    return bands, between if gap else []
 
 
 def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:

@@ -16,7 +16,7 @@ import dask
 import dask.array as da
 import distributed
 
-from ..arrays.accepted import is_dask
+from ..arrays.accepted import Arrays, is_dask
 from ..arrays.layout import Shape
 from ..backends.threads import in_task
 from ..iteration import Iteration, Scalars, iterate
@@ -41,7 +41,7 @@ _arrays: Any = da
 
 def on_cluster(
     motion: Motion,
-    fields: Sequence[Any],
+    fields: Arrays,
     chunks: Sequence[Sequence[int]],
     plan: Iteration,
 ) -> list[Any] | None:
@@ -80,7 +80,7 @@ def on_cluster(
     return iterate(drive, replace(plan, until=None, every=every))
 
 
-def _client_of(fields: Sequence[Any]) -> Any:
+def _client_of(fields: Arrays) -> Any:
     """The client that would compute these arrays, if its workers may hold a state; or None."""
     lazy = list(filter(is_dask, fields))
     # A task holds a thread of a worker, and that may be the only one which a part could have.

@@ -171,7 +171,6 @@ def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) 
     """What others must know of a process, or what is wrong there."""
     try:
         motion.check()
-        plan.border(motion.ndim)
         shape = broadcast_shape([array.shape for array in arrays])
         if len(shape) < -axis:
             raise ValueError(f"the state has {len(shape)} axes, and the stencil {-axis}.")

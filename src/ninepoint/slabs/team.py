@@ -22,6 +22,7 @@ import dask.array as da
 import distributed
 import numpy as np
 
+from ..arrays.accepted import Arrays
 from ..arrays.borders import Array
 from ..io.progress import patience
 from ..iteration import Iteration, Scalars, advance
@@ -72,7 +73,7 @@ class Keeper:
         self._stopped = False
         self._going: list[Any] = []
 
-    def begin(self, others: Sequence[Any]) -> None:
+    def begin(self, others: Arrays) -> None:
         """Begin; `others` are the actors that have the parts."""
         self._others = [_proxy(one) for one in others]
         self._slab = Slab(self._parts, self, self._fields, self._plan)
@@ -181,7 +182,7 @@ class Start:
     The first fields are the state.
     """
 
-    fields: Sequence[Any]
+    fields: Arrays
     step: int = 0
     holders: frozenset[str] = frozenset()
 
@@ -325,7 +326,7 @@ class Team:
                     'dask.config.set({"ninepoint.actors": False}).'
                 )
 
-    def _pieces(self, fields: Sequence[Any]) -> list[list[Any]]:
+    def _pieces(self, fields: Arrays) -> list[list[Any]]:
         """Of each part its points of the fields, in pieces that lie somewhere on the workers."""
         after = (slice(None),) * (-self.parts.axis - 1)
         pieces = [
