@@ -365,7 +365,7 @@ def view(held: Any, chunks: Any, pieces: tuple[int, ...], name: str = "") -> Any
     import dask.array
     from dask.base import tokenize
 
-    from ninepoint.arrays.chunked.sources import Source
+    from ninepoint.arrays.chunked.layer import Source
 
     untyped: Any = dask.array
     cut = untyped.core.normalize_chunks(chunks, held.shape, dtype=held.dtype)

@@ -34,7 +34,7 @@ import numpy as np
 
 from .arrays import spacings
 from .arrays.channels import may_hold
-from .arrays.keys import axes_key, call_key
+from .arrays.keys import call_key
 from .calls import Call, Flow, Leaves
 from .definition import Definition
 from .language.positions import Spacing
@@ -369,11 +369,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             key = None
             if bound is not None and dims is None and device is None:
                 key = call_key(
-                    bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads, every
+                    bound,
+                    (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
                 )
-            if key is not None and upsample is not None:
-                finer = axes_key(upsample)
-                key = None if finer is None else (*key, finer)
             leaves: Leaves = ()
             if key is not None and bound is not None:
                 if self._flow is not None:
@@ -391,7 +389,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             fields = [values[name] for name in self.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
-                # What may be colour images depends on numbers, and is looked at each time.
+                # What may be colour images is asked about each time.
                 key = None
             if key is not None and bound is not None:
                 short = binding.bound(call, self._flow, bound, place)

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays.accepted import is_cupy
-from .arrays.ghosts import GhostCall, given_boundary
+from .arrays.borders import Boundary
+from .arrays.ghosts import GhostCall
 from .arrays.numpy import behind, core_shape, each_out
 from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
 from .arrays.single import OneCall, bind_call
@@ -97,7 +98,7 @@ def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> Bound
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:
-            last[:] = values[-1], given_boundary(values[-1])
+            last[:] = values[-1], Boundary.of(values[-1])
         return run(fields, numbers, out, last[1])
 
     return call

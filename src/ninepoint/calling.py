@@ -18,7 +18,7 @@ import numpy as np
 from .arrays import accepted, spacings
 from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .arrays.channels import check_steps, may_hold, working_axes
-from .arrays.ghosts import unnamed
+from .arrays.sides import unnamed
 from .calls import Call
 from .definition import Definition
 from .graph import graph_of, has_conditions

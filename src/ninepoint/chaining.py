@@ -182,7 +182,7 @@ class Pipeline:
     def compiled(self) -> tuple[Kernel, Compiled, Edges]:
         """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
         return pipeline.compile_chain(
-            self.name, self.links, self.fields, self.outputs, 0, self.margin,
+            self.name, self.links, self.fields, self.outputs, self.margin,
             self.request, self.borders[0][0].deciding,
         )  # fmt: skip
 

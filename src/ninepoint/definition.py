@@ -29,9 +29,8 @@ from .language.dtypes import DType, value_type
 from .language.kinds import Argument, Coefficients, Field, Scalar
 from .language.parameters import (
     array_parameters,
-    asked_as_whole,
+    array_uses,
     divides_position,
-    indexed_names,
     indexed_parameters,
     indices,
     own_calls,
@@ -287,11 +286,10 @@ class Definition:
         if first in (("self",), ("cls",)) and (self.pointwise or first[0] not in self.fields):
             raise errors.method(function.place, function.name, first[0])
         if self.pointwise:
-            for place, name in indexed_names(function, array_parameters(function)):
-                raise errors.ufunc_index(place, name)
-            for place, name in asked_as_whole(function, array_parameters(function)):
-                raise errors.ufunc_whole(place, name)
-            if not array_parameters(function):
+            arrays = array_parameters(function)
+            for place, name, whole in array_uses(function, arrays):
+                raise (errors.ufunc_whole if whole else errors.ufunc_index)(place, name)
+            if not arrays:
                 raise errors.ufunc_no_field(function.place, function.name)
         elif not self.fields:
             for place, name in own_calls(function):

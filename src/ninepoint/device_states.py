@@ -16,8 +16,7 @@ import numpy as np
 from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, as_field, is_cupy
-from .arrays.parts import write
+from .arrays.accepted import Arrays, as_field, is_cupy, write
 from .backends.cuda import driver
 from .chaining import unfit
 from .graph import Graph

@@ -132,13 +132,7 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return self.with_steps((1,) * self.ndim)
-
-    def with_steps(self, every: Steps) -> Node:
-        """The same call with other steps."""
-        if every == self.every:
-            return self
-        return replace(self, call=replace(self.call, every=every if max(every) > 1 else 1))
+        return replace(self, call=replace(self.call, every=1)) if self.thins else self
 
     @property
     def cval(self) -> Any:

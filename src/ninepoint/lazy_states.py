@@ -18,8 +18,8 @@ from . import limits
 from .arrays import accepted
 from .arrays.accepted import Arrays, is_dask, is_expression
 from .arrays.engines import check as check_fields
-from .arrays.engines import engine_of, refuse_unknown
-from .arrays.grid import grid
+from .arrays.engines import engine_of
+from .arrays.grid import grid, refuse_unknown
 from .graph import has_conditions, with_boundaries
 from .iteration import Iteration
 from .motion import Motion

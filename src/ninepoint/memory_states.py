@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, as_field, native
+from .arrays.accepted import Arrays, as_field, copied, native, write
 from .arrays.chains import block_length, even_length, plain
 from .arrays.executable import Executable
-from .arrays.gathering import copied
-from .arrays.parts import write
 from .arrays.repeating import Repeats
 from .arrays.work import Block
 from .backends.memory import empty
@@ -151,7 +149,7 @@ class InMemory:
             fields = list(reaching(graph, fields))
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
-        launches = program.bound(Block(tuple(fields)), None, outs, self._plan.threads)
+        launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
         made = launches(fields, given, outs)
         for result, one in zip(results, made, strict=True):
             if one is not result:
@@ -199,7 +197,7 @@ class InMemory:
             if value not in wanted
         }
         targets = [dict(zip(wanted, made, strict=True)) for _, made in turns]
-        launches = program.bound(Block(tuple(each[0])), None, targets[0], threads)
+        launches = program.bound(Block(tuple(each[0])), targets[0], threads)
         calls = launches.calls(each[0], targets[0] | between)
         if calls is None:
             return None
@@ -211,7 +209,7 @@ class InMemory:
                     (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
                     for call in calls
                     if isinstance(call.run, Executable)
-                    for told in [call.told(given)]
+                    for told in [call.numbers.told(given)]
                 ]
             )
         return Repeats.of(repeated, threads)

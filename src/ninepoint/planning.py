@@ -290,7 +290,7 @@ def _one_pass(
         steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
         if steps > 1:
             name = f"{name}_{steps}"
-        whole = chained(links, given, made, 0, schedule)
+        whole = chained(links, given, made, schedule)
         found = _texts[key] = strips(*whole, rules, name, types), pipeline.forms
     source, _ = found
     if source is None:
@@ -299,7 +299,7 @@ def _one_pass(
         [node.compiled for node in nodes],
         [graph.dtypes[value] for value in pipeline.read],
         types,
-        lambda core: [Region((0,) * len(core), core)] * len(outputs),
+        lambda core: [Region(tuple((0, n) for n in core))] * len(outputs),
         source,
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,

@@ -18,14 +18,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, is_cupy, listed
+from .arrays.accepted import Arrays, is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
-from .arrays.layout import Region
 from .arrays.numpy import Behind, behind, stretched, whole_shape
-from .arrays.parts import write
 from .arrays.phases import check_device
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
@@ -120,20 +118,18 @@ class Program:
     def run(
         self,
         block: Block,
-        region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
         given: Given = NOTHING,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `Launches`."""
-        launches = self.bound(block, region, outs, threads)
+        launches = self.bound(block, outs, threads)
         with beside(block.arrays):
             return launches(block.arrays, given, outs)
 
     def bound(
         self,
         block: Block,
-        region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
     ) -> Launches:
@@ -142,11 +138,11 @@ class Program:
         plan = self.plan_for(block.arrays)
         key = (
             tuple([kind(one) for one in (*block.arrays, *outs.values())]),
-            tuple(outs), block.start, block.domain, region, threads,
+            tuple(outs), block.domain, threads,
         )  # fmt: skip
         found = plan.launches.get(key)
         if found is None:
-            found = Launches(plan.groups, self.wanted, block, region, threads)
+            found = Launches(plan.groups, self.wanted, block, threads)
             plan.launches[key] = found
         return found
 
@@ -211,7 +207,7 @@ class BoundProgram:
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
         launches = self._known.get(apart)
         if launches is None:
-            launches = program.bound(Block(tuple(fields)), None, outs, self._threads)
+            launches = program.bound(Block(tuple(fields)), outs, self._threads)
             self._known[apart] = launches
         if not self._there:
             made = launches(fields, numbers, outs)

@@ -15,10 +15,10 @@ from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
 from .arrays.accepted import Arrays, is_chunked, is_xarray
 from .arrays.channels import has_channels, may_hold, working_axes
-from .arrays.ghosts import unnamed
-from .arrays.keys import Key, array_key, axes_key, out_key
+from .arrays.keys import Key, array_key, option_key
 from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
+from .arrays.sides import unnamed
 from .arrays.single import Given
 from .calls import Call, Leaves, flow_of, numbers_key
 from .graph import Graph, Recorded, graph_of, has_conditions
@@ -197,12 +197,14 @@ class _Made:
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
-        lasts = axes is None or axes_key(axes) is not None
+        axes = tuple(axes) if isinstance(axes, list) else axes
+        # What is made of whole numbers is its own key.
+        lasts = axes is None or option_key(axes) == axes
         outcome = _outcome if lasts else _outcome.__wrapped__
         found = outcome(
             self._graph(),
             tuple(field.shape for field in self.fields),
-            tuple(axes) if isinstance(axes, list) else axes,
+            axes,
             self.coloured,
         )
         self.ndim, self.axes, least, self.shapes, self.dtypes = found
@@ -488,12 +490,12 @@ def _key(
         return None
     if place.threads is not None and type(place.threads) is not int:
         return None
-    # Whether these are colour images depends on their numbers.
+    # Whether these are colour images is asked each time.
     if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
         return None
     parts: list[Any] = [*map(array_key, arrays), *more]
     if place.out is not None:
-        parts.append(out_key(place.out))
+        parts.append(option_key(place.out))
     if any(part is None for part in parts):
         return None
     calls = [(call.kind, axes, fields) for call, axes, fields in recorded]

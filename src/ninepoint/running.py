@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import accepted, ghosts
+from .arrays import accepted, sides
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray
+from .arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_cupy,
+    is_dask,
+    is_device,
+    is_xarray,
+    write,
+)
 from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
-from .arrays.conditions import Condition, Slot
-from .arrays.engines import check, engine_of, refuse_unknown
+from .arrays.conditions import Slot
+from .arrays.engines import check, engine_of
 from .arrays.every import thinned
+from .arrays.grid import refuse_unknown
 from .arrays.numpy import Behind
-from .arrays.parts import write
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
@@ -142,22 +150,18 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
     ends = tuple(range(-node.ndim, 0))
     axes = [k for k in range(-len(shape), 0) if k not in node.along]
     turned = tuple(shape[k] for k in (*axes, *node.along))
-    boundary = ghosts.turned(node.boundary, shape, node.along)
-    rules = ghosts.laid(node, turned, boundary, lazy=True)
+    boundary = sides.turned(node.boundary, shape, node.along)
+    rules = sides.Edges.of(node, turned).laid(boundary, lazy=True)
 
     def slot(value: Any) -> Any:
         if not getattr(value, "ndim", 0):
             return value
-        value = ghosts.moved(value, ends, node.along) if node.along != ends else value
+        value = sides.moved(value, ends, node.along) if node.along != ends else value
         # As it is now: elements may change before a task reads them.
         values.append(value if is_dask(value) else np.array(value))
         return Slot(len(node.fields) + len(values) - 1)
 
-    pairs = (
-        tuple(one.of(slot) if isinstance(one, Condition) else one for one in pair)
-        for pair in rules
-    )
-    return Boundary(tuple((before, after) for before, after in pairs), False)
+    return rules.with_conditions(lambda one: one.of(slot))
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -273,7 +277,7 @@ def _on_xarray(program: Program, arrays: Arrays, place: Place, order: Behind | N
     likes = named_results(graph, named)
     given = [on_xarray.arranged(field, named.dims) for field in named.fields]
     graph = with_boundaries(
-        graph, lambda node: ghosts.unnamed(node.boundary, named, named.dims, node.ndim)
+        graph, lambda node: sides.unnamed(node.boundary, named, named.dims, node.ndim)
     )
     program = replace(program, graph=graph).along(named.axes)
     made = evaluate(program, given, Place(threads=place.threads, device=place.device))
@@ -304,6 +308,4 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
             'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
             "objects; use it for the last stencil only, or call them one by one."
         )
-    return named.results(
-        last.reaches, last.border, last.out_dtypes, last.every, before, last.factors
-    )
+    return named.results(last, before)

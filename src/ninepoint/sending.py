@@ -82,7 +82,6 @@ class Sent(Program):
     def run(
         self,
         block: Block,
-        region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
         given: Given = NOTHING,
@@ -92,14 +91,14 @@ class Sent(Program):
         Where blocks of other threads have taken the room for it, it is done once they are gone.
         """
         with suppress(MemoryError), _room(alone=False):
-            return self._computed(block, region)
+            return self._computed(block)
         with _room(alone=True):
-            return self._computed(block, region)
+            return self._computed(block)
 
-    def _computed(self, block: Block, region: Region | None) -> list[Array]:
+    def _computed(self, block: Block) -> list[Array]:
         with driver.own_stream():
             arrays = tuple(map(driver.uploaded, block.arrays))
-            made = super().run(replace(block, arrays=arrays), region)
+            made = super().run(replace(block, arrays=arrays))
             return [driver.downloaded(one) for one in made]
 
 
@@ -184,7 +183,7 @@ class _Pieces:
     def compute(self, fields: Sequence[Array], targets: Sequence[Array], count: int) -> None:
         """Compute one piece after the other, `count` of which are under way."""
         if self.count == 1:
-            made = self.job.work.run(Block(tuple(map(driver.uploaded, fields))), None)
+            made = self.job.work.run(Block(tuple(map(driver.uploaded, fields))))
             for target, result in zip(targets, made, strict=True):
                 target[...] = driver.downloaded(result)
             return

@@ -192,15 +192,12 @@ def test_every_kind_of_colour_file(tmp_path, kind):
     [
         (FILM[0], "(0, 1)"),
         (FILM, "(1, 2)"),
-        (FILM.astype(int), "(1, 2)"),
-        (FILM / 255, "(1, 2)"),
-        (FILM[0].astype("float32"), "(0, 1)"),
+        (FILM.astype("uint16"), "(1, 2)"),
         (np.concatenate([FILM, FILM[..., :1]], -1), "(1, 2)"),
         (da.from_array(FILM, chunks=(1, 20, 24, 3)), "(1, 2)"),
-        (da.from_array(FILM / 255), "(1, 2)"),
         (xr.DataArray(FILM[0], dims=("y", "x", "rgb")), "(0, 1)"),
     ],
-    ids=range(9),
+    ids=range(6),
 )
 def test_what_looks_like_colour_from_elsewhere_is_asked_about(image, axes):
     words = f"looks like the channels of colour images. axes={axes} filters every"
@@ -223,12 +220,13 @@ def test_what_looks_like_colour_from_elsewhere_is_asked_about(image, axes):
         np.zeros((100, 100, 3)),
         RNG.normal(size=(100, 100, 3)),
         np.full((40, 40, 3), np.nan),
-        FILM.astype(float) * 100,
+        FILM / 255,
+        FILM.astype(int),
         np.zeros((40, 40, 5), "uint8"),
         np.zeros((0, 40, 40, 3), "uint8"),
         xr.DataArray(FILM[0], dims=("lat", "lon", "level")),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_no_warning_without_need(array):
     with warnings.catch_warnings():
@@ -276,4 +274,4 @@ def test_it_is_asked_about_after_calls_that_were_not_about_colours():
     for _ in range(3):
         smooth(noise)
     with pytest.warns(npt.ChannelWarning):
-        smooth(FILM / 255)
+        smooth(FILM)

@@ -125,7 +125,7 @@ def test_two_results_and_lengths(limited: Any) -> None:
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_arrays_shorter_than_the_reach(n: int) -> None:
     sides = [
-        npt.robin(1, 2, 3), npt.neumann(0.5), npt.dirichlet(7, at="face"),
+        npt.robin(1, 2, 3), npt.neumann(0.5), npt.dirichlet(7, at="face"), npt.extrapolate(n - 1),
         "mirror", "reflect", "nearest", "constant", "fill", "valid",
     ]  # fmt: skip
     for before, after in itertools.product(sides, sides):

@@ -710,3 +710,21 @@ def test_some_calls_take_an_axis_for_a_ring_and_others_do_not(boundary):
     s = blur(x)
     same(mixed(x), last(s, weighted(s, 0.5, boundary="wrap")))
     assert "some take it for a ring" in str(mixed.explain("float32"))
+
+
+@npt.ufunc
+def halved(a, b=2):
+    return a / b
+
+
+def test_a_ufunc_may_be_called_on_an_array_and_on_numbers_in_one_kernel():
+    @npt.stencil(boundary="reflect")
+    def both(x):
+        near = halved(x)
+        return near[-1] + halved(x[0], x[1]) + halved(halved(x))[1]
+
+    x = np.arange(1.0, 7.0)
+    before, after = x[[0, 0, 1, 2, 3, 4]], x[[1, 2, 3, 4, 5, 5]]
+    wanted = before / 2 + x / after + after / 4
+    np.testing.assert_array_equal(both(x), wanted)
+    np.testing.assert_array_equal(both.debug(x), wanted)

@@ -145,3 +145,11 @@ def test_axes_in_any_order(order: tuple[int, ...], boundary: str) -> None:
         target = np.zeros(turned.shape[::-1]).T
         around(turned, out=target)
         np.testing.assert_array_equal(target, wanted)
+
+
+def test_arrays_of_the_same_strides_in_the_other_byte_order() -> None:
+    # Of such arrays elements are converted, and none are by machine code.
+    wide = np.random.default_rng(5).integers(0, 100, (300, 800)).astype("int32")
+    wanted = mean(np.ascontiguousarray(wide[:, ::2]))
+    for one in (wide, wide.astype(">i4"), wide):
+        np.testing.assert_array_equal(mean(one[:, ::2]), wanted)

@@ -249,8 +249,8 @@ def test_lanes_are_those_of_the_text():
     text = npt.stencil(nine.__wrapped__).source("int8")
     assert "i16(" in text
     assert "i64(" not in text
-    # Of 3 rows at once: 2 along each of 5 rows, 2 for each result; the division takes wider ones.
-    assert "5.3 in int16" in nine.explain("int8")
+    # Of 3 rows at once: 2 along each of 5 rows, 2 for each result, and its division.
+    assert "6.3 in int16" in nine.explain("int8")
 
 
 def test_rows_made_at_once_are_counted():

@@ -19,7 +19,7 @@ from ..language.ir import (
     Ref,
     within,
 )
-from .ranges import Interval, interval, of_arrays, ranges, refined, turn_ranges
+from .ranges import Interval, interval, ranges, refined, turn_ranges
 from .rewrite import Body, bodies, made_as, mapped, named
 
 # A loop of no more turns than this ends by itself, soon.
@@ -39,10 +39,10 @@ def bounded(kernel: Kernel) -> Kernel:
     """
     if not loops(kernel):
         return kernel
-    return replace(kernel, body=_bounded(kernel.body, ranges(kernel), of_arrays(kernel)))
+    return replace(kernel, body=_bounded(kernel.body, ranges(kernel)))
 
 
-def _bounded(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Interval]) -> Body:
+def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
     values = named(body)
 
     def surely(index: Atom, active: Atom, low: int, high: int) -> bool:
@@ -60,12 +60,12 @@ def _bounded(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Int
                 inside = surely(index, expr.active, -length, length - 1)
                 return replace(expr, place="") if inside else expr
             case Loop():
-                found = turn_ranges(expr, known, arrays)
+                found = turn_ranges(expr, known)
                 most = expr.most or _most(expr, found)
                 if most != expr.most:
                     expr = replace(expr, most=most)
-                    found = turn_ranges(expr, known, arrays)
-                return replace(expr, body=_bounded(expr.body, found, arrays))
+                    found = turn_ranges(expr, known)
+                return replace(expr, body=_bounded(expr.body, found))
             case _:
                 return expr
 

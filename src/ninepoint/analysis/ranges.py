@@ -13,11 +13,12 @@ be no number at all.
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from typing import TypeAlias, assert_never
+from typing import assert_never
 
 import numpy as np
 
@@ -117,26 +118,19 @@ def of_type(dtype: DType) -> Interval:
 
 
 def ranges(kernel: Kernel) -> dict[str, Interval]:
-    """Bound every assignment, every stage and every scalar of a kernel."""
+    """Bound every assignment, every scalar, and the elements of every array and stage."""
     known = {name: of_type(dtype) for name, dtype in kernel.scalars}
-    arrays = of_arrays(kernel)
-    for stage in kernel.stages:
-        _bound_body(stage.body, known, arrays)
-        arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)
-        known |= {name: arrays[name] for name in stage.names}
-    _bound_body(kernel.body, known, arrays)
-    return known
-
-
-def of_arrays(kernel: Kernel) -> dict[str, Interval]:
-    """Bound the elements of all fields and coefficients."""
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    known |= {name: of_storage(dtype) for name, dtype in kernel.fields}
+    known |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     types = dict(kernel.fields)
     for name, one in kernel.placed:
         if types[name].kind in "iu":
-            arrays[name] = Interval(one.low, one.high)
-    return arrays
+            known[name] = Interval(one.low, one.high)
+    for stage in kernel.stages:
+        _bound_body(stage.body, known)
+        known |= zip(stage.names, _stage_ranges(stage, known), strict=True)
+    _bound_body(kernel.body, known)
+    return known
 
 
 def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
@@ -158,12 +152,10 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
             assert_never(stage)
 
 
-def _bound_body(
-    body: tuple[Assign, ...], known: dict[str, Interval], arrays: Mapping[str, Interval]
-) -> None:
+def _bound_body(body: tuple[Assign, ...], known: dict[str, Interval]) -> None:
     values = named(body)
     for assign in body:
-        known[assign.name] = bound(assign.value, known, arrays, values)
+        known[assign.name] = bound(assign.value, known, values)
 
 
 def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
@@ -182,7 +174,6 @@ def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
 def bound(
     expr: Expr,
     known: Mapping[str, Interval],
-    arrays: Mapping[str, Interval],
     values: Mapping[str, Expr],
     position: int = 0,
 ) -> Interval:
@@ -192,9 +183,9 @@ def bound(
     """
     match expr:
         case Read(field=name) | Tap(field=name) | Gather(field=name):
-            return arrays[name]
+            return known[name]
         case Element(array=name) | Coefficient(array=name):
-            return arrays[name]
+            return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
         case Unary():
@@ -210,16 +201,14 @@ def bound(
         case Call():
             return _call(expr, [interval(a, known) for a in expr.args])
         case Reduce():
-            return _reduce(expr, known, arrays)
+            return _reduce(expr, known)
         case Inside():
             return Interval(0, expr.length - 1)
         case Loop() | Carried():
             return of_type(expr.dtype)
 
 
-def turn_ranges(
-    loop: Loop, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> dict[str, Interval]:
+def turn_ranges(loop: Loop, known: Mapping[str, Interval]) -> dict[str, Interval]:
     """Bound what a loop carries and computes, in all of its turns.
 
     What it carries begins as wide as before the first turn.  Where a turn makes it wider it goes
@@ -232,7 +221,7 @@ def turn_ranges(
     }
     ends = _ends(loop, known)
     for _ in range(_ROUNDS):
-        found = _turn(loop, head, known, arrays)
+        found = _turn(loop, head, known)
         values = named(loop.body)
         wider = dict(head)
         for (ref, _), after in zip(loop.carried, loop.next, strict=True):
@@ -250,7 +239,7 @@ def turn_ranges(
         if wider == head:
             return found
         head = wider
-    return _turn(loop, whole, known, arrays)
+    return _turn(loop, whole, known)
 
 
 # How often a loop's values may become wider, until nothing is said of them.
@@ -258,13 +247,10 @@ _ROUNDS = 6
 
 
 def _turn(
-    loop: Loop,
-    head: Mapping[str, Interval],
-    known: Mapping[str, Interval],
-    arrays: Mapping[str, Interval],
+    loop: Loop, head: Mapping[str, Interval], known: Mapping[str, Interval]
 ) -> dict[str, Interval]:
     found = {**known, **head, loop.index.name: Interval(0, (loop.most or 2**63 - 1) - 1)}
-    _bound_body(loop.body, found, arrays)
+    _bound_body(loop.body, found)
     return found
 
 
@@ -323,26 +309,27 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
             result = Interval(a.low + b.low, a.high + b.high, nan)
         case "-":
             result = Interval(a.low - b.high, a.high - b.low, nan)
-        case "*":
-            result = _product(expr, a, b)
-        case "/":
-            result = _quotient(a, b)
-        case "//":
-            result = _floor_quotient(expr, a, b)
-        case "%":
-            result = _modulo(expr, a, b)
-        case "**":
-            result = _power(expr, a, b)
-        case "round":
-            result = _spanned([nearest_multiple(int(v), int(b.low)) for v in a.ends])
         case "minimum":
             return Interval(min(a.low, b.low), min(a.high, b.high), nan)
         case "maximum":
             return Interval(max(a.low, b.low), max(a.high, b.high), nan)
-        case "<<" | ">>" | "&" | "|" | "^":
-            result = _bits(expr, a, b)
+        case "*":
+            result = _product(expr, a, b)
+        case "/":
+            result = _quotient(a, b)
+        case "&" | "|" | "^":
+            result = _bits(expr.op, a, b)
+        case "%" if expr.dtype.is_integer:
+            result = _modulo(a, b)
+        case "//" | "**" | "<<" | ">>" | "round" if expr.dtype.is_integer:
+            result = _turning(expr, a, b)
+        case "//":
+            quotient = _quotient(a, b)
+            result = Interval(quotient.low - 1, quotient.high, quotient.nan)
+        case "%" if _divides(a, b):
+            result = Interval(min(b.low, 0.0), max(b.high, 0.0))
         case _:
-            raise AssertionError(expr.op)
+            result = ANY
     return _settled(result, expr.dtype)
 
 
@@ -361,49 +348,15 @@ def _product(expr: Binary, a: Interval, b: Interval) -> Interval:
     return replace(found, low=max(found.low, 0)) if expr.left == expr.right else found
 
 
+def _divides(a: Interval, b: Interval) -> bool:
+    """Whether floats are numbers that can be divided, by others than 0."""
+    return not (b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(max(-a.low, a.high)))
+
+
 def _quotient(a: Interval, b: Interval) -> Interval:
-    if b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(a.low) or math.isinf(a.high):
+    if not _divides(a, b):
         return ANY
     return _spanned([float(x) / float(y) for x in a.ends for y in b.ends])
-
-
-def _floor_quotient(expr: Binary, a: Interval, b: Interval) -> Interval:
-    if expr.dtype.is_float:
-        quotient = _quotient(a, b)
-        return Interval(quotient.low - 1, quotient.high, quotient.nan)
-    divisors = [d for d in (b.low, b.high, -1, 1) if b.low <= d <= b.high and d != 0]
-    corners = [int(x) // int(d) for x in a.ends for d in divisors]
-    return _spanned([*corners, 0] if b.low <= 0 <= b.high else corners)
-
-
-def _modulo(expr: Binary, a: Interval, b: Interval) -> Interval:
-    if expr.dtype.is_float:
-        if b.low <= 0 <= b.high or b.nan or a.nan or math.isinf(a.low) or math.isinf(a.high):
-            return ANY
-        return Interval(min(b.low, 0.0), max(b.high, 0.0))
-    if a.low >= 0 and a.high < b.low:
-        return a
-    low = min(0, b.low + 1) if b.low < 0 else 0
-    high = max(0, b.high - 1) if b.high > 0 else 0
-    if a.low >= 0 and b.low >= 0:
-        high = min(high, a.high)
-    return Interval(low, high)
-
-
-def _power(expr: Binary, a: Interval, b: Interval) -> Interval:
-    if not expr.dtype.is_integer:
-        return ANY
-    if b.low < 0 or b.high > 64:
-        return of_type(expr.dtype)
-    corners = [int(x) ** int(n) for x in a.ends for n in b.ends]
-    if a.low <= 0:
-        corners += [0, 1]
-        for n in (b.high, b.high - 1):
-            if n >= 0:
-                corners += [int(a.low) ** int(n), -(int(-a.low) ** int(n))]
-    found = _spanned(corners)
-    even = b.low == b.high and b.low % 2 == 0
-    return replace(found, low=max(0, found.low)) if even else found
 
 
 def nearest_multiple(value: int, step: int) -> int:
@@ -412,26 +365,43 @@ def nearest_multiple(value: int, step: int) -> int:
     return (whole + (2 * rest > step or (2 * rest == step and whole % 2 == 1))) * step
 
 
-def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
-    whole = of_type(expr.dtype)
-    if expr.op == ">>":
-        if b.low < 0:
-            return Interval(min(a.low, -1 if a.low < 0 else 0), max(a.high, 0))
-        return _spanned([int(x) >> min(int(n), 64) for x in a.ends for n in b.ends])
-    if expr.op == "<<":
-        if b.low < 0 or b.high > 64:
-            return whole
-        corners = [int(x) << int(n) for x in a.ends for n in b.ends]
-        return _spanned([*corners, 0] if b.high >= 64 else corners)
-    if a.low >= 0 and b.low >= 0:
-        bits = max(int(a.high).bit_length(), int(b.high).bit_length())
-        if expr.op == "&":
-            return Interval(0, min(a.high, b.high))
-        least = max(a.low, b.low) if expr.op == "|" else 0
-        return Interval(least, 2**bits - 1)
-    if expr.op == "&" and (a.low >= 0 or b.low >= 0):
-        return Interval(0, a.high if a.low >= 0 else b.high)
-    bits = max(int(abs(v)).bit_length() for v in (*a.ends, *b.ends))
+# Operations of integers that rise or fall between some numbers on their right, and what they give;
+# on their left it is 0.
+_TURNING: dict[str, tuple[Callable[[int, int], int], tuple[int, ...]]] = {
+    "//": (lambda x, d: x // d if d else 0, (-1, 0, 1)),
+    "**": (lambda x, n: x**n, ()),
+    "<<": (lambda x, n: x << n if n < 64 else 0, (63,)),
+    ">>": (lambda x, n: x >> min(n % 2**64, 64), (0,)),
+    "round": (nearest_multiple, ()),
+}
+
+
+def _turning(expr: Binary, a: Interval, b: Interval) -> Interval:
+    """An operation of integers at the ends of both ranges, and wherever it turns between them."""
+    if expr.op in ("**", "<<") and not b.within(Interval(0, 64)):
+        return of_type(expr.dtype)
+    function, turns = _TURNING[expr.op]
+    low, high = map(int, b.ends)
+    # Powers of a negative number change their sign with each step.
+    right = {low, high, *(n for n in (*turns, high - 1) if low < n < high)}
+    left = {*map(int, a.ends), *(n for n in (0,) if a.low < n < a.high)}
+    return _spanned([function(x, n) for x in left for n in right])
+
+
+def _modulo(a: Interval, b: Interval) -> Interval:
+    if a.low >= 0 and a.high < b.low:
+        return a
+    low, high = min(0, b.low + 1), max(0, b.high - 1)
+    return Interval(low, min(high, a.high) if a.low >= 0 and b.low >= 0 else high)
+
+
+def _bits(op: str, a: Interval, b: Interval) -> Interval:
+    bits = max(int(end).bit_length() for end in (*a.ends, *b.ends))
+    natural = [one.high for one in (a, b) if one.low >= 0]
+    if op == "&" and natural:
+        return Interval(0, min(natural))
+    if len(natural) == 2:
+        return Interval(max(a.low, b.low) if op == "|" else 0, 2**bits - 1)
     return Interval(-(2**bits), 2**bits - 1)
 
 
@@ -553,61 +523,54 @@ def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:
     return Interval(low, high) if low <= high else None
 
 
-def _reduce(
-    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> Interval:
+def _reduce(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if expr.kind in ("argmin", "argmax"):
         return Interval(0, math.prod(expr.shape) - 1)
     if expr.dtype.is_complex:
         return ANY
-    items = window_ranges(expr, known, arrays)
+    items = window_ranges(expr, known)
     result = _reduced(expr, items)
     return replace(result, wraps=result.wraps or any(item.wraps for item in items))
 
 
 def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
-    count = math.prod(expr.shape)
-    low, high = min(i.low for i in items), max(i.high for i in items)
-    nan = any(i.nan for i in items)
+    count, whole = math.prod(expr.shape), functools.reduce(operator.or_, items)
     match expr.kind:
         case "min":
-            return Interval(low, min(i.high for i in items), nan)
+            return replace(whole, high=min(item.high for item in items))
         case "max":
-            return Interval(max(i.low for i in items), high, nan)
+            return replace(whole, low=max(item.low for item in items))
         case "quantile" | "nanquantile" | "nanrank":
-            result = Interval(low, high, nan)
+            result = whole
         case "sum" | "mean":
             each = count if len(items) == 1 else 1
-            nan = nan or (expr.dtype.is_float and math.isinf(max(-low, high)))
+            nan = whole.nan or (expr.dtype.is_float and math.isinf(whole.largest))
             least, most = (each * sum(ends) for ends in zip(*(i.ends for i in items), strict=True))
             if expr.kind == "mean" and count > 1:
                 least, most = least / count, most / count
             result = Interval(least, most, nan)
         case "var":
-            if math.isinf(low) or math.isinf(high) or count <= expr.quantile:
+            if math.isinf(whole.largest) or count <= expr.quantile:
                 return ANY
-            spread = (high - low) ** 2 / 4 * count / (count - expr.quantile)
-            result = Interval(0.0, spread, nan)
+            spread = (whole.high - whole.low) ** 2 / 4 * count / (count - expr.quantile)
+            result = Interval(0.0, spread, whole.nan)
         case _:
             return of_type(expr.dtype)
-    if expr.dtype.is_float:
-        slack = count * _SLACK[expr.dtype] * result.largest
-        if expr.kind in ("sum", "mean") and not math.isinf(slack):
-            largest = max(result.largest, *(item.largest for item in items))
-            slack = count * _SLACK[expr.dtype] * largest
-            # Terms of one sign round towards each other: zero stays a bound.
-            low = result.low - slack if result.low != 0 or low < 0 else result.low
-            high = result.high + slack if result.high != 0 or high > 0 else result.high
-            result = Interval(low, high, result.nan)
-        return _settled(result, expr.dtype) if not math.isinf(slack) else result
+    if expr.dtype.is_float and math.isinf(result.largest):
+        return result
+    if expr.dtype.is_float and expr.kind in ("sum", "mean"):
+        slack = count * _SLACK[expr.dtype] * max(result.largest, whole.largest)
+        low, high = result.ends
+        # Terms of one sign round towards each other: zero stays a bound.
+        low -= slack if low != 0 or whole.low < 0 else 0
+        high += slack if high != 0 or whole.high > 0 else 0
+        result = Interval(low, high, result.nan)
     return _settled(result, expr.dtype)
 
 
-def window_ranges(
-    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> Sequence[Interval]:
+def window_ranges(expr: Reduce, known: Mapping[str, Interval]) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
     used: set[str] = set()
     for assign in expr.body:
@@ -615,37 +578,28 @@ def window_ranges(
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
-    given = [
-        tuple((name, one, one.wraps) for name, one in ranges.items() if name in used)
-        for ranges in (known, arrays)
-    ]
-    return _window_ranges(expr, *given)
+    given = ((name, known[name], known[name].wraps) for name in sorted(used & known.keys()))
+    return _window_ranges(expr, tuple(given))
 
 
-def window_range(
-    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> Interval:
+def window_range(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
     """The range of all elements of a window."""
-    first, *others = window_ranges(expr, known, arrays)
-    for one in others:
-        first = first | one
-    return first
-
-
-_Given: TypeAlias = tuple[tuple[str, Interval, bool], ...]
+    return functools.reduce(operator.or_, window_ranges(expr, known))
 
 
 # Passes ask for the same window again and again, and it may have thousands of weights.
-@lru_cache(32)
-def _window_ranges(expr: Reduce, outside: _Given, read: _Given) -> tuple[Interval, ...]:
-    known, arrays = ({name: one for name, one, _ in given} for given in (outside, read))
+@functools.lru_cache(32)
+def _window_ranges(
+    expr: Reduce, given: tuple[tuple[str, Interval, bool], ...]
+) -> tuple[Interval, ...]:
+    known = {name: one for name, one, _ in given}
     values = named(expr.body)
     first, kinds = alike(expr)
     items = []
     for position in first:
         inner = known.copy()
         for assign in expr.body:
-            inner[assign.name] = bound(assign.value, inner, arrays, values, position)
+            inner[assign.name] = bound(assign.value, inner, values, position)
             if zero_product(assign.value, values, position):
                 zero = 0 if assign.value.dtype.is_integer else 0.0
                 inner[assign.name] = Interval(zero, zero)

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -30,38 +29,13 @@ import numpy as np
 
 from .. import limits
 from ..backends.compiled import Bound
-from ..language.positions import Length
-from .accepted import listed
+from .accepted import copied, listed, write
 from .borders import Array, Border
-from .gathering import copied
-from .lanes import Lanes, Turned, arranged, core_last
+from .lanes import Lanes, Turned, arranged
 from .layout import Shape
-from .numpy import core_axes, whole_shape
-from .parts import is_movable, is_readable, mergeable, rows_of, write
-from .strided import Strided, memory_order, merged_axes
-
-
-@dataclass(frozen=True, slots=True)
-class Merging:
-    """How arrays of one shape become arrays of fewer axes: put in an order, then made one."""
-
-    shape: Shape
-    order: tuple[int, ...]
-    merged: Shape
-
-    @property
-    def is_trivial(self) -> bool:
-        """Whether the arrays stay as they are."""
-        return self.merged == self.shape and self.order == tuple(range(len(self.shape)))
-
-    def of(self, array: Array) -> Array:
-        """Give an array so; a view of it, for it was among those that this was made for."""
-        return array.transpose(self.order).reshape(self.merged)
-
-    def back(self, result: Array) -> Array:
-        """Give a result the axes of the arrays, in their order; its memory is as theirs."""
-        turned = result.reshape(tuple([self.shape[axis] for axis in self.order]))
-        return turned.transpose(np.argsort(self.order))
+from .numpy import whole_shape
+from .parts import is_movable, is_readable, mergeable, rows_of
+from .strided import memory_order, merged_axes
 
 
 def looks_at_points(code: Bound) -> bool:
@@ -70,19 +44,27 @@ def looks_at_points(code: Bound) -> bool:
         code.ndim == 1
         and not code.every
         and not any(box.lo[0] or box.hi[0] for box in code.reaches)
-        and not any(isinstance(one, Length) for one in code.scalars)
     )
 
 
-def merging(arrays: Sequence[Array]) -> Merging:
+def merging(arrays: Sequence[Array]) -> Turned | None:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
     if len(shape) == 1 or not math.prod(shape):
-        return Merging(shape, tuple(range(len(shape))), shape)
-    order = memory_order([Strided(shape, array.strides) for array in arrays])
+        return None
+    order = memory_order(shape, [array.strides for array in arrays])
     turned = [array.transpose(order) for array in arrays]
     lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
-    return Merging(shape, order, tuple(lengths) or (1,))
+    rest, merged = list(turned[0].shape), list[Shape]()
+    for n in lengths or [1]:
+        own = [rest.pop(0)]
+        while math.prod(own) < n:
+            own.append(rest.pop(0))
+        merged.append(tuple(own[1:]))
+    merged[-1] += tuple(rest)
+    if not any(merged) and order == tuple(range(len(shape))):
+        return None
+    return Turned(order, tuple(merged))
 
 
 View: TypeAlias = Callable[[Array], Array]
@@ -91,33 +73,28 @@ View: TypeAlias = Callable[[Array], Array]
 class Arrangement:
     """How the arrays of calls like one are given to a program.
 
-    Without `lanes` a stack stays outside, and becomes one axis.
+    Their axes are to be in this `order`, in which the core axes come last.  Without `lanes` a
+    stack stays outside, and becomes one axis.
     """
 
     def __init__(
         self,
         program: Bound,
         fields: Sequence[Array],
-        axes: Any,
+        order: tuple[int, ...],
         out: Any,
         *,
         lanes: bool = True,
     ) -> None:
         self.program, self._stacked = program, not lanes
         shape = whole_shape(fields)
-        outs, ndim = listed(out), len(shape)
-        order = tuple(range(ndim))
-        if axes is not None:
-            order = core_last(ndim, core_axes(axes, ndim, program.ndim))
+        outs = listed(out)
         # How axes are put in another order; nothing if all stay as they are.
-        self._how: Merging | Turned | None = None
+        self._how: Turned | None = None
         whole = [np.broadcast_to(field, shape) for field in fields]
         if looks_at_points(program) and not program.positions:
-            found = merging([*whole, *outs])
-            self._how = None if found.is_trivial else found
+            self._how = merging([*whole, *outs])
         else:
-            core = tuple(shape[axis] for axis in order[ndim - program.ndim :])
-            program = program.within(core)
             self._how, self.program = arranged(program, order, whole, outs, lanes=lanes)
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= limits.current.block_elements

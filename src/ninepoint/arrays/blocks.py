@@ -60,22 +60,13 @@ class Part:
     pieces: Mapping[int, Sequence[tuple[slice, slice]]]
 
 
-def parts(chunks: Sequence[int], spans: Sequence[Span]) -> list[Part]:
-    """Give the part for every span of an axis, along which a field has `chunks`.
+@lru_cache(maxsize=512)
+def part_of(chunks: tuple[int, ...], span: Span) -> Part:
+    """Give the part for a span of an axis, along which a field has `chunks`.
 
     Beyond the ends of the axis it begins again.
     """
-    ends = list(itertools.accumulate(chunks))
-    return [_part(a, b, ends) for a, b in spans]
-
-
-@lru_cache(maxsize=512)
-def part_of(chunks: tuple[int, ...], span: Span) -> Part:
-    """The part for one span, from memory if it was asked for before."""
-    return parts(chunks, [span])[0]
-
-
-def _part(first: int, last: int, ends: Sequence[int]) -> Part:
+    (first, last), ends = span, list(itertools.accumulate(chunks))
     pieces: dict[int, list[tuple[slice, slice]]] = {}
     at, n = first, ends[-1]
     while at < last:
@@ -177,7 +168,6 @@ class BoundBlock:
     """
 
     domain: Domain
-    region: Region
     needs: tuple[Span, ...]
     lacking: tuple[tuple[bool, ...], ...]
     results: tuple[tuple[Shape, np.dtype], ...]
@@ -186,7 +176,7 @@ class BoundBlock:
         """How what it takes is put together, of fields in such chunks, in which it begins so."""
         spans = [
             (a + at - first, b + at - first)
-            for (a, b), at, first in zip(self.needs, begin, self.region.start, strict=True)
+            for (a, b), at, first in zip(self.needs, begin, self.domain.region.start, strict=True)
         ]
         found = []
         for lacking, chunks in zip(self.lacking, cuts, strict=True):
@@ -199,7 +189,7 @@ class BoundBlock:
         """The results, of what it takes of the fields."""
         ndim = len(self.needs)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        return work.run(Block(arrays, tuple([a for a, _ in self.needs]), self.domain), self.region)
+        return work.run(Block(arrays, self.domain))
 
 
 # The blocks that were asked for last.
@@ -267,14 +257,15 @@ def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any)
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
     with serial():
-        return bare(job.work.run(Block(tuple(map(in_memory, blocks))), None))
+        return bare(job.work.run(Block(tuple(map(in_memory, blocks)))))
 
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
     """An array in which the block is as in its own, and where it is there."""
-    lengths, start, stop = [], [], []
-    axes = zip(shape, region.start, region.stop, looks(work, len(shape)), strict=True)
-    for n, a, b, (low, high, ring) in axes:
+    lengths, spans = [], []
+    for n, (a, b), (low, high, ring) in zip(
+        shape, region.spans, looks(work, len(shape)), strict=True
+    ):
         near = 2 * (high - low + 1)
         length = first = b - a
         before = a < near and not (ring and length < n)
@@ -288,14 +279,13 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
             length = 2 * _FAR
             first = a if before else length - (n - a) if after else _FAR
         lengths.append(length)
-        start.append(first)
-        stop.append(first + b - a)
-    return tuple(lengths), Region(tuple(start), tuple(stop))
+        spans.append((first, first + b - a))
+    return tuple(lengths), Region(tuple(spans))
 
 
 def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
-    axes = enumerate(zip(region.start, region.stop, lengths, strict=True), -len(lengths))
-    needs = tuple(needed(job.work, (a, b), n, axis) for axis, (a, b, n) in axes)
+    axes = enumerate(zip(region.spans, lengths, strict=True), -len(lengths))
+    needs = tuple(needed(job.work, span, n, axis) for axis, (span, n) in axes)
     wholes = [(1,) * (len(lengths) - len(own)) + own for own in job.fields]
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
@@ -304,7 +294,8 @@ def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
         (output.finer(region.clip(output.extent)).shape, output.dtype)
         for output in outputs_of(job.work, lengths)
     )
-    return BoundBlock(Domain(lengths, job.shape), region, needs, lacking, results)
+    domain = Domain(lengths, tuple([a for a, _ in needs]), region, job.shape)
+    return BoundBlock(domain, needs, lacking, results)
 
 
 # Arrays that lie where chunks lie.

@@ -13,12 +13,13 @@ import numpy as np
 from ..language.errors import alike
 from .conditions import Condition, Slot, named_function
 
+# Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[
-    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
+    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
 ]
 Array: TypeAlias = np.ndarray[Any, Any]
 
-RULES: tuple[str, ...] = get_args(Rule)
+RULES: tuple[str, ...] = get_args(Rule)[:-1]
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
 ALIASES: dict[str, Rule] = {
     "edge": "nearest",
@@ -38,24 +39,12 @@ class Border:
 
     Along the last one a column may be several `lanes`, elements that lie side by side: what
     stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
-    written where nothing is computed; by default that is the first of all.  At some sides that
-    are "constant" there may be `ghosts`, each of a value of its own (see `commands`).
+    written where nothing is computed; by default that is the first of all.
     """
 
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
     deciding: tuple[int, ...] = ()
-    ghosts: tuple[tuple[bool, bool], ...] = ()
-
-    @property
-    def has_constant(self) -> bool:
-        """Whether one constant stands beyond some side."""
-        ghosts = self.ghosts or ((False, False),) * len(self.rules)
-        return any(
-            rule == "constant" and not ghost
-            for pair, own in zip(self.rules, ghosts, strict=True)
-            for rule, ghost in zip(pair, own, strict=True)
-        )
 
     @property
     def ndim(self) -> int:
@@ -167,15 +156,25 @@ class Boundary:
 
     def outline(self, ndim: int) -> Border:
         """A border with which results have the same shape: names in the place of conditions."""
-        return Border(
-            tuple(
-                (
-                    "nearest" if isinstance(before, Condition) else before,
-                    "nearest" if isinstance(after, Condition) else after,
-                )
-                for before, after in self.sides(ndim)
-            )
-        )
+        return self.bordered(ndim, "nearest")
+
+    def bordered(self, ndim: int, name: Rule) -> Border:
+        """A border with one name in the place of all conditions."""
+        pairs = self.mapped(ndim, lambda one, axis, side: name).entries
+        return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
+
+    def mapped(
+        self, ndim: int, change: Callable[[Condition, int, int], Rule | Condition]
+    ) -> Boundary:
+        """The same with other conditions, each made of one, its axis and its side."""
+        pairs = [
+            [
+                change(one, axis, side) if isinstance(one, Condition) else one
+                for side, one in enumerate(pair)
+            ]
+            for axis, pair in enumerate(self.sides(ndim))
+        ]
+        return Boundary(tuple((before, after) for before, after in pairs), False)
 
     @property
     def meaning(self) -> Boundary:

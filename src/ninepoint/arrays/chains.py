@@ -29,7 +29,8 @@ from ..language.dtypes import computed
 from ..lowering.chain import Edges
 from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
 from .borders import Array, Border
-from .gathering import source_indices
+from .gathering import Span, source_indices
+from .layout import Region
 from .numpy import fitting_cval
 from .parts import is_readable, mergeable
 
@@ -57,18 +58,15 @@ def stacked(array: Array, ndim: int) -> Array:
     return array[None]
 
 
-def _cut(span: tuple[int, int], count: int) -> list[slice]:
+def _cut(span: Span, count: int) -> list[Span]:
     """A span in at most `count` parts of nearly one size, none of them empty."""
     first, last = span
     edges = [first + (last - first) * k // count for k in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(edges) if a < b]
+    return [(a, b) for a, b in pairwise(edges) if a < b]
 
 
 # Whether an axis ends before, and after, with the whole array.
 Sides: TypeAlias = tuple[bool, bool]
-
-# One part of each core axis.
-Region: TypeAlias = tuple[slice, ...]
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -106,8 +104,6 @@ SINGLE = 2.7
 
 # Coefficients and scalars.
 Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
-
-ALL = slice(None)
 
 
 def fits(core: Sequence[int], margin: Box) -> bool:
@@ -254,23 +250,21 @@ class Pass:
         self.closed = [
             (False, False) if ring else own for ring, own in zip(self.rings, ended, strict=True)
         ]
-        # The points of each axis that bands make, and which of them is the first of the results.
-        self.spans: list[tuple[int, int]] = []
-        self.origin: list[int] = []
-        for axis, (n, (a, b)) in enumerate(zip(core, self.sides, strict=True)):
-            low, high = self.closed[axis]
-            self.spans.append((0 if low else a, n if high else n - b))
-            self.origin.append(0 if self.rings[axis] else self.spans[-1][0])
-        pairs = zip(self.spans, self.counts, strict=True)
-        self.bands = [_cut(span, count) for span, count in pairs]
-        # Whether the kernel makes all of the results in one go, of all of the fields.
-        whole = all(map(all, self.closed)) and max(self.counts) == 1
+        # The points that bands make, and which of them is the first of the results.
+        axes = zip(core, self.sides, self.closed, strict=True)
+        self.made = Region(
+            tuple((0 if low else a, n if high else n - b) for n, (a, b), (low, high) in axes)
+        )
+        pairs = zip(self.rings, self.made.start, strict=True)
+        self.origin = tuple(0 if ring else first for ring, first in pairs)
+        self.bands = list(map(_cut, self.made.spans, self.counts))
         # What is known of each region: of which part of the fields it is made, and what the kernel
         # is told of its ends.
         self._known: dict[Any, tuple[Any, list[Array]]] = {}
         self._told: list[Array] | None = None
-        if whole:
-            self._told = self._source(tuple(one for (one,) in self.bands), None)[1]
+        if all(map(all, self.closed)) and max(self.counts) == 1:
+            # The kernel makes all of the results in one go, of all of the fields.
+            self._told = self._source(self.made, None)[1]
 
     def __call__(
         self, numbers: Numbers, fields: Sequence[Array], results: Sequence[Array]
@@ -286,8 +280,8 @@ class Pass:
         do = partial(self._task, numbers)
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
         tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
-        for region in itertools.product(*self.bands):
-            place = self._at(region)
+        for region in map(Region, itertools.product(*self.bands)):
+            place = region.index(self.origin)
             tasks.append(do(region, fields, [result[place] for result in results]))
         run_parallel(tasks, self.threads)
         for one in apart:
@@ -303,7 +297,7 @@ class Pass:
         ring: int | None = None,
     ) -> Callable[[], object]:
         """What makes a region of the fields, or of what lies around the seam of a ring."""
-        key = (ring, *[(part.start, part.stop) for part in region])
+        key = ring, region
         if key not in self._known:
             self._known[key] = self._source(region, ring)
         source, told = self._known[key]
@@ -313,17 +307,17 @@ class Pass:
 
     def _source(self, region: Region, ring: int | None) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""
-        source, ended = [ALL], []
+        source, ended = [], []
         closed = self.closed if ring is None else self._seam_sides(ring)
-        for part, n, (low, high), (a, b) in zip(
-            region, self.core, closed, self.sides, strict=True
+        for (first, last), n, (low, high), (a, b) in zip(
+            region.spans, self.core, closed, self.sides, strict=True
         ):
-            low, high = low and part.start == 0, high and part.stop == n
+            low, high = low and first == 0, high and last == n
             ended.append((low, high))
-            source.append(slice(part.start - (0 if low else a), part.stop + (0 if high else b)))
+            source.append((first - (0 if low else a), last + (0 if high else b)))
         tables = [
             _told(
-                region[axis],
+                region.start[axis],
                 self.core[axis],
                 self.chain.borders[border][0],
                 axis,
@@ -333,12 +327,7 @@ class Pass:
             for axis in self.chain.edges.axes
             for border in self.chain.edges.borders
         ]
-        return tuple(source), [*tables, *self.constants]
-
-    def _at(self, region: Region) -> tuple[slice, ...]:
-        """Where a region is in the results."""
-        pairs = zip(region, self.origin, strict=True)
-        return (ALL, *(slice(part.start - o, part.stop - o) for part, o in pairs))
+        return Region(tuple(source)).index((0,) * len(source)), [*tables, *self.constants]
 
     def _seam_sides(self, ring: int) -> list[Sides]:
         """Which sides end with the array around a seam: other rings are seen there as a whole.
@@ -355,15 +344,19 @@ class Pass:
         """The last points of a ring and the first ones, as points that follow each other."""
         (a, b), n = self.sides[axis], self.core[axis]
         around = np.arange(n - a - b, n + a + b) % n
-        region = [
-            slice(0, n) if all(own) else slice(*span)
-            for n, own, span in zip(self.core, self._seam_sides(axis), self.spans, strict=True)
-        ]
-        place: list[Any] = list(self._at(tuple(region)))
-        region[axis], place[axis + 1] = slice(a, 2 * a + b), around[a : 2 * a + b]
+        region = Region(
+            tuple(
+                (0, n) if all(own) else span
+                for n, own, span in zip(
+                    self.core, self._seam_sides(axis), self.made.spans, strict=True
+                )
+            )
+        )
+        place: list[Any] = list(region.index(self.origin))
+        place[axis + 1] = around[a : 2 * a + b]
+        region = region.along(axis, a, 2 * a + b)
         pieces = [field.take(around, axis + 1) for field in fields]
-        made = _memory(results, tuple(region))
-        return _Apart(tuple(region), pieces, made, tuple(place), axis)
+        return _Apart(region, pieces, _memory(results, region), tuple(place), axis)
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,8 +372,7 @@ class _Apart:
 
 def _memory(results: Sequence[Array], region: Region) -> list[Array]:
     """Arrays for a region of results."""
-    shape = tuple(part.stop - part.start for part in region)
-    return [empty((len(result), *shape), result.dtype) for result in results]
+    return [empty((len(result), *region.shape), result.dtype) for result in results]
 
 
 def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
@@ -408,18 +400,17 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
 _KINDS = {"fill": 2, "keep": 3}
 
 
-def _told(part: slice, n: int, border: Border, axis: int, ended: Sides, far: int) -> Array:
+def _told(start: int, n: int, border: Border, axis: int, ended: Sides, far: int) -> Array:
     """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
     rules, lanes = border.rules[axis], border.lanes_along(axis % border.ndim)
     ends: Array = np.zeros(2 + 2 * far, np.int64)
     if any(ended):
-        ends[0] = _KINDS.get(rules[0], 1) if ended[0] and part.start == 0 else 0
-        ends[1] = _KINDS.get(rules[1], 1) if ended[1] and part.stop == n else 0
+        ends[:2] = [own and _KINDS.get(rule, 1) for rule, own in zip(rules, ended, strict=True)]
         beyond = [
             source_indices(*places, n, *rules, lanes) for places in ((-far, 0), (n, n + far))
         ]
         sources = np.concatenate(beyond)
-        ends[2:] = np.where(sources < 0, -1, sources - part.start)
+        ends[2:] = np.where(sources < 0, -1, sources - start)
     return ends
 
 

@@ -2,33 +2,24 @@
 
     interior    one run, on the arrays themselves
     slabs       each is moved into a padded block, and run on that; so is all of a small array
-    ends        the first and the last points of every row, together
     zones       moved from the constant, or from a field
 
 Arrays whose rows have gaps or run backwards are moved, too: the interior is then done in pieces,
 each of which is moved into a block that stays in cache.
 
-A list is made once for each layout, and for each part of it that a thread computes, and carried
-out by one call of machine code; `ninepoint.backends.llvm.commands` says how it is written.
-
-A block of few columns is slow to compute row by row.  But where rows lie one after the other,
-it is also one long row, with as many copies below it as the stencil looks down, which overlap:
-
-    0 1 2         0 1 2 3 4 5
-    3 4 5    ->   3 4 5 6 7 8        the neighbour one row on stands below, as it should
-    6 7 8         6 7 8 . . .
-
-so that the ends are computed as one row.  What comes out where two rows meet is dropped.
+What to do is found out once for each layout, and for each part of it that a thread computes.  It
+is written as a list that one call of machine code carries out (`ninepoint.backends.llvm.commands`
+says how); for programs that take no list, and arrays whose elements are converted, it is done
+here, command by command.
 """
 
 from __future__ import annotations
 
 import operator
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -40,10 +31,6 @@ from .borders import Array
 from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run
 from .layout import Layout, Region, Shape, Values, around
 from .strided import merged_axes
-
-# A program that keeps rows of stages makes them anew for the one long row: up to this many
-# that costs less than to start on a thousand short rows.
-FLAT_ROWS = 4
 
 # What `ninepoint.backends.llvm.commands` has: the commands, words of the head, axes of a move.
 _MOVE, _RUN, _GHOSTS = range(3)
@@ -69,8 +56,8 @@ class Part:
 class Place:
     """Where elements lie: a base, the bytes from there on, and those to the next along each axis.
 
-    Bases are the arrays of the caller, by number, and what follows them.  The first axis is the
-    stack.
+    Bases are the arrays of the caller, by number, then memory for blocks, the list, whose head is
+    followed by constants, and nothing, for what lies at an address.  The first axis is the stack.
     """
 
     base: int
@@ -90,123 +77,215 @@ class Place:
         return self.at(tuple(run.first for run in runs), tuple(run.step for run in runs))
 
 
-# An array of a kernel, or a part of one: where it lies, and its shape.
-_View: TypeAlias = tuple[Place, Shape]
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """Elements of the type of an array, from one place to another."""
+
+    array: int
+    shape: Shape
+    to: Place
+    at: Place
 
 
-class Commands:
-    """The lists of a program on arrays of one kind, which have one axis for the stack.
+@dataclass(frozen=True, slots=True)
+class _Compute:
+    """The program on arrays, or parts of such: where each lies, and its shape."""
 
-    The arrays of the numbers `moved` are read and written by moves alone, in whatever strides.
+    views: Sequence[tuple[Place, Shape]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Mix:
+    """Ghosts of a field, of what they mirror, alpha and beta.
+
+    Says how, how many terms there are, and the bytes to the next element and alpha of these.
     """
 
-    def __init__(
-        self,
-        program: Bound,
-        plan: Layout,
-        values: Values,
-        arrays: Sequence[Array],
-        moved: Sequence[int],
+    array: int
+    how: tuple[int, ...]
+    shape: Shape
+    places: Sequence[Place]
+
+
+_Command: TypeAlias = _Move | _Compute | _Mix
+
+
+@dataclass(eq=False)
+class Commands:
+    """What a program does on arrays of one kind, which have one axis for the stack.
+
+    The arrays of the numbers `moved` are read and written by moves alone, in whatever strides.  So
+    many `images` are done together at the most, `by_machine` where machine code takes them.
+    """
+
+    program: Bound
+    plan: Layout
+    values: Values
+    strides: Sequence[Shape]
+    moved: Sequence[int]
+    images: int
+    by_machine: bool
+    _made: Remembered[Part, Any] = field(default_factory=lambda: Remembered(64))
+
+    @property
+    def dtypes(self) -> Sequence[np.dtype]:
+        """The types of fields and results, in blocks."""
+        return *self.program.field_dtypes, *self.program.out_dtypes
+
+    def run(
+        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
     ) -> None:
-        self.program, self.plan, self.values, self.moved = program, plan, values, moved
-        self.dtypes = (*program.field_dtypes, *program.out_dtypes)
-        self.strides = [array.strides for array in arrays]
-        self._made: Remembered[Part, Array] = Remembered(64)
+        """Compute a part, by a program that has its numbers."""
+        together = self.images
+        for k in range(part.start, part.stop, together):
+            some = replace(part, start=k, stop=min(k + together, part.stop))
+            if not self.by_machine:
+                self._perform(program, (*fields, *outs), some)
+            elif some == part or self.values.ghosts:
+                # Values at the border may be others for each image.
+                program.run(fields, outs, self.of(some))
+            else:
+                cut = slice(some.start, some.stop)
+                told = self.of(replace(some, start=0, stop=some.stop - k))
+                program.run([one[cut] for one in fields], [one[cut] for one in outs], told)
 
     def of(self, part: Part) -> Array:
         """List what to do for a part of the arrays."""
-        found = self._made.get(part)
+        found: Array | None = self._made.get(part)
         if found is None:
-            writer = _Writer(self, part)
-            writer.walk()
-            found = self._made[part] = writer.written()
+            found = self._made[part] = self._written(_Walk(self, part))
         return found
 
-    def perform(self, program: Bound, arrays: Sequence[Array], part: Part) -> None:
-        """Do it without a list, with a program that has its numbers."""
+    @property
+    def constants(self) -> bytes:
+        """Those of fields and results, each in two words."""
+        given = *self.values.fields, *self.values.outs
+        pairs = zip(given, self.dtypes, strict=True)
+        return b"".join(np.array(one).astype(own).tobytes().ljust(16, b"\0") for one, own in pairs)
+
+    def _written(self, walk: _Walk) -> Array:
+        """The list for machine code."""
+        words: list[int] = []
+        count = 0
+        for one in walk.commands:
+            match one:
+                case _Compute(views):
+                    words.append(_RUN)
+                    for place, lengths in views:
+                        words += (place.base, place.start, *lengths, *place.strides)
+                    count += 1
+                case _Move(array, shape, to, at):
+                    size = self.dtypes[array].itemsize
+                    if size > 8:
+                        # Machine code knows numbers of one part.
+                        shape = (*shape, size // 8)
+                        to, at = (replace(p, strides=(*p.strides, 8)) for p in (to, at))
+                    count += _put(words, (_MOVE, min(size, 8)), shape, (to, at))
+                case _Mix(array, how, shape, places):
+                    begin = (_GHOSTS, _FLOATS[self.dtypes[array].char], *how)
+                    count += _put(words, begin, shape, places)
+                case _:
+                    assert_never(one)
+        head = (len(self.dtypes), 2 * len(self.strides[0]) + 1, walk.memory, count)
+        constants = np.frombuffer(self.constants, np.int64)
+        return np.concatenate([np.array(head), constants, np.array(words, np.int64)])
+
+    def _perform(self, program: Bound, arrays: Sequence[Array], part: Part) -> None:
+        """Do it without a list."""
+        walk: _Walk | None = self._made.get(part)
+        if walk is None:
+            walk = self._made[part] = _Walk(self, part)
+        memory = empty((walk.memory,), np.uint8)
+        constants = np.frombuffer(bytes(8 * _HEAD) + self.constants, np.uint8)
+        bases = [one.__array_interface__["data"][0] for one in (*arrays, memory, constants)] + [0]
+
+        def lying(place: Place, shape: Shape, dtype: np.dtype) -> Array:
+            # Those of the caller may be of another type.
+            own = arrays[place.base].dtype if place.base < len(arrays) else dtype
+            found = _Lying(bases[place.base] + place.start, shape, place.strides, own.itemsize)
+            return np.asarray(found).view(own)
+
+        fields = len(program.field_dtypes)
         with np.errstate(all="ignore"):
-            _Performer(self, part, program, arrays).walk()
+            for one in walk.commands:
+                match one:
+                    case _Compute(views):
+                        pairs = zip(views, self.dtypes, strict=True)
+                        own = [lying(place, shape, dtype) for (place, shape), dtype in pairs]
+                        program.run(own[:fields], own[fields:])
+                    case _Move(array, shape, to, at):
+                        dtype = self.dtypes[array]
+                        lying(to, shape, dtype)[...] = lying(at, shape, dtype)
+                    case _Mix(array, _, shape, places):
+                        dtype = self.dtypes[array]
+                        lying(places[0], shape, dtype)[...] = _mixed(one, dtype, lying)
+                    case _:
+                        assert_never(one)
 
-    def constant(self, k: int) -> Array:
-        """The constant of a field or a result."""
-        plan, values, count = self.plan, self.values, len(self.program.field_dtypes)
-        used, value = (
-            (plan.has_constant, values.fields[k])
-            if k < count
-            else (plan.has_fill, values.outs[k - count])
+
+def _put(words: list[int], begin: Shape, shape: Shape, places: Sequence[Place]) -> int:
+    """Write commands for elements of arrays of one shape; how many these are."""
+    lengths, steps = merged_axes(shape, [place.strides for place in places])
+    extra = max(0, len(lengths) - _AXES)
+    missing = _AXES - len(lengths) + extra
+    for index in product(*map(range, lengths[:extra])):
+        words += begin
+        for place, step in zip(places, steps, strict=True):
+            further = sum(map(operator.mul, index, step))
+            words += (place.base, place.start + further)
+        words += (*(1,) * missing, *lengths[extra:])
+        for step in steps:
+            words += (*(0,) * missing, *step[extra:])
+    return int(np.prod(lengths[:extra]))
+
+
+class _Lying:
+    """Elements at an address, as NumPy asks for them."""
+
+    def __init__(self, address: int, shape: Shape, strides: Shape, size: int) -> None:
+        self.__array_interface__ = {
+            "version": 3, "data": (address, False), "shape": shape, "strides": strides,
+            "typestr": f"|V{size}",
+        }  # fmt: skip
+
+
+def _mixed(one: _Mix, dtype: np.dtype, lying: Callable[..., Array]) -> Array:
+    """The ghosts of a field of this type."""
+    kind, count, *far = one.how
+    wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
+    _, mirrored, alpha, beta = one.places
+    made = lying(beta, one.shape, wide)
+    for term in range(count):
+        at, factor = (
+            replace(place, start=place.start + term * step)
+            for place, step in zip((mirrored, alpha), far, strict=True)
         )
-        return np.array(value if used else 0).astype(self.dtypes[k])
+        value = lying(at, one.shape, dtype).astype(wide)
+        if kind == FACE:
+            made = made - value
+        else:
+            made = made + (lying(factor, one.shape, wide) * value if kind == MIX else value)
+    return made
 
 
-class _Walk(ABC):
-    """What is done for a part of the arrays, one after the other: by a list, or at once."""
-
-    # Whether rows at the ends are computed as one.
-    joins_rows = True
+class _Walk:
+    """The commands for a part of the arrays, in order, and how much `memory` their blocks take."""
 
     def __init__(self, lists: Commands, part: Part) -> None:
         self.lists, self.program, self.plan = lists, lists.program, lists.plan
-        self.part = part
-        self.stack = part.stop - part.start
+        self.part, self.stack = part, part.stop - part.start
         self.sizes = [dtype.itemsize for dtype in lists.dtypes]
-        self.given = len(self.sizes)
+        self.fields = len(self.program.field_dtypes)
+        # How many fields are copied where neighbours are missing: all but lines of positions.
+        self.copied = self.fields - len(self.program.along)
         # Where the arrays of the caller are; results may be made elsewhere, and moved there.
         self.places = [
             Place(k, part.start * strides[0], strides) for k, strides in enumerate(lists.strides)
         ]
-
-    # How it is done.
-
-    @property
-    def piece_bytes(self) -> int:
-        """Bytes of the blocks of a piece, where arrays are moved into them."""
-        return limits.current.moved_piece_bytes
-
-    @abstractmethod
-    def _memory(self, size: int) -> tuple[int, int]:
-        """So many bytes for a block: a base, and where they begin."""
-
-    @abstractmethod
-    def _forget(self) -> None:
-        """Nobody needs the blocks any more."""
-
-    @abstractmethod
-    def _outside(self, array: Array) -> tuple[int, int]:
-        """An array that is none of the caller's: a base, and where it begins."""
-
-    @abstractmethod
-    def _constant(self, k: int) -> Place:
-        """The constant of a field or an output, at every place."""
-
-    @abstractmethod
-    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
-        """Move elements of the type of a field or output."""
-
-    @abstractmethod
-    def _run(self, arrays: Sequence[_View]) -> None:
-        """Run the program."""
-
-    @abstractmethod
-    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
-        """Make ghosts of a field, of what they mirror, alpha and beta.
-
-        Says how, how many terms there are, and the bytes to the next element and alpha of these.
-        """
-
-    # What is done.
-
-    @property
-    def fields(self) -> int:
-        return len(self.program.field_dtypes)
-
-    @property
-    def copied(self) -> int:
-        """How many fields are copied where neighbours are missing: all but lines of positions."""
-        return self.fields - len(self.program.along)
-
-    def walk(self) -> None:
-        """Compute points, and write what is not computed."""
-        first, last = self.part.first, self.part.last
+        self.commands: list[_Command] = []
+        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
+        self.used = self.memory = 0
+        first, last = part.first, part.last
         self._compute(self.plan.computed.within(first, last))
         for k, output in enumerate(self.plan.outputs):
             for zone, keeps in output.zones:
@@ -236,8 +315,10 @@ class _Walk(ABC):
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
-        last = len(self.plan.shape) - 1
-        length = region.shape[axis]
+        last, current = len(self.plan.shape) - 1, limits.current
+        # A command costs more where it is done here.
+        bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
+        (begin, end), length = region.spans[axis], region.shape[axis]
         source = self.plan.source(region)
         moved = (
             self.sizes[k] * (source if k < self.fields else region).points
@@ -246,14 +327,9 @@ class _Walk(ABC):
         size = self.stack * sum(moved)
         warm = self.program.warm if axis == last - 1 else 0
         twice = max(1, self.plan.spans[axis], warm)
-        rows = max(
-            limits.current.rows_moved_twice * twice,
-            self.piece_bytes * length // max(1, size),
-        )
-        for first in range(region.start[axis], region.stop[axis], rows):
-            start, stop = list(region.start), list(region.stop)
-            start[axis], stop[axis] = first, min(first + rows, region.stop[axis])
-            piece = Region(tuple(start), tuple(stop))
+        rows = max(current.rows_moved_twice * twice, bytes_ * length // max(1, size))
+        for first in range(begin, end, rows):
+            piece = region.along(axis, first, min(first + rows, end))
             if axis < last - 1:
                 yield from self._pieces(piece, axis + 1)
             else:
@@ -279,20 +355,14 @@ class _Walk(ABC):
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
-        plan, program, source = self.plan, self.program, self.plan.source(region)
+        plan, source = self.plan, self.plan.source(region)
         if plan.has(source):
             self._inside(region)
             return
         gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
         first = tuple(map(operator.sub, source.start, start))
         fields = [block.at(first) for block in self._blocks(gather)]
-        columns = 0
-        # Positions are those of one row; between rows that are apart, others are made as well.
-        if len(plan.shape) > 1 and region.shape[-1] < plan.computed.shape[-1]:
-            few = program.warm <= FLAT_ROWS and plan.every[-2] <= FLAT_ROWS
-            few = few and self.joins_rows and not program.positions
-            columns = gather.shape[-1] if few and not gather.shape[-1] % plan.every[-1] else 0
-        self._run_on(fields, region, columns)
+        self._run_on(fields, region)
 
     def _blocks(self, gather: Gather) -> list[Place]:
         """Blocks of all fields."""
@@ -341,46 +411,39 @@ class _Walk(ABC):
             terms = (len(extension.alpha), further, extension.alpha.strides[0])
         to = block.at(tuple(run.start for run in part))
         shape = (self.stack, *(run.length for run in part))
-        self._mix(field, (extension.how, *terms), shape, (to, mirrored, alpha, beta))
+        if 0 not in shape:
+            places = to, mirrored, alpha, beta
+            self.commands.append(_Mix(field, (extension.how, *terms), shape, places))
 
     def _elsewhere(self, values: Array, of_terms: bool) -> Place:
         """An array of values, which are those of each image or of all."""
         pairs = zip(values.shape, values.strides, strict=True)
         strides = [0 if n == 1 else step for n, step in pairs]
         strides[0] = 0 if of_terms else strides[0]
-        base, start = self._outside(values)
-        return Place(base, start + self.part.start * strides[0], tuple(strides))
+        start = values.ctypes.data + self.part.start * strides[0]
+        return Place(len(self.places) + 2, start, tuple(strides))
 
-    def _run_on(self, fields: Sequence[Place], region: Region, columns: int = 0) -> None:
-        """Run on arrays, or parts of such, that hold the neighbours of a region.
-
-        If these have so many `columns`, their rows are computed as one.
-        """
-        plan, made, block_shape = self.plan, region.shape, region.shape
-        shape = plan.source(region).shape
-        if columns:
-            # The same memory, whose rows are as long.
-            *lead, rows, width = region.shape
-            wide = plan.every[-2] * columns // plan.every[-1]
-            long = plan.every[-2] * (rows - 1) * columns + shape[-1]
-            shape = (*shape[:-2], plan.spans[-2] + 1, long)
-            block_shape, made = (*lead, rows, wide), (*lead, 1, (rows - 1) * wide + width)
+    def _run_on(self, fields: Sequence[Place], region: Region) -> None:
+        """Run on arrays, or parts of such, that hold the neighbours of a region."""
+        plan, made = self.plan, (self.stack, *region.shape)
+        shape = (self.stack, *plan.source(region).shape)
         views = [(place, shape) for place in fields]
         moves = []
         for k, output in enumerate(plan.outputs, self.fields):
             part = region.clip(output.extent)
             place = self.places[k].at(tuple(map(operator.sub, part.start, output.extent.start)))
-            if columns or part != region or k in self.lists.moved:
+            if part != region or k in self.lists.moved:
                 # An output does not cover the region, or has gaps: it is computed apart.
-                block = self._block(block_shape, k)
+                block = self._block(region.shape, k)
                 at = block.at(tuple(map(operator.sub, part.start, region.start)))
                 moves.append((k, part.shape, place, at))
                 place = block
             views.append((place, made))
-        self._run(views)
+        self.commands.append(_Compute(views))
         for move in moves:
             self._move(*move)
-        self._forget()
+        # Nobody needs the blocks any more.
+        self.used = 0
 
     def _zone(self, k: int, zone: Region, keeps: bool) -> None:
         """Write what is not computed."""
@@ -390,156 +453,28 @@ class _Walk(ABC):
         to = self.places[number].at(tuple(map(operator.sub, zone.start, start)))
         source = self._constant(number)
         if keeps:
+            # All phases of a result keep the same.
+            k %= len(self.plan.outputs) // self.program.compiled.phases
             source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
         self._move(number, zone.shape, to, source)
+
+    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
+        """Move elements of the type of a field or output."""
+        shape = (self.stack, *lengths)
+        if 0 not in shape:
+            self.commands.append(_Move(k, shape, to, at))
+
+    def _constant(self, k: int) -> Place:
+        """The constant of a field or an output, at every place."""
+        strides = (0,) * len(self.places[0].strides)
+        return Place(len(self.places) + 1, 8 * _HEAD + 16 * k, strides)
 
     def _block(self, shape: Shape, k: int) -> Place:
         """Memory for a block of a field or an output."""
         strides = [self.sizes[k]]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
-        return Place(*self._memory(self.stack * strides[0]), tuple(strides))
-
-
-class _Writer(_Walk):
-    """Writes the list for machine code."""
-
-    def __init__(self, lists: Commands, part: Part) -> None:
-        super().__init__(lists, part)
-        self.words: list[int] = []
-        self.count = 0
-        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
-        self.used = self.memory = 0
-
-    def written(self) -> Array:
-        """The list."""
-        constants = [self.lists.constant(k).tobytes() for k in range(self.given)]
-        words = np.frombuffer(b"".join(one.ljust(16, b"\0") for one in constants), np.int64)
-        head = (self.given, 2 * len(self.places[0].strides) + 1, self.memory, self.count)
-        return np.concatenate([np.array(head), words, np.array(self.words, np.int64)])
-
-    def _memory(self, size: int) -> tuple[int, int]:
-        start = self.used
+        start, size = self.used, self.stack * strides[0]
         self.used += -(-size // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
-        return self.given, start
-
-    def _forget(self) -> None:
-        self.used = 0
-
-    def _constant(self, k: int) -> Place:
-        return Place(self.given + 1, 8 * _HEAD + 16 * k, (0,) * len(self.places[0].strides))
-
-    def _outside(self, array: Array) -> tuple[int, int]:
-        return self.given + 2, array.ctypes.data
-
-    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
-        shape, size = (self.stack, *lengths), self.sizes[k]
-        if size > 8:
-            # Machine code knows numbers of one part.
-            shape = (*shape, size // 8)
-            to, at = (replace(one, strides=(*one.strides, 8)) for one in (to, at))
-        self._strided((_MOVE, min(size, 8)), shape, (to, at))
-
-    def _run(self, arrays: Sequence[_View]) -> None:
-        self.words.append(_RUN)
-        for place, lengths in arrays:
-            self.words += (place.base, place.start, self.stack, *lengths, *place.strides)
-        self.count += 1
-
-    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
-        self._strided((_GHOSTS, _FLOATS[self.lists.dtypes[k].char], *how), shape, places)
-
-    def _strided(self, begin: Shape, shape: Shape, places: Sequence[Place]) -> None:
-        """Write a command for elements of arrays of one shape."""
-        if 0 in shape:
-            return
-        lengths, steps = merged_axes(shape, [place.strides for place in places])
-        extra = max(0, len(lengths) - _AXES)
-        missing = _AXES - len(lengths) + extra
-        for index in product(*map(range, lengths[:extra])):
-            self.words += begin
-            for place, step in zip(places, steps, strict=True):
-                further = sum(map(operator.mul, index, step))
-                self.words += (place.base, place.start + further)
-            self.words += (*(1,) * missing, *lengths[extra:])
-            for step in steps:
-                self.words += (*(0,) * missing, *step[extra:])
-            self.count += 1
-
-
-class _Lying:
-    """Elements at an address, as NumPy asks for them; they are those of an array."""
-
-    def __init__(self, array: Array, place: Place, shape: Shape, size: int) -> None:
-        self.array = array
-        data = array.__array_interface__["data"][0] + place.start, False
-        self.__array_interface__ = {
-            "version": 3, "data": data, "shape": shape, "strides": place.strides,
-            "typestr": f"|V{size}",
-        }  # fmt: skip
-
-
-class _Performer(_Walk):
-    """Does it at once: for programs that take no list, and arrays whose elements are converted."""
-
-    # What loops where it is told to end would not, on elements that are no neighbours.
-    joins_rows = False
-
-    def __init__(
-        self, lists: Commands, part: Part, program: Bound, arrays: Sequence[Array]
-    ) -> None:
-        super().__init__(lists, part)
-        self.program, self.arrays = program, list(arrays)
-
-    @property
-    def piece_bytes(self) -> int:
-        return 8 * limits.current.block_elements
-
-    def _of(self, place: Place, shape: Shape, dtype: np.dtype[Any]) -> Array:
-        """The elements at a place, which are of this type if they are none of the caller's."""
-        array = self.arrays[place.base]
-        own = array.dtype if place.base < self.given else dtype
-        found: Array = np.asarray(_Lying(array, place, shape, own.itemsize)).view(own)
-        return found
-
-    def _memory(self, size: int) -> tuple[int, int]:
-        return self._outside(empty((size,), np.uint8))
-
-    def _outside(self, array: Array) -> tuple[int, int]:
-        self.arrays.append(array)
-        return len(self.arrays) - 1, 0
-
-    def _forget(self) -> None:
-        del self.arrays[self.given :]
-
-    def _constant(self, k: int) -> Place:
-        return Place(*self._outside(self.lists.constant(k)), (0,) * len(self.places[0].strides))
-
-    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
-        shape, dtype = (self.stack, *lengths), self.lists.dtypes[k]
-        if 0 not in shape:
-            self._of(to, shape, dtype)[...] = self._of(at, shape, dtype)
-
-    def _run(self, arrays: Sequence[_View]) -> None:
-        pairs = zip(arrays, self.lists.dtypes, strict=True)
-        views = [self._of(place, (self.stack, *own), dtype) for (place, own), dtype in pairs]
-        self.program.run(views[: self.fields], views[self.fields :])
-
-    def _mix(self, k: int, how: tuple[int, ...], shape: Shape, places: Sequence[Place]) -> None:
-        kind, count, *far = how
-        dtype = self.lists.dtypes[k]
-        wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
-        to, mirrored, alpha, beta = places
-        made = self._of(beta, shape, wide)
-        for term in range(count):
-            at, factor = (
-                replace(one, start=one.start + term * step)
-                for one, step in zip((mirrored, alpha), far, strict=True)
-            )
-            value = self._of(at, shape, dtype).astype(wide)
-            if kind == FACE:
-                made = made - value
-            else:
-                made = made + (self._of(factor, shape, wide) * value if kind == MIX else value)
-        self._of(to, shape, dtype)[...] = made
+        return Place(len(self.places), start, tuple(strides))

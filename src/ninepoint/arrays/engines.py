@@ -10,8 +10,7 @@ the same kind, of fields that were checked.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from . import accepted
@@ -32,16 +31,6 @@ def check(fields: Sequence[Any]) -> None:
             accepted.check_dtype(field.dtype)
         elif not is_cupy(field):
             accepted.as_field(field)
-
-
-def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
-    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
-    for axis, sizes in enumerate(field.chunks, -field.ndim):
-        if (along is None or axis in along) and any(map(math.isnan, sizes)):
-            raise ValueError(
-                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
-                "its borders cannot be found; call .compute_chunk_sizes() on it first."
-            )
 
 
 def engine_of(fields: Sequence[Any]) -> Any:

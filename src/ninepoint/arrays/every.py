@@ -14,10 +14,6 @@ import numpy as np
 # A step, or a factor, for all axes of a kernel, or one for each of them.
 Every: TypeAlias = int | tuple[int, ...]
 
-# Lanes that are copied one after the other: NumPy copies a pixel of them by itself.  (Every second
-# of 512 x 768 x 3 bytes: 90 us, pixel by pixel 350; Zen 5, under load.)
-LANES = 8
-
 # No axis is as long: larger steps make the first point too, but no program could hold them.
 LONGEST = 1 << 62
 
@@ -72,11 +68,6 @@ def steps_of(every: Every, ndim: int) -> Steps:
     return every
 
 
-def steps_left(every: Steps, done: Steps) -> Steps:
-    """The steps that remain to be taken of a result that was made with others, their divisors."""
-    return tuple(k // step for k, step in zip(every, done, strict=True))
-
-
 def thinned_length(n: Any, step: int) -> Any:
     """How many of `n` points are made; of unknown lengths as many."""
     return n if step == 1 else -(-n // step)
@@ -106,18 +97,3 @@ def thinned(
     for axis, step, start in zip(along, steps, first or (0,) * len(steps), strict=True):
         index[axis] = slice(start, None, step)
     return array[tuple(index)]
-
-
-def thinned_copy(array: Any, steps: Steps, along: Sequence[int]) -> Any:
-    """A copy of these points, in the order of memory that they have in the full result."""
-    some = thinned(array, steps, along)
-    if type(some) is not np.ndarray or not some.size:
-        return some.copy(order="K")
-    lanes = min(range(some.ndim), key=lambda axis: (some.shape[axis] == 1, some.strides[axis]))
-    if not 1 < some.shape[lanes] <= LANES:
-        return some.copy(order="K")
-    made = np.empty_like(some)
-    for k in range(some.shape[lanes]):
-        lane = (slice(None),) * lanes + (k,)
-        made[lane] = some[lane]
-    return made

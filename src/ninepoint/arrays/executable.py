@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,28 +20,26 @@ import numpy as np
 from ..backends.compiled import Bound
 from ..backends.memory import LEAST, empty
 from ..backends.threads import Held, run_parallel
-from .accepted import check_writable, listed
+from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, may_overlap
 from .borders import Array, Border
-from .commands import Part
+from .commands import Commands, Part
 from .gathering import Extensions
-from .layout import layout
-from .numpy import check_values, checked_out, core_axes, core_shape, whole_shape
+from .lanes import core_last
+from .layout import Layout, Values, layout
+from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
 from .parts import (
     BY_PYTHON,
     LASTING,
     SPLIT_POINTS,
     Elements,
-    Listed,
     Way,
     are_same,
     divided,
     itemsize_of,
     mergeable,
-    note_pace,
-    threads_for,
+    paced,
     way_of,
-    write,
 )
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
@@ -82,19 +79,19 @@ class Executable:
         # What it was bound to, and what does the same without `out`, once that is asked for.
         self._bound = program, border, cval, axes, threads
         self._apart: Executable | None = None
-        shape = whole_shape(fields)
-        core = core_shape(fields, program.ndim, axes)
+        shape, ndim = whole_shape(fields), program.ndim
+        if len(shape) < ndim:
+            raise too_few_axes(ndim, shape)
+        along = core_axes(range(-ndim, 0) if axes is None else axes, len(shape), ndim)
+        order = core_last(len(shape), along)
+        core = tuple(shape[axis] for axis in along)
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
-        dtypes = program.field_dtypes, program.out_dtypes
-        values = check_values(plan, cval, *dtypes, program.positions)
-        values.ghosts = ghosts
+        values = _values(program, plan, cval, ghosts)
         if out is not None:
-            order = None if axes is None else core_axes(axes, len(shape), program.ndim)
-            along = order or range(len(shape) - program.ndim, len(shape))
-            lead = tuple(n for axis, n in enumerate(shape) if axis not in along)
+            lead = tuple(shape[axis] for axis in order[:-ndim])
             shapes = [(*lead, *one) for one in plan.out_shapes]
-            checked_out(out, shapes, program.out_dtypes, order)
-        found = Arrangement(program, fields, axes, out, lanes=not ghosts)
+            checked_out(out, shapes, program.out_dtypes, along)
+        found = Arrangement(program, fields, order, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
         if not found.plain:
             program, border = found.program, found.border(border)
@@ -155,7 +152,7 @@ class Executable:
     def _is_one(self) -> bool:
         """Whether machine code takes one list of commands for all images."""
         way = self._way
-        return isinstance(way, Listed) and way.by_machine and 0 < self._stack <= way.images
+        return isinstance(way, Commands) and way.by_machine and 0 < self._stack <= way.images
 
     @property
     def _images(self) -> Iterator[Any]:
@@ -184,8 +181,8 @@ class Executable:
 
     def _lists(self, threads: int) -> list[Array]:
         """The lists of commands of these parts."""
-        assert isinstance(self._way, Listed)
-        return list(map(self._way.lists.of, self._cut(threads)))
+        assert isinstance(self._way, Commands)
+        return list(map(self._way.of, self._cut(threads)))
 
     def held(
         self,
@@ -211,30 +208,27 @@ class Executable:
         in_place: bool = False,
     ) -> None:
         """Compute on this thread or on several, by how long a point took the last time."""
-        # To ask how many threads there are takes as long as a small call.
-        threads = self._threads() if self._shared else 1
-        began = perf_counter()
-        if threads == 1 and self._direct is not None and not in_place:
-            self._entry(*fields, *results, *numbers, self._direct)
-        elif self._image is not None:
-            for place in self._images:
-                outs = tuple([one[place] for one in results])
-                self._image([one[place] for one in fields], numbers, outs)
-        elif self._stack:
-            bound = self._program.with_numbers(numbers)
-            way = Elements() if in_place else self._way
-            self._share(way, bound, (self._stacked(fields), self._stacked(results)), threads)
-        if self._shared:
-            note_pace(self._program.pace, self._points, perf_counter() - began, threads)
 
-    def _threads(self) -> int:
-        """How many threads share it."""
+        def compute(threads: int) -> None:
+            if threads == 1 and self._direct is not None and not in_place:
+                self._entry(*fields, *results, *numbers, self._direct)
+            elif self._image is not None:
+                for place in self._images:
+                    outs = tuple([one[place] for one in results])
+                    self._image([one[place] for one in fields], numbers, outs)
+            elif self._stack:
+                way = Elements() if in_place else self._way
+                arrays = self._stacked(fields), self._stacked(results)
+                self._share(way, self._program.with_numbers(numbers), arrays, threads)
+
+        # To ask how many threads there are takes as long as a small call.
+        if not self._shared:
+            compute(1)
+            return
         program, handoff = self._program, self._program.handoff
-        if isinstance(self._way, Listed) and not self._way.by_machine:
-            if not program.pace:
-                return 1
+        if isinstance(self._way, Commands) and not self._way.by_machine:
             handoff = BY_PYTHON
-        return threads_for(program.pace, self._points, self._bound[-1], handoff)
+        paced(program.pace, self._points, self._bound[-1], handoff, compute)
 
     def _share(
         self,
@@ -247,14 +241,12 @@ class Executable:
 
         What would keep somebody waiting who interrupts it is done part by part.
         """
-        parts = self._cut(threads)
         lasts = not program.pace or program.pace[0] * self._points > LASTING
-        if threads == 1:
-            way.run(program, *arrays, *parts)
-        elif self._is_one and way is self._way and not lasts:
+        if threads > 1 and self._is_one and way is self._way and not lasts:
             program.run_parts(*arrays, self._lists(threads), threads)
-        else:
-            run_parallel((partial(way.run, program, *arrays, part) for part in parts), threads)
+            return
+        parts = (partial(way.run, program, *arrays, part) for part in self._cut(threads))
+        run_parallel(parts, threads)
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
@@ -296,3 +288,12 @@ class Executable:
     @property
     def _dtypes(self) -> Sequence[np.dtype[Any]]:
         return (*self._program.field_dtypes, *self._program.out_dtypes)
+
+
+def _values(program: Bound, plan: Layout, cval: Any, ghosts: tuple[Extensions, ...]) -> Values:
+    """What stands beside fields and results, checked."""
+    # What phases keep, and fill in, is the same for all of them.
+    phases, outs = program.compiled.phases, program.out_dtypes
+    count = len(outs) // phases
+    found = check_values(plan, cval, program.field_dtypes, outs[:count], program.positions)
+    return Values(found.fields, found.outs * phases, ghosts)

@@ -23,8 +23,7 @@ from .accepted import is_expression, library_of
 from .blocks import meta_of
 from .chunked.computation import Computation
 from .chunked.layer import Lazy
-from .engines import refuse_unknown
-from .grid import Chunks, Output, Work, grid_of, lazy
+from .grid import Chunks, Output, Work, grid_of, lazy, refuse_unknown
 
 
 class Results(ArrayExpr):

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from time import perf_counter
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..backends.memory import empty
 from .borders import Array
-from .chains import Chain, Numbers, Pass, fits, plain, spread, stacked
+from .chains import Chain, Pass, fits, plain, spread, stacked
 from .lanes import Lanes, Turned, arranged, core_last
+from .layout import Shape
 from .numpy import check_kept
-from .parts import SPLIT_POINTS, note_pace, threads_for
-from .single import Given, Step, lengths_of, told
-from .work import Common, Group, Work, common, ranked
+from .parts import SPLIT_POINTS, paced
+from .single import Given, Numbers, Step
+from .work import Common, Group, Indices, Work, common, take
 
 
 def bind_pass(
@@ -29,62 +30,47 @@ def bind_pass(
     outs: Mapping[int, Array],
 ) -> Step | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    assert group.program is not None
+    chain, program, along = group.chain, group.program, group.nodes[0].along
+    assert chain is not None
+    assert program is not None
     for node in group.nodes:
         if node.border.uses("keep"):
             check_kept(node.program.field_dtypes, node.out_dtypes)
-    part = common(work, group, group.program.reaches[0])
+    part = common(work, group, program.reaches[0])
     if part is None:
         return None
-    taken = _Taken(group, part)
-    chain = taken.of(values)
-    if chain is None:
+    pairs = tuple(
+        (value, work.indices(value, values[value], part.has, along)) for value in group.fields
+    )
+    fields = [take(values[value], indices) for value, indices in pairs]
+    shape = fields[0].shape
+    if any(field.shape != shape for field in fields[: len(fields) - program.positions]):
         return None
-    step = _FusedCall(work, taken, chain, outs)
-    if part.at:
-        work.at |= dict.fromkeys(group.outputs, part.gives)
-    return step
+    order, lanes = core_last(len(shape), along), not group.steps
+    how, chain = arranged(chain, order, fields, lanes=lanes)
+    if not _takes(group, chain, fields if how is None else list(map(how.of, fields))):
+        return None
+    return _FusedCall(work, group, part, _Laid(chain, how, pairs, shape), outs)
 
 
-class _Taken:
-    """How arrays are given to the kernel of a group: core axes last, and the stack as one axis."""
+@dataclass(frozen=True, slots=True)
+class _Laid:
+    """A chain, and how arrays of a shape are given to it: core axes last, a stack of one axis."""
 
-    def __init__(self, group: Group, part: Common) -> None:
-        assert group.program is not None
-        self.group, self.part, self.program = group, part, group.program
-        self.along = group.nodes[0].along
-        self.how: Turned | None = None
-        self.ndim = self.program.ndim
-        self.shape: tuple[int, ...] = ()
+    chain: Chain
+    how: Turned | None
+    fields: tuple[tuple[int, Indices], ...]
+    shape: Shape
 
-    def of(self, values: Mapping[int, Array]) -> Chain | None:
-        """What does such arrays; None if nothing does."""
-        chain, fields = self.group.chain, self.fields(values)
-        assert chain is not None
-        self.shape = shape = fields[0].shape
-        if any(field.shape != shape for field in fields[: len(fields) - self.program.positions]):
-            return None
-        order, lanes = core_last(len(shape), self.along), not self.group.steps
-        self.how, chain = arranged(chain, order, fields, lanes=lanes)
-        self.ndim = chain.ndim
-        if self.how is not None:
-            fields = list(map(self.how.of, fields))
-        return chain if _takes(self.group, chain, fields) else None
-
-    def fields(self, values: Mapping[int, Array]) -> list[Array]:
-        """The fields, with all axes."""
-        fields = self.part.fields(values, self.group.fields)
-        return [ranked(fields[value], self.along) for value in self.group.fields]
-
-    def lain(self, array: Array) -> Array:
+    def of(self, array: Array) -> Array:
         """An array as the kernel takes it."""
-        return stacked(array if self.how is None else self.how.of(array), self.ndim)
+        return stacked(array if self.how is None else self.how.of(array), self.chain.ndim)
 
-    def is_lain(self, out: Array, dtype: np.dtype) -> bool:
+    def takes(self, out: Array, dtype: np.dtype) -> bool:
         """Whether the kernel can write to an array as it is."""
         if self.how is None:
-            return plain(out, dtype, self.ndim)
-        return self.how.lies(out) and plain(self.how.of(out), dtype, self.ndim)
+            return plain(out, dtype, self.chain.ndim)
+        return self.how.lies(out) and plain(self.how.of(out), dtype, self.chain.ndim)
 
 
 class _FusedCall:
@@ -93,20 +79,20 @@ class _FusedCall:
     def __init__(
         self,
         work: Work,
-        taken: _Taken,
-        chain: Chain,
+        group: Group,
+        part: Common,
+        laid: _Laid,
         outs: Mapping[int, Array],
     ) -> None:
-        self._taken, self._chain = taken, chain
-        group, part, how, program = taken.group, taken.part, taken.how, taken.program
-        shape, margin = list(taken.shape), program.reaches[0].sides
-        core = tuple(shape[axis] for axis in taken.along)
+        program, how, along = group.program, laid.how, group.nodes[0].along
+        assert program is not None
+        self._laid, self._outputs = laid, group.outputs
+        made = list(laid.shape)
         for axis, (before, after), (low, high) in zip(
-            taken.along, part.sides, margin, strict=True
+            along, part.sides, program.reaches[0].sides, strict=True
         ):
-            shape[axis] -= (0 if before else low) + (0 if after else high)
-        self._shape = tuple(shape)
-        self._members = [node.outputs[0] for node in group.nodes]
+            made[axis] -= (0 if before else low) + (0 if after else high)
+        self._shape = tuple(made)
         self._dtypes = {
             value: dtype
             for node in group.nodes
@@ -117,46 +103,44 @@ class _FusedCall:
         self._into = {
             value
             for value, out in targets.items()
-            if out is not None and taken.is_lain(out, self._dtypes[value])
+            if out is not None and laid.takes(out, self._dtypes[value])
         }
-        lengths = work.lengths and tuple(work.lengths[axis] for axis in taken.along)
-        whole = lengths or core
-        self._bound, self._lengths = program.within(whole), lengths_of(program, whole)
-        self._points = math.prod(taken.shape)
+        self._numbers = Numbers.of(program, work.core(laid.shape, along), group.nodes)
+        self._points = math.prod(laid.shape)
         self._threads = 1 if self._points < SPLIT_POINTS else work.threads
         self._make = empty if how is None else how.empty
         sides = part.sides
         if isinstance(how, Lanes):
             sides = (*how.in_turn(sides), *[(True, True)] * how.levels)
         self._sides, self._passes = sides, dict[int, Pass]()
+        if work.shape is not None:
+            work.at |= dict.fromkeys(group.outputs, part.gives)
 
     def __call__(
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        taken, bound = self._taken, self._bound
+        laid, bound = self._laid, self._numbers.bound
         results = {
             value: outs[value] if value in self._into else self._make(self._shape, dtype)
             for value, dtype in self._dtypes.items()
         }
-        fields = taken.fields(values)
+        fields = [take(values[value], indices) for value, indices in laid.fields]
         if bound.positions:
             fields = spread(fields, bound.positions)
-        inputs = list(map(taken.lain, fields))
-        made = [taken.lain(results[value]) for value in taken.group.outputs]
-        numbers: Numbers = bound.coefficients, bound.scalars
-        if given.numbers is not None:
-            own, count = told(given.numbers, self._members, self._lengths), len(numbers[0])
-            numbers = tuple(own[:count]), tuple(own[count:])
-        threads = 1
-        if self._threads != 1:
-            threads = threads_for(bound.pace, self._points, self._threads, bound.handoff)
-        if threads not in self._passes:
-            core = inputs[0].shape[1:]
-            self._passes[threads] = Pass(self._chain, core, threads, self._sides)
-        began = perf_counter()
-        self._passes[threads](numbers, inputs, made)
-        if self._threads != 1:
-            note_pace(bound.pace, self._points, perf_counter() - began, threads)
+        inputs = list(map(laid.of, fields))
+        made = [laid.of(results[value]) for value in self._outputs]
+        told, count = self._numbers.told(given), len(bound.coefficients)
+
+        def compute(threads: int) -> None:
+            if threads not in self._passes:
+                core = inputs[0].shape[1:]
+                self._passes[threads] = Pass(laid.chain, core, threads, self._sides)
+            self._passes[threads]((tuple(told[:count]), tuple(told[count:])), inputs, made)
+
+        if self._threads == 1:
+            compute(1)
+        else:
+            paced(bound.pace, self._points, self._threads, bound.handoff, compute)
         return results
 
 

@@ -24,20 +24,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
-from ..backends.memory import empty
 from .borders import Array, Rule
-
-
-def copied(array: Array, dtype: np.dtype[Any] | None = None) -> Array:
-    """A copy in C order, of that dtype."""
-    made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
-    made[...] = array
-    return made
-
 
 # Positions start <= p < stop along an axis.
 Span: TypeAlias = tuple[int, int]
@@ -71,7 +62,7 @@ def _mapped(
     position: np.ndarray[tuple[int], np.dtype[np.int64]], n: int, rule: Rule
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     match rule:
-        case "constant":
+        case "constant" | "ghost":
             return np.where((position >= 0) & (position < n), position, -1)
         case "wrap":
             return position % n
@@ -133,14 +124,14 @@ class Ghosts:
 class Along:
     """How the places of a block along an axis of so many elements are filled.
 
-    Runs that are `taken` are elements of the array, `own` ones places of the block.
+    Runs that are `taken` are elements of the array.  What is patched afterwards are places of the
+    block, or the constant.
     """
 
     elements: int
     length: int
     taken: tuple[Run, ...]
-    own: tuple[Run, ...]
-    constant: tuple[Run, ...]
+    patches: tuple[tuple[Run, bool], ...]
     ghosts: tuple[Ghosts, ...]
 
     @cached_property
@@ -164,18 +155,15 @@ class Along:
 
 
 @lru_cache(maxsize=4096)
-def along(
-    span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, ghosts: tuple[int, int]
-) -> Along:
+def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[int, int]) -> Along:
     """Say how a block is filled that has some positions of an axis of length `n`.
 
-    There are `ghosts`, so many, beyond sides of which the rule is "constant".  It costs time in
-    proportion to what lies outside the array, not to its length.
+    Beyond sides that are a "ghost" there are so many.  It costs time in proportion to what lies
+    outside the array, not to its length.
     """
     start, stop = span
     taken: list[Run] = []
-    own: list[Run] = []
-    constant: list[Run] = []
+    patches: list[tuple[Run, bool]] = []
     made: list[Ghosts] = []
     inside: list[Run] = []
     for run in _runs(start, stop, n, rules, lanes):
@@ -183,23 +171,24 @@ def along(
         side = 0 if position < 0 else 1
         if run.first >= 0:
             inside.append(run)
-        elif ghosts[side]:
-            low, high = max(position, -ghosts[0]), min(position + run.length, n + ghosts[1])
+        elif rules[side] == "ghost":
+            low, high = max(position, -far[0]), min(position + run.length, n + far[1])
             mirrored = source_indices(low, high, n, "reflect", "reflect")
-            first = -ghosts[0] if side == 0 else n
+            first = -far[0] if side == 0 else n
             for one in _split(mirrored, run.start - position + low):
                 made.append(Ghosts(side, position + one.start - run.start - first, one))
         else:
-            constant.append(run)
+            patches.append((run, True))
     # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
-    # each is taken from there once, if that can be.
-    for run in sorted(inside, key=lambda run: -run.length):
+    # each is taken from there once, if that can be.  Of equal runs the one inside is taken, of whose
+    # last elements ghosts may be made.
+    for run in sorted(inside, key=lambda run: (-run.length, start + run.start != run.first)):
         found = next(filter(None, map(run.within, taken)), None)
         if found is None:
             taken.append(run)
         else:
-            own.append(found)
-    return Along(n, stop - start, tuple(taken), tuple(own), tuple(constant), tuple(made))
+            patches.append((found, False))
+    return Along(n, stop - start, tuple(taken), tuple(patches), tuple(made))
 
 
 def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -> Iterator[Run]:
@@ -249,7 +238,7 @@ class Gather:
     def line(self, axis: int) -> Gather:
         """The same of arrays that have one element along all other axes."""
         one = Run(0, 1, 0, 1)
-        only = Along(1, 1, (one,), (), (), ())
+        only = Along(1, 1, (one,), (), ())
         return Gather(tuple(own if k == axis else only for k, own in enumerate(self.axes)))
 
     @property
@@ -281,8 +270,8 @@ class Gather:
         whole = tuple(Run(0, axis.length, 0, 1) for axis in self.axes)
         for k, axis in enumerate(self.axes):
             rest = [other.filled for other in self.axes[k + 1 :]]
-            for runs, constant in ((axis.own, False), (axis.constant, True)):
-                for part in itertools.product(runs, *rest):
+            for run, constant in axis.patches:
+                for part in itertools.product((run,), *rest):
                     yield (*whole[:k], *part), constant
 
 

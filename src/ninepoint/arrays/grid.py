@@ -8,9 +8,9 @@ Blocks are chunks, or groups of chunks where these are thin: each then needs the
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,11 +22,11 @@ from .borders import Array
 from .every import Steps, thinned_chunks
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
-from .phases import finer
 from .regions import Node, Span, fields_span, reach, spans_of, wraps
 from .work import Block
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+T = TypeVar("T")
 
 
 class Work(Protocol):
@@ -61,7 +61,7 @@ class Work(Protocol):
     def held(self) -> int:
         """Bytes of the arrays of coefficients that it has."""
 
-    def run(self, block: Block, region: Region | None) -> list[Array]:
+    def run(self, block: Block) -> list[Array]:
         """Compute the wanted values from a block."""
 
 
@@ -84,6 +84,16 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     """The shape that arrays have together, some of which are cut, and how it is cut."""
     shape = broadcast_shape([field.shape for field in fields])
     return shape, grid([getattr(field, "chunks", None) for field in fields], shape)
+
+
+def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
+    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
+    for axis, sizes in enumerate(field.chunks, -field.ndim):
+        if (along is None or axis in along) and any(map(math.isnan, sizes)):
+            raise ValueError(
+                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
+                "its borders cannot be found; call .compute_chunk_sizes() on it first."
+            )
 
 
 def _covers(sizes: Sequence[int], n: int) -> bool:
@@ -127,8 +137,9 @@ class Output:
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
         axes: list[tuple[int, ...]] = []
-        ends = zip(whole, self.extent.start, self.extent.stop, self.factors, strict=True)
-        for sizes, first, last, factor in ends:
+        for sizes, (first, last), factor in zip(
+            whole, self.extent.spans, self.factors, strict=True
+        ):
             if (first, last) == (0, sum(sizes)) or math.isnan(last):
                 axes.append(tuple(size * factor for size in sizes))
                 continue
@@ -138,7 +149,8 @@ class Output:
 
     def finer(self, region: Region) -> Region:
         """The points of the value around some of the fields'."""
-        return Region(finer(region.start, self.factors), finer(region.stop, self.factors))
+        pairs = zip(region.spans, self.factors, strict=True)
+        return Region(tuple((a * factor, b * factor) for (a, b), factor in pairs))
 
 
 def outputs_of(work: Work, shape: Shape) -> list[Output]:
@@ -155,17 +167,16 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
-            start = _placed((0,) * len(shape), node.along, one.extent.start)
-            stop = _placed(shape, node.along, one.extent.stop)
-            made[value] = Output(dtype, Region(start, stop), every, factors)
+            spans = _placed(tuple((0, n) for n in shape), node.along, one.extent.spans)
+            made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in work.wanted]
 
 
-def _placed(numbers: Shape, along: Sequence[int], others: Sequence[int]) -> Shape:
-    """Numbers of the axes, with others for those along which a node works."""
-    found = list(numbers)
-    for axis, number in zip(along, others, strict=True):
-        found[axis] = number
+def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
+    """What there is for each axis, with others for those along which a node works."""
+    found = list(items)
+    for axis, one in zip(along, others, strict=True):
+        found[axis] = one
     return tuple(found)
 
 
@@ -205,28 +216,24 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The blocks of an axis: where each is, and what it takes of the ones before and after."""
+    """The blocks of an axis: where each is, and what it needs of the fields.
+
+    Of a `ring` that may be before its begin, and beyond its end.
+    """
 
     cuts: Sequence[Span]
-    before: Sequence[int]
-    after: Sequence[int]
+    needs: Sequence[Span]
     ring: bool
-
-    @property
-    def spans(self) -> list[Span]:
-        """What the blocks need of the fields."""
-        pairs = zip(self.cuts, self.before, self.after, strict=True)
-        return [(a - low, b + high) for (a, b), low, high in pairs]
 
     @property
     def beside(self) -> list[Near]:
         """What each block takes from."""
-        found = []
-        for k, (low, high) in enumerate(zip(self.before, self.after, strict=True)):
-            places = [k + at for at, far in ((-1, low), (0, 1), (1, high)) if far]
-            numbers = tuple([place % len(self.cuts) for place in places])
+        found, count = [], len(self.cuts)
+        for k, ((a, b), (first, last)) in enumerate(zip(self.cuts, self.needs, strict=True)):
+            places = [*((k - 1,) if first < a else ()), k, *((k + 1,) if last > b else ())]
+            numbers = tuple([place % count for place in places])
             sizes = tuple([b - a for a, b in [self.cuts[number] for number in numbers]])
-            found.append(Near(numbers, sizes, sizes[0] if low else 0))
+            found.append(Near(numbers, sizes, sizes[0] if first < a else 0))
         return found
 
     @property
@@ -234,11 +241,16 @@ class Axis:
         """The same, where what it takes from is the whole axis."""
         return [Near((0,), (self.cuts[-1][1],), a) for a, _ in self.cuts]
 
+    def beyond(self, k: int) -> tuple[int, int]:
+        """How much a block needs before its begin, and after its end."""
+        (a, b), (first, last) = self.cuts[k], self.needs[k]
+        return a - first, last - b
+
     def depths(self, k: int) -> tuple[int, int]:
         """How thick the faces are that a block gives, at its begin and at its end."""
         last = len(self.cuts) - 1
-        first = self.after[k - 1] if k or self.ring else 0
-        return first, self.before[k + 1 if k < last else 0] if k < last or self.ring else 0
+        first = self.beyond(k - 1)[1] if k or self.ring else 0
+        return first, self.beyond(k + 1 if k < last else 0)[0] if k < last or self.ring else 0
 
     @property
     def fits(self) -> bool:
@@ -255,14 +267,13 @@ def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
     for a, b in cuts:
         if a == b or low == high == 0:
             # An empty block needs nothing.
-            found.append((0, 0))
+            found.append((a, b))
         elif (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
             # Far from the ends nothing is said anew for each block.
-            found.append((-low, high))
+            found.append((a + low, b + high))
         else:
-            first, last = needed(work, (a, b), n, axis)
-            found.append((a - first, last - b))
-    return Axis(cuts, [low for low, _ in found], [high for _, high in found], ring)
+            found.append(needed(work, (a, b), n, axis))
+    return Axis(cuts, found, ring)
 
 
 def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
@@ -277,7 +288,7 @@ def grouped(work: Work, chunks: Chunks) -> Chunks:
 
 def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
     one = axis_of(work, sizes, axis)
-    far = max((*one.before, *one.after), default=0) if len(sizes) > 1 else 0
+    far = max(max(one.beyond(k)) for k in range(len(sizes))) if len(sizes) > 1 else 0
     if not far:
         return sizes
     least = LONG * far

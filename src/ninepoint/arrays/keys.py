@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.dtypes import kind_of
 from .accepted import is_cupy
 from .conditions import Condition
 
@@ -26,118 +25,67 @@ Key: TypeAlias = tuple[Hashable, ...]
 _NUMBERS = frozenset((float, bool, complex, *np.sctypeDict.values()))
 
 
-def call_key(
-    values: Sequence[Any],
-    is_field: Sequence[bool],
-    boundary: Any,
-    cval: Any,
-    axes: Any,
-    out: Any,
-    dtype: Any,
-    overflow: Any,
-    threads: Any,
-    every: Any,
-) -> Key | None:
+def call_key(values: Sequence[Any], options: Sequence[Any]) -> Key | None:
     """Give what a call depends on of its bound arguments and of its options.
 
-    None if some are none that are known here; the ordinary way takes or refuses them.  As
-    dictionaries compare, 1 is True: only where equal values mean the same, they are a key.
+    None if some are none that are known here; the ordinary way takes or refuses them.
     """
-    parts: list[Any] = []
-    for value, field in zip(values, is_field, strict=True):
-        kind = type(value)
-        if kind is np.ndarray:
-            parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
-        elif field:
-            if not is_cupy(value):
+    parts = kinds(values)
+    if parts is None:
+        return None
+    told: list[Any] = []
+    for one in options:
+        if one is not None:
+            one = option_key(one)
+            if one is None:
                 return None
-            parts += device_key(value)
-        elif kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
-            parts.append(kind)
-        else:
-            return None
-    if out is not None:
-        out = out_key(out)
-        if out is None:
-            return None
-    if boundary is not None and type(boundary) is not str:
-        boundary = _border(boundary)
-        if boundary is None:
-            return None
-    if cval is not None and type(cval) is not int:
-        cval = number_key(cval)
-        if cval is None:
-            return None
-    if axes is not None:
-        axes = axes_key(axes)
-        if axes is None:
-            return None
-    if dtype is not None and type(dtype) is not str:
-        dtype = _names(dtype)
-        if dtype is None:
-            return None
-    if overflow is not None and type(overflow) is not str:
-        return None
-    if threads is not None and type(threads) is not int:
-        return None
-    if every is not None:
-        every = axes_key(every)
-        if every is None:
-            return None
-    return (*parts, out, boundary, cval, axes, dtype, overflow, threads, every)
+        told.append(one)
+    return (*parts, *told)
 
 
 def kinds(values: Sequence[Any]) -> Key | None:
-    """Give what calls depend on of numbers and coefficient arrays; None if some are neither."""
+    """Give what calls depend on of numbers and arrays; None if some are neither."""
     parts: list[Any] = []
     for value in values:
         kind = type(value)
-        if kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
+        if kind is np.ndarray:
+            parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
+        elif kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
             parts.append(kind)
-            continue
-        one = array_key(value)
-        if one is None:
+        elif is_cupy(value):
+            parts += device_key(value)
+        else:
             return None
-        parts += one
     return tuple(parts)
 
 
-def _border(given: Any) -> Hashable | None:
-    """Give a border as something to look up; None if it is none, or has values of other kinds."""
-    conditions: list[Condition] = []
-    key = _rules(given, conditions)
-    if key is None or not conditions or not all(one.has_name for one in conditions):
-        return key
-    values = {one.key for one in conditions if one.kind == "dirichlet"}
-    # With one value or none, conditions mean rules with names: that depends on the value.
-    return key if len(values) > 1 else (key, tuple([one.key for one in conditions]))
+def option_key(given: Any) -> Hashable | None:
+    """Give an option as something to look up, which equals no other that means something else.
 
-
-def _rules(given: Any, conditions: list[Condition]) -> Hashable | None:
-    """Give rules as something to look up, and collect those that are conditions."""
-    if type(given) is str:
+    As dictionaries compare, 1 is True, 0.0 is -0.0, and NaN is not itself.  None if it is made
+    of anything but names, numbers, arrays and conditions.
+    """
+    kind = type(given)
+    if kind is str or kind is int:
+        return given  # type: ignore[no-any-return]
+    if kind is tuple or kind is list:
+        parts = tuple([one if type(one) is str else option_key(one) for one in given])
+        # A type of NumPy's may equal None.
+        return None if any(part is None for part in parts) else parts
+    if kind is float:
+        return kind, struct.pack("d", given)
+    if kind is Condition:
+        form = given.form
+        # Where it means a rule with a name, that depends on its value.
+        return (form, given.key) if form is not None and given.has_name else form
+    if kind is np.ndarray and given.ndim:
+        return array_key(given)
+    if kind is np.ndarray or kind in _NUMBERS:
+        one = np.asarray(given)
+        return None if one.dtype.hasobject else (kind, one.dtype, one.tobytes())
+    if isinstance(given, type | np.dtype):
         return given
-    if type(given) is Condition:
-        conditions.append(given)
-        form: Hashable = given.form
-        return form
-    if type(given) is not tuple and type(given) is not list:
-        return None
-    parts = tuple([one if type(one) is str else _rules(one, conditions) for one in given])
-    return None if None in parts else parts
-
-
-def _names(value: Any) -> Hashable | None:
-    """Give names, or tuples and lists of them, as something to look up; None if it is neither."""
-    if isinstance(value, str | type | np.dtype):
-        return value
-    if type(value) is not tuple and type(value) is not list:
-        return None
-    parts = tuple([one if type(one) is str else _names(one) for one in value])
-    for part in parts:
-        if part is None:
-            return None
-    return parts
+    return device_key(given) if is_cupy(given) else None
 
 
 def array_key(array: Any) -> Key | None:
@@ -154,37 +102,3 @@ def device_key(array: Any) -> Key:
     """
     aligned = array.data.ptr % array.dtype.itemsize == 0
     return array.shape, array.strides, array.dtype, aligned, array.data.device_id, "cuda"
-
-
-def out_key(out: Any) -> Key | None:
-    """Give what a call depends on of its `out`; None if that is no array, nor several."""
-    if type(out) is not tuple and type(out) is not list:
-        return array_key(out)
-    parts = tuple(map(array_key, out))
-    return None if any(part is None for part in parts) else parts
-
-
-def number_key(value: Any) -> Hashable | None:
-    """Tell a number from all others, those that are equal to it among them; None if it is none."""
-    kind = type(value)
-    if kind is float:
-        # 0.0 equals -0.0, and NaN does not equal itself.
-        return value if value and value == value else (kind, struct.pack("d", value))
-    if kind is bool:
-        return kind, value
-    without_axes = kind is np.ndarray and not value.ndim
-    if kind in _NUMBERS or (without_axes and kind_of(value.dtype) in "biufc"):
-        return kind, np.asarray(value).dtype, np.asarray(value).tobytes()
-    return None
-
-
-def axes_key(axes: Any) -> Hashable | None:
-    """Give axes as something to look up; None if they are no whole numbers."""
-    if type(axes) is int:
-        return axes
-    if type(axes) is not tuple and type(axes) is not list:
-        return None
-    for axis in axes:
-        if type(axis) is not int:
-            return None
-    return tuple(axes)

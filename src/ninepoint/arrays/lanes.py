@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from ..backends.memory import empty
 from .borders import Array, Border
 from .every import Steps
 from .layout import Shape
-from .strided import Strided, memory_order
+from .strided import memory_order
 
 
 class Laid(Protocol):
@@ -54,16 +55,31 @@ LEVELS, MANY = 32, 256
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """How the axes of arrays are put in another order."""
+    """How the axes of arrays are put in another order, and which that follow each other are one.
+
+    `merged` has for each axis of the program the lengths of those that it is made of, but for the
+    first; nothing if all stay apart.
+    """
 
     order: tuple[int, ...]
+    merged: tuple[Shape, ...]
 
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
-        return array.transpose(self.order)
+        turned = array.transpose(self.order)
+        if not self.merged:
+            return turned
+        lengths = iter(turned.shape)
+        return turned.reshape(
+            [math.prod(islice(lengths, 1 + len(inner))) for inner in self.merged]
+        )
 
     def back(self, result: Array) -> Array:
         """Give a result of the program the axes of the arrays, in their order."""
+        if self.merged:
+            pairs = zip(result.shape, self.merged, strict=True)
+            shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
+            result = result.reshape(list(chain(*shape)))
         return result.transpose(np.argsort(self.order))
 
     def empty(self, shape: Shape, dtype: np.dtype) -> Array:
@@ -86,8 +102,6 @@ class Lanes(Turned):
         The axes: those of the stack that lie outside, the core axes, those that lie inside.
     inner : tuple of int
         How long the last of them are.
-    core : int
-        How many core axes there are.
     levels : bool
         Whether the lanes are an axis of their own.
     turn : tuple of int
@@ -96,7 +110,6 @@ class Lanes(Turned):
     """
 
     inner: Shape
-    core: int
     levels: bool
     turn: tuple[int, ...] = ()
 
@@ -113,19 +126,6 @@ class Lanes(Turned):
     def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
         """Give what there is for each core axis in the order of the program's."""
         return [items[axis] for axis in self.turn] or items
-
-    def of(self, array: Array) -> Array:
-        turned = array.transpose(self.order)
-        shape = turned.shape[: turned.ndim - len(self.inner)]
-        if self.levels:
-            return turned.reshape((*shape, self.count))
-        return turned.reshape((*shape[:-1], shape[-1] * self.count))
-
-    def back(self, result: Array) -> Array:
-        shape = result.shape[:-1]
-        if not self.levels:
-            shape = (*shape, result.shape[-1] // self.count)
-        return result.reshape((*shape, *self.inner)).transpose(np.argsort(self.order))
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
@@ -153,11 +153,17 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Lanes | 
     inner = _inside(first, core, along[-1])
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
-    found = Lanes((*outer, *along, *inner), lengths, core, False, turn)
+    merged = _merged(first.ndim, lengths)
+    found = Lanes((*outer, *along, *inner), merged, lengths, False, turn)
     if inner and all(map(found.lies, (*fields, *outs))):
         return found
     outer = tuple(range(first.ndim - core))
-    return Lanes((*outer, *along), (), core, False, turn) if turn else None
+    return Lanes((*outer, *along), (), (), False, turn) if turn else None
+
+
+def _merged(rank: int, inner: Shape) -> tuple[Shape, ...]:
+    """The last of so many axes are one, with these lengths but for the first."""
+    return (*((),) * (rank - len(inner) - 1), inner) if inner else ()
 
 
 def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
@@ -171,28 +177,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
     if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
         return ()
-    return memory_order([Strided(lengths, array.strides[-core:]) for array in arrays])
-
-
-def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:
-    """The steps that are not undone by a stack that lies innermost, beside these axes.
-
-    Rows of lanes have no steps: to copy them image by image would take longer.
-    """
-    if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < -min(along):
-        return every
-    ends = tuple(range(-len(along), 0))
-    moved = [np.moveaxis(field, along, ends) for field in fields]
-    found = lanes(moved, (), len(along))
-    if found is None or not found.inner:
-        return every
-    made = (*every[:-1], 1)
-    return made if _has_steps(found, made) else (1,) * len(every)
-
-
-def _has_steps(found: Lanes, every: Steps) -> bool:
-    """Whether a program with steps takes lanes that lie so."""
-    return not found.turn and found.count < LEVELS and every[-1] == 1
+    return memory_order(lengths, [array.strides[-core:] for array in arrays])
 
 
 def _inside(array: Array, core: int, last: int = -1) -> list[int]:
@@ -213,7 +198,8 @@ def with_lanes(
     The fields have one shape and core axes last; the program knows the lengths that it asks for.
     """
     found = lanes(fields, outs, program.ndim)
-    if found is None or (program.every and found.inner and not _has_steps(found, program.every)):
+    # Rows of lanes have no steps.
+    if found is None or (program.every and found.inner):
         return None
     if found.turn:
         transposed = program.turned(found.turn)
@@ -223,7 +209,8 @@ def with_lanes(
     if found.count >= LEVELS:
         other = program.turned(0)
         if other is not None:
-            return replace(found, levels=True), other
+            merged = _merged(len(found.order), found.inner[1:])
+            return replace(found, levels=True, merged=merged), other
     other = program.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
 
@@ -245,7 +232,7 @@ def arranged(
     if lanes:
         found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
     if found is None:
-        return None if order == tuple(range(len(order))) else Turned(order), program
+        return None if order == tuple(range(len(order))) else Turned(order, ()), program
     own, program = found
     return replace(own, order=tuple(order[axis] for axis in own.order)), program
 

@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from .borders import Array
 from .executable import Executable, Run
 from .fused import bind_pass
 from .ghosts import GhostCall
-from .layout import Region
 from .regions import Node
-from .single import NOTHING, Given, OneCall, Step, bind_call, lengths_of
-from .work import Block, Group, Work, common, cut, index_of
+from .single import NOTHING, Given, Numbers, OneCall, Step, bind_call
+from .work import Block, Group, Work, common, cut, take
 
-# Which of them is bound, on values that are there, and arrays to write to.
-Bind = Callable[[int, Mapping[int, Array], Mapping[int, Array]], Step]
+# What is bound, on values that are there, and arrays to write to.
+Bind = Callable[[Any, Mapping[int, Array], Mapping[int, Array]], Step]
 
 
 class InTurn:
@@ -37,7 +37,7 @@ class InTurn:
 
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)
-        self._wanted, self._bind = wanted, bind
+        self._items, self._wanted, self._bind = items, wanted, bind
         # What nobody reads after each of them.
         self._done: list[list[int]] = []
         known = {value for one in items for value in (*one.fields, *one.outputs)}
@@ -52,15 +52,11 @@ class InTurn:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
-                step = self._steps[k] = self._bind(k, known, outs)
+                step = self._steps[k] = self._bind(self._items[k], known, outs)
             known.update(step(known, given, outs))
             for value in self._done[k]:
                 known.pop(value, None)
         return {value: known[value] for value in self._wanted if value in known}
-
-    def bound(self, values: Mapping[int, Array], outs: Mapping[int, Array]) -> list[Step]:
-        """What does each of them, on values of which all are there."""
-        return [self._bind(k, values, outs) for k in range(len(self._steps))]
 
 
 class Launches:
@@ -72,9 +68,6 @@ class Launches:
         In an order in which they can be done.
     wanted : sequence of int
     block : Block
-    region : Region, optional
-        The points of the domain to give, as far as a value has them ("valid"); by default all
-        for which the block has what is needed.
     threads : int, optional
         The greatest number of threads.
 
@@ -89,13 +82,13 @@ class Launches:
         groups: Sequence[Group],
         wanted: Sequence[int],
         block: Block,
-        region: Region | None = None,
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
         self._all, self._wanted = groups, wanted
-        self._work = Work(nodes, wanted, block, region, threads)
-        self._steps = self._groups(groups, wanted)
+        self._work = Work(nodes, wanted, block, threads)
+        self._calls: list[OneCall] | None = None
+        self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
         self,
@@ -110,8 +103,6 @@ class Launches:
         another array.
         """
         values = self._steps(dict(enumerate(fields)), given, outs or {})
-        if self._work.shape is None:
-            return [values[value] for value in self._wanted]
         return [self._work.given(value, values[value]) for value in self._wanted]
 
     def calls(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[OneCall] | None:
@@ -119,19 +110,25 @@ class Launches:
 
         There is an array in `outs` for all that is made.
         """
-        values = {**dict(enumerate(fields)), **outs}
+        if self._calls is not None:
+            return self._calls
+        values, free = {**dict(enumerate(fields)), **outs}, True
         found: list[OneCall] = []
         for group in self._all:
-            for one in self._in_turn(group).bound(values, outs):
+            for node in group.nodes:
+                one = bind_call(self._work, node, values, outs)
                 if not isinstance(one, OneCall):
                     return None
                 run: Run | None = one.run
                 if isinstance(run, GhostCall) and one.targets:
                     results = [outs[value] for value in one.outputs]
-                    run = run.fixed(one.inputs(values), results)
+                    run, free = run.fixed(one.inputs(values), results), False
                 if not isinstance(run, Executable):
                     return None
                 found.append(replace(one, run=run))
+        if free:
+            # Others like these arrays are done so as well.
+            self._calls = found
         return found
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
@@ -142,29 +139,10 @@ class Launches:
         if step is None and group.chain is not None:
             step = bind_pass(self._work, group, values, outs)
         if step is None and group.steps:
-            return self._groups(group.steps, group.outputs)
-        if step is None:
-            step = self._in_turn(group)
-            if len(group.nodes) == 1:
-                (step,) = step.bound(values, outs)
-        return step
-
-    def _groups(self, groups: Sequence[Group], wanted: Sequence[int]) -> InTurn:
-        """What does groups one by one."""
-
-        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return self._bound(groups[k], values, outs)
-
-        return InTurn(groups, wanted, bind)
-
-    def _in_turn(self, group: Group) -> InTurn:
-        """What does the nodes of a group one by one."""
-        nodes = group.nodes
-
-        def bind(k: int, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
-            return bind_call(self._work, nodes[k], values, outs)
-
-        return InTurn(nodes, group.outputs, bind)
+            return InTurn(group.steps, group.outputs, self._bound)
+        if step is None and len(group.nodes) == 1:
+            return bind_call(self._work, group.nodes[0], values, outs)
+        return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))
 
 
 def _bind_at_once(
@@ -183,23 +161,19 @@ def _bind_at_once(
     part = common(work, group, do.margin)
     if part is None:
         return None
-    pairs: list[tuple[int, tuple[tuple[Any, ...], ...]]] = []
-    for value in group.fields:
-        index = index_of(values[value], part.at[value], part.has) if part.at else None
-        pairs.append((value, () if index is None else (index,)))
-    fields = list(part.fields(values, group.fields).values())
+    whole = work.shape is None
+    pairs = tuple(
+        (value, work.indices(value, values[value], part.has, along)) for value in group.fields
+    )
+    fields = [take(values[value], indices) for value, indices in pairs]
     shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
-    into = [] if part.at else into
+    into = into if whole else []
     if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
         return None
-    if len(shape) < -min(along):
-        return None
-    core = tuple((work.lengths or shape)[axis] for axis in along)
-    own, lengths = program.within(core), lengths_of(program, core)
     run = cuda.Executable(do, fields, into or None, along)
-    numbers, members = (*own.coefficients, *own.scalars), [node.outputs[0] for node in group.nodes]
-    call = OneCall(run, tuple(pairs), group.outputs, numbers, lengths, members, bool(into))
-    if not part.at:
+    numbers = Numbers.of(program, work.core(shape, along), group.nodes)
+    call = OneCall(run, pairs, group.outputs, numbers, bool(into))
+    if whole:
         return call
     work.at |= dict.fromkeys(group.outputs, part.gives)
 

@@ -19,7 +19,6 @@ A layout is made once per shape, reaches and border, and remembered.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,15 +41,24 @@ FAR = 14
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The points start <= i < stop, axis by axis."""
+    """The points first <= i < last, axis by axis."""
 
-    start: Shape
-    stop: Shape
+    spans: tuple[Span, ...]
+
+    @property
+    def start(self) -> Shape:
+        """Where it begins."""
+        return tuple([a for a, _ in self.spans])
+
+    @property
+    def stop(self) -> Shape:
+        """Where it ends."""
+        return tuple([b for _, b in self.spans])
 
     @property
     def shape(self) -> Shape:
         """Its lengths, never negative."""
-        return tuple(max(0, b - a) for a, b in zip(self.start, self.stop, strict=True))
+        return tuple([max(0, b - a) for a, b in self.spans])
 
     @property
     def points(self) -> int:
@@ -59,19 +67,22 @@ class Region:
 
     def clip(self, other: Region) -> Region:
         """Give the points in both."""
-        return Region(
-            tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop))
-        )
+        pairs = zip(self.spans, other.spans, strict=True)
+        return Region(tuple([(max(a, c), min(b, d)) for (a, b), (c, d) in pairs]))
+
+    def along(self, axis: int, first: int, last: int) -> Region:
+        """Give the same with other points along an axis."""
+        return Region((*self.spans[:axis], (first, last), *self.spans[axis + 1 :]))
 
     def within(self, first: int, last: int) -> Region:
         """Give the points from `first` on and before `last` along the first axis."""
-        start, stop = max(self.start[0], first), min(self.stop[0], last)
-        return Region((start, *self.start[1:]), (stop, *self.stop[1:]))
+        a, b = self.spans[0]
+        return self.along(0, max(a, first), min(b, last))
 
     def index(self, origin: Shape) -> tuple[Any, ...]:
         """Slices into the last axes of an array whose element 0 is point `origin`."""
-        ends = zip(self.start, self.stop, origin, strict=True)
-        return (..., *(slice(a - o, max(a, b) - o) for a, b, o in ends))
+        ends = zip(self.spans, origin, strict=True)
+        return (..., *(slice(a - o, max(a, b) - o) for (a, b), o in ends))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class Output:
 
 @dataclass(slots=True)
 class Values:
-    """`cval` as every field and every output holds it; and what is laid for `ghosts` of fields."""
+    """`cval` as fields and outputs hold it, 0 where nobody asks; what is laid for `ghosts`."""
 
     fields: list[Any]
     outs: list[Any]
@@ -124,17 +135,19 @@ class Layout:
         if every:
             (self.first,) = {output.extent.start for output in self.outputs}
             self.outputs = tuple(self._thinned(output) for output in self.outputs)
-        windows = [output.window for output in self.outputs if output.window.points]
-        nothing = Region((0,) * len(shape), (0,) * len(shape))
-        self.computed = _join(windows) if windows else nothing
+        windows = [output.window.spans for output in self.outputs if output.window.points]
+        # The least region that holds all of them.
+        self.computed = Region(
+            tuple((min(a)[0], max(b for _, b in a)) for a in zip(*windows, strict=True))
+            or ((0, 0),) * len(shape)
+        )
         self.points = self.computed.points
-        everywhere = Region((0,) * len(shape), shape)
-        inside = _window(everywhere, shape, self.reach)
+        inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
-        self.has_constant = border.has_constant
+        self.has_constant = border.uses("constant")
 
     @property
     def inside(self) -> bool:
@@ -154,19 +167,14 @@ class Layout:
 
     def _thinned(self, output: Output) -> Output:
         """An output of whose points some are made."""
-        extent, window = self._made(output.extent), self._made(output.window)
-        return Output(extent, window, _zones(self.border, window, extent))
+        return _with_zones(self.border, self._made(output.extent), self._made(output.window))
 
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
-        start, stop = (
-            tuple(
-                -((first - point) // step)
-                for point, first, step in zip(points, self.first, self.every, strict=True)
-            )
-            for points in (region.start, region.stop)
+        axes = zip(region.spans, self.first, self.every, strict=True)
+        return Region(
+            tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
         )
-        return Region(start, stop)
 
     def at(self, result: Shape) -> Shape:
         """Give the point of the fields at which a result is made."""
@@ -175,41 +183,35 @@ class Layout:
 
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
-        reach = self.reach
-        start = tuple(map(operator.add, self.at(region.start), reach.lo))
-        last = self.at(tuple(stop - 1 for stop in region.stop))
-        stop = tuple(b + 1 + r for b, r in zip(last, reach.hi, strict=True))
-        return Region(start, stop)
+        axes = zip(region.spans, self.first, self.every, self.reach.lo, self.reach.hi, strict=True)
+        return Region(
+            tuple(
+                (first + step * a + low, first + step * (b - 1) + high + 1)
+                for (a, b), first, step, low, high in axes
+            )
+        )
 
     def has(self, region: Region) -> bool:
         """Whether points of the fields all lie inside."""
-        places = zip(region.start, region.stop, self.shape, strict=True)
-        return all(a >= 0 and b <= n for a, b, n in places)
+        return all(a >= 0 and b <= n for (a, b), n in zip(region.spans, self.shape, strict=True))
 
     def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
         """Say how what a region depends on is copied, and where the block begins.
 
-        The block has all that ghosts in it are made of, and columns for whole steps if these are
-        not longer than it.
+        The block has all that ghosts in it are made of.
         """
-        source, border = self.source(region), self.border
-        axes = []
-        for axis, (n, reach) in enumerate(zip(self.shape, self.reach.sides, strict=True)):
-            span = source.start[axis], source.stop[axis]
+        border, axes = self.border, []
+        pairs = zip(self.source(region).spans, self.shape, self.reach.sides, strict=True)
+        for axis, (span, n, reach) in enumerate(pairs):
             if ghosts:
                 span = _with_mirrored(span, n, reach, ghosts[0][axis])
-            own = border.ghosts[axis] if border.ghosts else (False, False)
-            beyond = reach[0] * own[0], reach[1] * own[1]
-            length = span[1] - span[0]
-            if axis == len(self.shape) - 1 and self.every[axis] <= length:
-                span = span[0], span[1] + -length % self.every[axis]
             lanes = border.lanes_along(axis)
-            axes.append((span, along(span, n, border.rules[axis], lanes, beyond)))
+            axes.append((span, along(span, n, border.rules[axis], lanes, reach)))
         return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
 
     def bands(self, count: int) -> list[tuple[int, int]]:
         """Cut the first axis into about so many parts, the points before and after included."""
-        first, last = self.computed.start[0], self.computed.stop[0]
+        first, last = self.computed.spans[0]
         # A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         # parts that is most of the work.
         count = max(1, min(count, (last - first) // min(4 * (self.spans[0] + 1), 256)))
@@ -222,39 +224,35 @@ class Layout:
 layout = lru_cache(maxsize=512)(Layout)
 
 
+def _inside(shape: Shape, reach: Box) -> Region:
+    """The points whose neighbours all lie inside an array of a shape."""
+    axes = zip(shape, reach.lo, reach.hi, strict=True)
+    return Region(tuple((max(0, -low), min(n, n - high)) for n, low, high in axes))
+
+
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
-    whole = Region((0,) * len(shape), shape)
-    fit = _window(whole, shape, reach)
-    start, stop, low, high = [], [], [], []
-    for axis, (before, after) in enumerate(border.rules):
-        start.append(fit.start[axis] if before == "valid" else 0)
-        stop.append(fit.stop[axis] if after == "valid" else shape[axis])
-        low.append(fit.start[axis] if before in ABSENT else 0)
-        high.append(fit.stop[axis] if after in ABSENT else shape[axis])
-    # A stencil that does not fit leaves nothing, at the place where its window would begin.
-    extent = Region(tuple(start), tuple(map(max, start, stop)))
-    window = Region(tuple(low), tuple(high))
-    return Output(extent, window, _zones(border, window, extent))
+    extent, window = [], []
+    axes = zip(shape, _inside(shape, reach).spans, border.rules, strict=True)
+    for n, (low, high), (before, after) in axes:
+        # A stencil that does not fit leaves nothing, at the place where its window would begin.
+        first = low if before == "valid" else 0
+        extent.append((first, max(first, high if after == "valid" else n)))
+        window.append((low if before in ABSENT else 0, high if after in ABSENT else n))
+    return _with_zones(border, Region(tuple(extent)), Region(tuple(window)))
 
 
-def _zones(border: Border, window: Region, extent: Region) -> tuple[tuple[Region, bool], ...]:
-    """What "fill" and "keep" write beside a window, and whether it is kept.
+def _with_zones(border: Border, extent: Region, window: Region) -> Output:
+    """An output, with what "fill" and "keep" write beside its window.
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
     zones: list[tuple[Region, bool]] = []
     for axis in reversed(border.deciding or range(border.ndim)):
-        a, b = extent.start[axis], extent.stop[axis]
-        ends = (
-            (1, max(a, window.stop[axis]), b),
-            (0, a, min(b, window.start[axis])),
-        )
-        for side, first, last in ends:
-            rule = border.rules[axis][side]
+        (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
+        for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):
-                start, stop = _with(extent.start, axis, first), _with(extent.stop, axis, last)
-                zones.append((Region(start, stop), rule == "keep"))
-    return tuple(zones)
+                zones.append((extent.along(axis, first, last), rule == "keep"))
+    return Output(extent, window, tuple(zones))
 
 
 def _with_mirrored(
@@ -272,30 +270,12 @@ def _with_mirrored(
     )
 
 
-def _window(whole: Region, shape: Shape, reach: Box) -> Region:
-    """Give the points of `whole` whose neighbours all lie inside an array of `shape`."""
-    return Region(
-        tuple(max(a, -lo) for a, lo in zip(whole.start, reach.lo, strict=True)),
-        tuple(min(b, n - hi) for b, n, hi in zip(whole.stop, shape, reach.hi, strict=True)),
-    )
-
-
 def around(inner: Region, outer: Region) -> list[Region]:
     """Cut `outer` less `inner` into disjoint slabs, the thickest axis of memory first."""
     slabs: list[Region] = []
     rest = outer
-    for axis, (a, b) in enumerate(zip(inner.start, inner.stop, strict=True)):
-        slabs.append(Region(rest.start, _with(rest.stop, axis, a)))
-        slabs.append(Region(_with(rest.start, axis, b), rest.stop))
-        rest = Region(_with(rest.start, axis, a), _with(rest.stop, axis, b))
+    for axis, (a, b) in enumerate(inner.spans):
+        first, last = rest.spans[axis]
+        slabs += [rest.along(axis, first, a), rest.along(axis, b, last)]
+        rest = rest.along(axis, a, b)
     return [slab for slab in slabs if slab.points]
-
-
-def _join(regions: list[Region]) -> Region:
-    starts = zip(*(region.start for region in regions), strict=True)
-    stops = zip(*(region.stop for region in regions), strict=True)
-    return Region(tuple(map(min, starts)), tuple(map(max, stops)))
-
-
-def _with(shape: Shape, axis: int, value: int) -> Shape:
-    return (*shape[:axis], value, *shape[axis + 1 :])

@@ -46,8 +46,8 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
-        ends = zip(extent.start, extent.stop, chunks, strict=True)
-        cuts = tuple(_cuts(a, b, max(1, *sizes)) for a, b, sizes in ends)
+        ends = zip(extent.spans, chunks, strict=True)
+        cuts = tuple(_cuts(a, b, max(1, *sizes)) for (a, b), sizes in ends)
         operation = _Operation(job, cuts, which, own)
         made |= zip(which, operation.on(arrays, [outputs[k] for k in which]), strict=True)
     return [made[k] for k in range(len(outputs))]
@@ -93,8 +93,7 @@ class _Operation:
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
-        spans = [axis[k] for axis, k in zip(self.cuts, block, strict=True)]
-        return Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+        return Region(tuple([axis[k] for axis, k in zip(self.cuts, block, strict=True)]))
 
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""

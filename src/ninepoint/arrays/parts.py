@@ -1,6 +1,6 @@
 """Parts: some rows of some images of arrays that have one axis for the stack, on threads.
 
-    Listed      lists of commands: a part is one call of machine code, or is done here
+    Commands    lists of commands: a part is one call of machine code, or is done here
     Elements    NumPy's own loop, for what looks at no neighbour and lies anywhere
 
 How many threads there are is said by how long a point took in an earlier call.
@@ -8,9 +8,10 @@ How many threads there are is said by how long a point took in an earlier call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,35 +43,6 @@ PART_POINTS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """What takes lists of commands, each of which is for so many `images` at the most.
-
-    Where machine code does not take them they are carried out here.
-    """
-
-    lists: Commands
-    images: int
-    by_machine: bool
-
-    def run(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part."""
-        together, lists = self.images, self.lists
-        for k in range(part.start, part.stop, together):
-            some = replace(part, start=k, stop=min(k + together, part.stop))
-            if not self.by_machine:
-                lists.perform(program, (*fields, *outs), some)
-            elif some == part or lists.values.ghosts:
-                # Values at the border may be others for each image.
-                program.run(fields, outs, lists.of(some))
-            else:
-                cut = slice(some.start, some.stop)
-                told = lists.of(replace(some, start=0, stop=some.stop - k))
-                program.run([one[cut] for one in fields], [one[cut] for one in outs], told)
-
-
-@dataclass(frozen=True, slots=True)
 class Elements:
     """What looks at no neighbour, of elements that lie anywhere, in the place of fields too."""
 
@@ -82,7 +54,7 @@ class Elements:
         program.run_elements([one[cut] for one in fields], [one[cut] for one in outs])
 
 
-Way: TypeAlias = Listed | Elements
+Way: TypeAlias = Commands | Elements
 
 
 def way_of(
@@ -91,11 +63,12 @@ def way_of(
     """How a program is done on arrays like these."""
     arrays, rows = (*fields, *outs), rows_of(program)
     given, dtypes = len(fields) - len(program.along), (*program.field_dtypes, *program.out_dtypes)
-    moved = [
+    moved = tuple(
         k
         for k, (array, dtype) in enumerate(zip(arrays, dtypes, strict=True))
-        if not _is_read(array, dtype, k in rows)
-    ]
+        # Of some one element a row is read, wherever the others lie.
+        if not is_readable(array, dtype) and not (k in rows and array.dtype == dtype)
+    )
     exact = all(array.dtype == dtype for array, dtype in zip(arrays, dtypes, strict=True))
     by_machine = (
         program.takes_commands
@@ -112,23 +85,24 @@ def way_of(
         # Blocks of as many stay in cache.
         limit = limits.current.block_elements * 8 // max(1, itemsize_of(program))
         images = max(1, limit // max(1, plan.points))
+    strides = tuple(array.strides for array in arrays)
+    made = Commands(program, plan, values, strides, moved, images, by_machine)
     if values.ghosts:
-        return Listed(Commands(program, plan, values, arrays, moved), images, by_machine)
+        return made
     # An iteration is bound each time that it is called.
     constants = (np.asarray(one).tobytes() for one in (*values.fields, *values.outs))
-    strides = tuple(array.strides for array in arrays)
-    key = limits.current, plan, strides, tuple(moved), *constants
+    key = limits.current, plan, strides, moved, by_machine, *constants
     ways = program.compiled.ways
     if key not in ways:
-        lists = Commands(program, plan, values, arrays, moved)
-        ways[key] = Listed(lists, images, by_machine)
+        ways[key] = made
     found: Way = ways[key]
     return found
 
 
 def has_movable_zones(program: Bound, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
-    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
+    count = len(program.out_dtypes) // program.compiled.phases
+    pairs = zip(program.field_dtypes, program.out_dtypes[:count], strict=False)
     return not plan.has_keep or all(field == out for field, out in pairs)
 
 
@@ -170,6 +144,20 @@ def note_pace(known: list[float], points: float, took: float, threads: int) -> N
     known[:] = [pace]
 
 
+def paced(
+    known: list[float],
+    points: int,
+    most: int | None,
+    handoff: float,
+    compute: Callable[[int], None],
+) -> None:
+    """Compute so many points on as many threads as they are worth; remember how long it took."""
+    threads = threads_for(known, points, most, handoff)
+    began = perf_counter()
+    compute(threads)
+    note_pace(known, points, perf_counter() - began, threads)
+
+
 def divided(plan: Layout, stack: int, threads: int) -> list[Part]:
     """Cut for so many threads, along the stack, else along the first axis."""
     count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
@@ -186,23 +174,9 @@ def itemsize_of(program: Bound) -> int:
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
 
 
-def write(target: Array, values: Array) -> None:
-    """Write values to an array that may be of another dtype; like a kernel, without warnings."""
-    if target.dtype == values.dtype:
-        target[...] = values
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        target[...] = values
-
-
 def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether a program can work on `array` itself."""
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
-
-
-def _is_read(array: Array, dtype: np.dtype[Any], one_a_row: bool) -> bool:
-    """Whether a program works on `array` itself, of which it may read one element a row only."""
-    return is_readable(array, dtype) or (one_a_row and array.dtype == dtype)
 
 
 def rows_of(program: Bound) -> list[int]:

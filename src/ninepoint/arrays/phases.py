@@ -18,13 +18,11 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from .accepted import listed
-from .borders import Array, Border, Rule
+from .accepted import listed, write
+from .borders import Array, Border
 from .every import thinned
-from .executable import Executable
-from .layout import Shape, layout
-from .numpy import check_values, whole_shape
-from .parts import write
+from .executable import Executable, Run
+from .layout import Shape
 from .regions import Node
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
@@ -100,69 +98,28 @@ def check_device(nodes: Sequence[Node]) -> None:
         )
 
 
-class FinerCall:
+def finer_call(
+    node: Node, program: Bound, fields: Sequence[Array], border: Border, threads: int | None
+) -> Run:
     """Calls of a node whose program's outputs are phases, on fields like some: bound once.
 
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
-    phases are alike.  Called with fields, numbers and `out`.
+    phases are alike.
     """
+    run = Executable(program, fields, border, node.cval, node.along, None, threads)
+    along, factors, count = node.along, tuple(node.factors), len(node.outputs)
 
-    def __init__(
-        self,
-        node: Node,
-        program: Bound,
-        fields: Sequence[Array],
-        border: Border,
-        threads: int | None,
-    ) -> None:
-        self._factors, self._keeps = node.factors, border.uses("keep")
-        self._along = along = node.along
-        self._shape = shape = whole_shape(fields)
-        count = len(program.out_dtypes) // program.compiled.phases
-        self._dtypes = program.out_dtypes[:count]
-        core = tuple(shape[axis] for axis in along)
-        self._plan = plan = layout(core, program.reaches[:count], border)
-        dtypes = program.field_dtypes, self._dtypes
-        self._values = check_values(plan, node.cval, *dtypes, program.positions)
-        cval = node.cval
-        if self._keeps:
-            # A result keeps the field in its own place, which a phase that follows has not.
-            border = Border(tuple((_filled(a), _filled(b)) for a, b in border.rules))
-            cval = cval if border.uses("constant") else 0
-        self._run = Executable(program, fields, border, cval, along, None, threads)
-
-    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        """What a call gives."""
-        made, results = listed(self._run(fields, numbers)), listed(out)
-        for k, (output, dtype) in enumerate(zip(self._plan.outputs, self._dtypes, strict=True)):
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        made, results = listed(run(fields, numbers)), listed(out)
+        for k in range(count):
             if out is None:
-                shape = list(self._shape)
-                for axis, n in zip(
-                    self._along, finer(output.extent.shape, self._factors), strict=True
-                ):
-                    shape[axis] = n
-                results.append(empty(tuple(shape), dtype))
-            for number, place in enumerate(np.ndindex(*self._factors)):
-                part = thinned(results[k], tuple(self._factors), self._along, place)
-                write(part, made[(number * len(self._dtypes) + k) % len(made)])
-                if self._keeps:
-                    self._keep(k, part, fields[k])
+                shape = list(made[k].shape)
+                for axis, factor in zip(along, factors, strict=True):
+                    shape[axis] *= factor
+                results.append(empty(tuple(shape), made[k].dtype))
+            for number, place in enumerate(np.ndindex(*factors)):
+                part = thinned(results[k], factors, along, place)
+                write(part, made[(number * count + k) % len(made)])
         return tuple(results)
 
-    def _keep(self, k: int, part: Array, field: Array) -> None:
-        """Write what is not computed of a phase of an output."""
-        output, dtype = self._plan.outputs[k], self._dtypes[k]
-        ends = tuple(range(-len(self._along), 0))
-        field = np.broadcast_to(field, self._shape)
-        part, kept = (np.moveaxis(one, self._along, ends) for one in (part, field))
-        for zone, keeps in output.zones:
-            index = zone.index(output.extent.start)
-            if keeps:
-                own = zone.index((0,) * len(self._factors))
-                write(part[index], kept[own].astype(dtype))
-            else:
-                part[index][...] = np.array(self._values.outs[k], dtype)
-
-
-def _filled(rule: Rule) -> Rule:
-    return "fill" if rule == "keep" else rule
+    return call

@@ -30,12 +30,15 @@ from .numpy import Behind
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
 
+# A position far from all ends.
+_FAR = 1 << 40
+
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
-    start, stop = [0] * len(shape), list(shape)
-    start[axis], stop[axis] = span
-    return Region(tuple(start), tuple(stop))
+    spans = [(0, n) for n in shape]
+    spans[axis] = span
+    return Region(tuple(spans))
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:
@@ -75,8 +78,9 @@ class Node(Protocol):
     def thins(self) -> bool:
         """Whether some points are not made, because of `every`."""
 
-    def with_steps(self, every: Steps) -> Node:
-        """The same call with other steps."""
+    @property
+    def full(self) -> Node:
+        """The same call, which makes all points."""
 
     @property
     def resizes(self) -> bool:
@@ -200,16 +204,7 @@ def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
 
 def reach(nodes: Sequence[Node], wanted: Iterable[int], sources: Iterable[int], axis: int) -> Span:
     """From where to where the wanted values look in the sources, far from any border."""
-    low = high = 0
-    values: dict[int, Span] = dict.fromkeys(wanted, (0, 0))
-    for node in reversed(nodes):
-        made = [values[value] for value in node.outputs if value in values]
-        if made:
-            a, b = look(node, axis)
-            read = min(s[0] for s in made) + a, max(s[1] for s in made) + b
-            for value in node.fields:
-                values[value] = hull(values.get(value), read)
-    for value in sources:
-        if value in values:
-            low, high = hull((low, high), values[value])
-    return low, high
+    values, _ = needed(nodes, wanted, (_FAR, _FAR + 1), 2 * _FAR, axis)
+    spans = [values[value] for value in sources if value in values]
+    low, high = min((a for a, _ in spans), default=_FAR), max((b for _, b in spans), default=0)
+    return min(0, low - _FAR), max(0, high - _FAR - 1)

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from ..backends.compiled import Bound
 from ..language.positions import Length
 from . import phases
 from .accepted import is_cupy
 from .borders import Array, Border, Rule
-from .every import Steps, steps_left, thinned_copy
+from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
-from .lanes import steps_made
 from .layout import Shape
-from .numpy import core_shape
+from .numpy import whole_shape
 from .regions import Node, closed
-from .work import Spans, Work, index_of
+from .work import Indices, Spans, Work, take
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +41,56 @@ NOTHING = Given()
 # Values, what is given besides, and arrays to write to, by number -> what is made of them.
 Step: TypeAlias = Callable[[Mapping[int, Array], Given, Mapping[int, Array]], dict[int, Array]]
 
-# What is taken of an array, one index after the other.
-_Indices: TypeAlias = Sequence[tuple[Any, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of nodes that are done as one: coefficients, then scalars.
+
+    They are those of the program `bound`, or what calls are given for the nodes of which `members`
+    are the first outputs; some are `lengths` of the arrays, by their places.
+    """
+
+    bound: Bound
+    lengths: tuple[tuple[int, int], ...]
+    members: Sequence[int]
+
+    @staticmethod
+    def of(program: Bound, core: Shape, nodes: Sequence[Node]) -> Numbers:
+        """Those of nodes on arrays of a shape, along their axes."""
+        scalars = enumerate(program.scalars, len(program.coefficients))
+        lengths = [(place, core[one.axis]) for place, one in scalars if isinstance(one, Length)]
+        return Numbers(program.within(core), tuple(lengths), [node.outputs[0] for node in nodes])
+
+    def told(self, given: Given) -> Sequence[Any]:
+        """What a call is told."""
+        if given.numbers is None:
+            return *self.bound.coefficients, *self.bound.scalars
+        own = [given.numbers[k] for k in self.members]
+        found = [one for coefficients, _ in own for one in coefficients]
+        found += [one for _, scalars in own for one in scalars]
+        for place, length in self.lengths:
+            found[place] = length
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 
-    `numbers` are those of its program, and `lengths` which of them the arrays tell; `members` are
-    the first outputs of its nodes.  With `targets` it writes to arrays that are there.
+    It takes these `fields`, and with `targets` it writes to arrays that are there.
     """
 
     run: Run
-    fields: tuple[tuple[int, _Indices], ...]
+    fields: tuple[tuple[int, Indices], ...]
     outputs: tuple[int, ...]
-    numbers: tuple[Any, ...]
-    lengths: tuple[tuple[int, int], ...]
-    members: Sequence[int]
+    numbers: Numbers
     targets: bool
 
     def __call__(
         self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        run, fields, numbers = self.run, self.inputs(values), self.told(given)
+        run, fields, numbers = self.run, self.inputs(values), self.numbers.told(given)
         if given.step is not None and isinstance(run, GhostCall):
             made = run(fields, numbers, out, run.boundary.after(given.step))
         else:
@@ -74,37 +99,7 @@ class OneCall:
 
     def inputs(self, values: Mapping[int, Array]) -> list[Array]:
         """The fields, of values."""
-        return [
-            _taken(values[value], indices) if indices else values[value]
-            for value, indices in self.fields
-        ]
-
-    def told(self, given: Given) -> Sequence[Any]:
-        """The numbers of the call: coefficients, then scalars."""
-        if given.numbers is None:
-            return self.numbers
-        return told(given.numbers, self.members, self.lengths)
-
-
-def told(
-    numbers: Mapping[int, tuple[Sequence[Any], Sequence[Any]]],
-    members: Sequence[int],
-    lengths: Sequence[tuple[int, int]],
-) -> list[Any]:
-    """The numbers of some nodes as one: coefficients, then scalars; some are `lengths`."""
-    own = [numbers[k] for k in members]
-    found = [one for coefficients, _ in own for one in coefficients]
-    found += [one for _, scalars in own for one in scalars]
-    for place, length in lengths:
-        found[place] = length
-    return found
-
-
-def lengths_of(program: Any, core: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Which numbers of a program are lengths of its arrays, and these."""
-    count = len(program.coefficients)
-    scalars = enumerate(program.scalars, count)
-    return tuple((place, core[one.axis]) for place, one in scalars if isinstance(one, Length))
+        return [take(values[value], indices) for value, indices in self.fields]
 
 
 def bind_call(
@@ -114,92 +109,62 @@ def bind_call(
     outs: Mapping[int, Array],
 ) -> Step:
     """What does one node, on values like these; notes where its results stand."""
-    given = [values[value] for value in node.fields]
-    if node.thins and (steps := _steps(node, given)) != node.every:
+    given, along = [values[value] for value in node.fields], node.along
+    if node.thins and (not node.program.every or any(map(is_cupy, given))):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.with_steps(steps), values, full)
-        return partial(_thinned, node, every, steps_left(node.every, steps))
-    indices = _indices(work, node, given)
-    pairs = tuple(zip(node.fields, indices, strict=True))
-    fields = [_taken(values[value], own) for value, own in pairs]
-    border, along = node.border, node.along
+        return partial(_thinned, node, bind_call(work, node.full, values, full))
+    border, taken = node.border, work.takes.get(id(node), ())
+    pairs = []
+    for value, one, whole in zip(
+        node.fields, phases.cut_fields(given, node.fields, work.finer), given, strict=True
+    ):
+        indices = work.indices(value, one, taken, along)
+        if one.shape != whole.shape:
+            indices = (tuple(map(slice, one.shape)), *indices)
+        pairs.append((value, indices))
+    fields = [take(values[value], indices) for value, indices in pairs]
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
     if work.shape is not None:
-        taken = work.takes[id(node)]
         border = _opened(node, taken, work.shape)
         spans = _made_at(node, border, taken)
         work.at |= spans
     targets = [work.target(value, at, outs) for value, at in spans.items()]
     into: Any = None if any(one is None for one in targets) else tuple(targets)
     axes = None if along == tuple(range(-len(along), 0)) else along
-    whole = work.lengths and tuple(work.lengths[axis] for axis in along)
     # Another array of this shape is as long.
-    core = whole or core_shape(fields, node.program.ndim, axes)
-    program = node.program.within(core)
-    numbers = (*program.coefficients, *program.scalars)
-    lengths = lengths_of(node.program, core)
+    numbers = Numbers.of(node.program, work.core(whole_shape(fields), along), [node])
+    program = numbers.bound
     run: Run
     if node.boundary.conditions:
         opened = [
             (named[0] != own[0], named[1] != own[1])
             for named, own in zip(node.border.rules, border.rules, strict=True)
         ]
-        run = GhostCall(node, program, fields, opened, axes, work.threads)
+        run = GhostCall(node, program, fields, opened, work.threads)
     elif any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
         run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
-        run = phases.FinerCall(node, program, fields, border, work.threads)
+        run = phases.finer_call(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
-    members = node.outputs[:1]
-    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
-
-
-def _indices(work: Work, node: Node, fields: Sequence[Array]) -> list[list[tuple[Any, ...]]]:
-    """What is taken of each field of a node."""
-    found: list[list[tuple[Any, ...]]] = []
-    cut = phases.cut_fields(fields, node.fields, work.finer)
-    for field, value, one in zip(fields, node.fields, cut, strict=True):
-        own: list[tuple[Any, ...]] = []
-        if one.shape != field.shape:
-            own.append(tuple(map(slice, one.shape)))
-        if work.shape is not None:
-            index = index_of(one, work.at[value], work.takes[id(node)])
-            own += [] if index is None else [index]
-        if one.ndim < -min(node.along):
-            # Beside others a field may have fewer axes.
-            own.append((None,) * -(min(node.along) + one.ndim))
-        found.append(own)
-    return found
+    return OneCall(run, tuple(pairs), node.outputs, numbers, into is not None)
 
 
 def _thinned(
     node: Node,
     every: Step,
-    rest: Steps,
     values: Mapping[int, Array],
     given: Given,
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
-    return {value: thinned_copy(one, rest, node.along) for value, one in made.items()}
-
-
-def _taken(array: Array, indices: _Indices) -> Array:
-    for index in indices:
-        array = array[index]
-    return array
-
-
-def _steps(node: Node, fields: Sequence[Array]) -> Steps:
-    """The steps with which a node is done, after which what is not wanted is left out."""
-    if not node.program.every or any(map(is_cupy, fields)):
-        return (1,) * len(node.every)
-    return steps_made(fields, node.along, node.every)
+    return {
+        value: thinned(one, node.every, node.along).copy(order="K") for value, one in made.items()
+    }
 
 
 def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:

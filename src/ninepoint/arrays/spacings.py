@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -97,7 +97,12 @@ def _found(name: str, axis: int, named: Named, kernel: _Kernel, boundary: Bounda
     if step is None:
         rules = boundary.sides(len(core))[axis]
         field = next(one for one in _names() if one not in kernel.parameters)
-        cure = _cure(values, numbers, dim, axis % len(core), len(core), rules, field)
+
+        def read(step: int) -> str:
+            places = (str(step if k == axis % len(core) else 0) for k in range(len(core)))
+            return f"{field}[{', '.join(places)}]"
+
+        cure = _cure(values, numbers, dim, rules, read)
         raise ValueError(
             f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=...{cure}"
         )
@@ -112,22 +117,18 @@ def _cure(
     values: np.ndarray[Any, Any],
     numbers: np.ndarray[Any, Any],
     dim: Hashable,
-    axis: int,
-    axes: int,
     rules: tuple[Any, Any],
-    field: str,
+    read: Callable[[int], str],
 ) -> str:
     """What to write where a coordinate rises or falls all along, but unevenly; else nothing.
 
     , or let the kernel take the coordinate itself as one more field, here x, and divide by
-    x[1, 0] - x[-1, 0]; the call gives data['lat'] for it.
+    x[1, 0] - x[-1, 0]; the call gives data['lat'] for it.  `read` says what the kernel reads.
     """
+    field = read(0).partition("[")[0]
     apart = np.diff(numbers)
     if not (np.all(apart > 0) or np.all(apart < 0)):
         return ""
-
-    def read(step: int) -> str:
-        return f"{field}[{', '.join(str(step if k == axis else 0) for k in range(axes))}]"
 
     given = f"data[{dim!r}]"
     if values.dtype.kind in "MO":

@@ -107,11 +107,13 @@ def merged(arrays: Sequence[Strided]) -> list[Strided]:
     return [Strided(tuple(lengths), tuple(one)) for one in steps]
 
 
-def memory_order(arrays: Sequence[Strided]) -> tuple[int, ...]:
-    """Find an order of the axes in which the longest steps come first, and the last are short."""
-    lengths = arrays[0].lengths
-    steps = [sum(abs(array.steps[axis]) for array in arrays) for axis in range(len(lengths))]
-    return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
+def memory_order(lengths: Shape, steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Find an order of the axes in which the longest steps come first, and the last are short.
+
+    The steps are those of some arrays of these lengths.
+    """
+    far = [sum(map(abs, own)) for own in zip(*steps, strict=True)]
+    return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -far[axis])))
 
 
 def apart(arrays: Sequence[Strided], most: int) -> Iterator[tuple[list[int], list[Strided]]]:

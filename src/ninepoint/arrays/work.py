@@ -9,7 +9,7 @@ Groups read and write it, one after the other (see `arrays.launching`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from .borders import Array
 from .chains import Chain, Sides
 from .layout import Region, Shape
 from .numpy import Behind
-from .regions import Node, Span, closed, look, needed, reach
+from .regions import Node, Span, closed, needed, reach
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -61,76 +61,85 @@ class Group(Protocol):
 class Domain:
     """The whole array, of which a block is a part: its lengths along the last axes.
 
-    `lengths` are what programs are told of these, where positions are those in another array.
+    The block begins at `start`, which may be less than 0 along an axis that wraps, and is to give
+    the points of the `region`, as far as a value has them ("valid").  `lengths` are what programs
+    are told of the whole, where positions are those in another array.
     """
 
     shape: Shape
+    start: Shape
+    region: Region
     lengths: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Arrays, and where in the domain they stand.
+    """Arrays, and where in the domain they stand; without one they are whole.
 
     The arrays have one shape along the axes of the domain, save that an array may lack axes, or
-    have one element where it is the same all along.  `start` is where they begin; along an axis
-    that wraps it may be less than 0.  Without a domain the arrays are whole.
+    have one element where it is the same all along.
     """
 
     arrays: tuple[Array, ...]
-    start: Shape = ()
     domain: Domain | None = None
 
-    @property
-    def region(self) -> Region:
-        """The points of the domain that the arrays have."""
-        depth = len(self.start)
-        lengths = [
-            max((a.shape[k] for a in self.arrays if a.ndim >= -k), default=1)
-            for k in range(-depth, 0)
-        ]
-        return Region(self.start, tuple(a + n for a, n in zip(self.start, lengths, strict=True)))
+
+# What is taken of an array, one index after the other.
+Indices: TypeAlias = tuple[tuple[Any, ...], ...]
+
+
+def take(array: Array, indices: Indices) -> Array:
+    """What these indices say of an array."""
+    for index in indices:
+        array = array[index]
+    return array
 
 
 class Work:
-    """Where the values of a run stand; whole arrays (`shape` is None) stand where they are."""
+    """Where the values of a run stand; whole arrays (`shape` is None) stand where they are.
+
+    Raises
+    ------
+    ValueError
+        If the block has not all that the region needs.
+    """
 
     def __init__(
         self,
         nodes: Sequence[Node],
         wanted: Sequence[int],
         block: Block,
-        region: Region | None = None,
         threads: int | None = None,
     ) -> None:
         self.threads = threads
-        self.shape: Shape | None = None if block.domain is None else block.domain.shape
-        # What programs are told of the lengths of the whole, and those along the last axes where
-        # the domain is another's.
-        self.lengths = None if block.domain is None else block.domain.lengths or self.shape
+        # The values that are longer than what they are made of.
+        self.finer = phases.finer_values(nodes)
+        self.shape: Shape | None = None
+        # What programs are told of the lengths of the whole.
+        self.lengths: Shape | None = None
         # The span that each value has, what of it is needed, and what each node takes.
         self.at: dict[int, Spans] = {}
         self.needs: dict[int, Spans] = {}
         self.takes: dict[int, Spans] = {}
         self.wanted: Spans = ()
-        # The values that are longer than what they are made of.
-        self.finer = phases.finer_values(nodes)
-        if self.shape is None:
+        domain = block.domain
+        if domain is None:
             return
-        has = _spans(block.region)
-        self.at = dict.fromkeys(range(len(block.arrays)), has)
-        self.wanted = (
-            _inside(nodes, wanted, self.at, has, self.shape) if region is None else _spans(region)
-        )
-        axes = [
-            needed(nodes, wanted, span, n, k)
-            for k, (span, n) in enumerate(
-                zip(self.wanted, self.shape, strict=True), -len(self.shape)
-            )
+        self.shape, self.lengths = domain.shape, domain.lengths or domain.shape
+        axes = range(-len(domain.shape), 0)
+        lengths = [
+            max((a.shape[k] for a in block.arrays if a.ndim >= -k), default=1) for k in axes
         ]
-        self.needs = {value: tuple(values[value] for values, _ in axes) for value in axes[0][0]}
+        has = tuple((a, a + n) for a, n in zip(domain.start, lengths, strict=True))
+        self.at = dict.fromkeys(range(len(block.arrays)), has)
+        self.wanted = domain.region.spans
+        found = [
+            needed(nodes, wanted, span, n, k)
+            for k, span, n in zip(axes, self.wanted, domain.shape, strict=True)
+        ]
+        self.needs = {value: tuple(values[value] for values, _ in found) for value in found[0][0]}
         for node, taken in zip(
-            nodes, zip(*(taken for _, taken in axes), strict=True), strict=True
+            nodes, zip(*(taken for _, taken in found), strict=True), strict=True
         ):
             self.takes[id(node)] = tuple(span for span in taken if span is not None)
         for value in self.at:
@@ -140,6 +149,18 @@ class Work:
                     f"{self.wanted}, each axis by itself; give a larger block or a smaller region."
                 )
 
+    def core(self, shape: Shape, along: Behind) -> Shape:
+        """What programs are told of the lengths of arrays of a shape, along some axes."""
+        lengths = self.lengths or shape
+        return tuple(lengths[axis] for axis in along)
+
+    def indices(self, value: int, array: Array, taken: Spans, along: Behind) -> Indices:
+        """What a node along such axes takes of a value; beside others it may have fewer axes."""
+        index = index_of(array, self.at[value], taken) if self.shape is not None else None
+        missing = -min(along) - array.ndim
+        more = ((None,) * missing,) if missing > 0 else ()
+        return more if index is None else (index, *more)
+
     def target(self, value: int, spans: Spans, outs: Mapping[int, Array]) -> Array | None:
         """The array to write a value to that stands so; None if just these points have none."""
         # An array is there for what is wanted of a value, so far as there is any.
@@ -147,24 +168,15 @@ class Work:
             return None
         return outs[value]
 
-    def part(self, value: int, array: Array) -> tuple[Any, ...] | None:
-        """Where in a value that is which is wanted of it; None for all of it."""
+    def given(self, value: int, array: Array) -> Array:
+        """What is wanted of a value."""
         if self.shape is None:
-            return None
+            return array
         has, wanted = self.at[value], self.wanted
         if value in self.finer:
             # Only what is wanted at last is longer than the domain says.
             has, wanted = _times(has, self.finer[value]), _times(wanted, self.finer[value])
-        return index_of(array, has, wanted)
-
-    def given(self, value: int, array: Array) -> Array:
-        """What is wanted of a value."""
-        index = self.part(value, array)
-        return array if index is None else array[index]
-
-
-def _spans(region: Region) -> Spans:
-    return tuple(zip(region.start, region.stop, strict=True))
+        return cut(array, has, wanted)
 
 
 def _times(spans: Spans, finer: phases.Finer) -> Spans:
@@ -179,26 +191,6 @@ def _times(spans: Spans, finer: phases.Finer) -> Spans:
 def within(some: Spans, others: Spans) -> bool:
     """Whether points are some of others, along every axis."""
     return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
-
-
-def _inside(
-    nodes: Sequence[Node], wanted: Sequence[int], sources: Iterable[int], has: Spans, shape: Shape
-) -> Spans:
-    """All points for which a block has what is needed."""
-    spans: list[Span] = []
-    for k, ((first, last), n) in enumerate(zip(has, shape, strict=True), -len(shape)):
-        low, high = reach(nodes, wanted, sources, k)
-        sides = [closed(node, k, (first, last), n) for node in nodes if any(look(node, k))]
-        start = first if all(side[0] for side in sides) else first - low
-        stop = last if all(side[1] for side in sides) else last - high
-        spans.append((start, max(start, stop)))
-    return tuple(spans)
-
-
-def ranked(field: Array, along: Behind) -> Array:
-    """The field with all axes of a node; beside others it may have fewer."""
-    missing = -min(along) - field.ndim
-    return field[(None,) * missing] if missing > 0 else field
 
 
 def cut(array: Array, has: Spans, wanted: Spans) -> Array:
@@ -230,27 +222,19 @@ class Common:
     Of whole arrays that is all there is of them.
     """
 
-    at: Mapping[int, Spans]
     has: Spans
     sides: tuple[Sides, ...]
     gives: Spans
-
-    def fields(self, values: Mapping[int, Array], fields: Iterable[int]) -> dict[int, Array]:
-        """So much of these values."""
-        if not self.at:
-            return {value: values[value] for value in fields}
-        return {value: cut(values[value], self.at[value], self.has) for value in fields}
 
 
 def common(work: Work, group: Group, margin: Box) -> Common | None:
     """What a group is done on at once; None where that is more than there is."""
     node = group.nodes[0]
     if work.shape is None:
-        return Common({}, (), ((True, True),) * len(node.along), ())
-    at = {value: work.at[value] for value in group.fields}
+        return Common((), ((True, True),) * len(node.along), ())
     has = tuple(
         (max(first for first, _ in axis), min(last for _, last in axis))
-        for axis in zip(*at.values(), strict=True)
+        for axis in zip(*(work.at[value] for value in group.fields), strict=True)
     )
     sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in node.along)
     spans = list(has)
@@ -261,7 +245,7 @@ def common(work: Work, group: Group, margin: Box) -> Common | None:
     enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
     if not enough or not _reached(group, margin, gives, has, work.shape):
         return None
-    return Common(at, has, sides, gives)
+    return Common(has, sides, gives)
 
 
 def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:

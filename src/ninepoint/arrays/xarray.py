@@ -16,11 +16,10 @@ import numpy as np
 import xarray as xr
 
 from ninepoint.arrays.accepted import is_dataset, is_xarray
-from ninepoint.arrays.borders import Border
-from ninepoint.arrays.every import Steps, thinned_length
+from ninepoint.arrays.every import thinned_length
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import core_dims, quoted
-from ninepoint.language.box import Box
+from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.
 _WORDS = "OSU"
@@ -228,40 +227,32 @@ class Named:
                 return values
         return None
 
-    def results(
-        self,
-        reaches: tuple[Box, ...],
-        border: Border,
-        dtypes: Sequence[np.dtype],
-        every: Steps,
-        apart: Mapping[Hashable, int],
-        factors: Sequence[int] = (),
-    ) -> list[Any]:
-        """Give DataArrays that are named as the results are, and repeat one number.
+    def results(self, node: Node, apart: Mapping[Hashable, int]) -> list[Any]:
+        """Give DataArrays that are named as the results of a node are, and repeat one number.
 
         Of the points of the fields the last call reads one of so many as `apart` says.  Along
-        axes where there are more points by `factors`, labels are those of these points.
+        axes where there are more points, labels are those of these points.
         """
         coords = _coords(self._named)
-        before = tuple(apart.get(dim, 1) for dim in self.core)
-        fields = self._sizes | {
-            dim: thinned_length(self._sizes[dim], step) for dim, step in apart.items()
-        }
-        plan = layout(tuple(fields[dim] for dim in self.core), reaches, border)
+        before = [apart.get(dim, 1) for dim in self.core]
+        core = zip(self.core, before, strict=True)
+        shape = tuple(thinned_length(self._sizes[dim], step) for dim, step in core)
+        plan = layout(shape, node.reaches, node.border)
         made = []
-        for output, dtype in zip(plan.outputs, dtypes, strict=True):
-            extent = output.extent
+        for output, dtype in zip(plan.outputs, node.out_dtypes, strict=True):
             left = {dim: slice(None, None, step) for dim, step in apart.items()}
             left |= {
                 dim: slice(a * own, b * own, own * step)
-                for dim, a, b, own, step in zip(
-                    self.core, extent.start, extent.stop, before, every, strict=True
+                for dim, (a, b), own, step in zip(
+                    self.core, output.extent.spans, before, node.every, strict=True
                 )
             }
-            shape = map(thinned_length, extent.shape, every)
-            sizes = fields | dict(zip(self.core, shape, strict=True))
+            sizes = {
+                dim: len(range(n)[left[dim]]) if dim in left else n
+                for dim, n in self._sizes.items()
+            }
             kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
-            for dim, factor in zip(self.core, factors, strict=False):
+            for dim, factor in zip(self.core, node.factors, strict=False):
                 sizes[dim] *= factor
                 kept = _finer(kept, dim, factor)
             data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))

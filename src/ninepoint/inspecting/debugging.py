@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted, ghosts
+from ..arrays import accepted, sides
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
@@ -44,14 +44,14 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, border)
     inside, outside = compiled.field_dtypes, last.out_dtypes
     on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
-    boundary = ghosts.turned(call.boundary, points.shape, along)
+    boundary = sides.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
-        ghosts.laid(last, points.shape, boundary)
+        sides.Edges.of(last, points.shape).laid(boundary)
     computed = reference.evaluate(
         call.definition.function,
         dict(zip(names, fields, strict=True)),

@@ -172,7 +172,7 @@ def _lazy(found: Found, chunks: Any) -> Any:
     own = natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
     cut = _chosen(chunks, array.shape, array.dtype, own, () if like is None else like.dims)
     # Imported here: Dask is optional.
-    from ..arrays.chunked.sources import Source
+    from ..arrays.chunked.layer import Source
 
     name = found.layer.format(imported("dask.base").tokenize(array, cut))
     data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut, name)

@@ -10,11 +10,10 @@ A buffer has one name, by which it is read and written element by element; nothi
 from __future__ import annotations
 
 import ast
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -45,6 +44,10 @@ class Buffer:
     owner: object = field(compare=False)
 
 
+# What elements of are read absolutely.
+Array: TypeAlias = Buffer | Coefficients | np.ndarray
+
+
 def made(ops: Operations, array: np.ndarray, maker: Any, owner: object) -> Any:
     """The buffer that an array is the beginning of, if its elements can be numbers."""
     if not callable(maker) or maker not in _MAKERS or array.size > _MOST:
@@ -55,18 +58,6 @@ def made(ops: Operations, array: np.ndarray, maker: Any, owner: object) -> Any:
     numbers = (array * 0 if maker is np.empty else array).ravel()
     items = tuple(replace(ops.lift(one), weak=False) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
-
-
-def whole(ops: Operations, base: np.ndarray | Coefficients) -> Buffer:
-    """All elements of an array that is known, or of coefficients."""
-    items: list[Any] = []
-    if isinstance(base, np.ndarray):
-        items += [replace(ops.lift(one), weak=False) for one in base.ravel()[: _CHOSEN + 1]]
-        return Buffer(value_type(base.dtype), base.shape, tuple(items), None)
-    dtype = value_type(base.storage)
-    for index in itertools.islice(np.ndindex(base.shape), _CHOSEN + 1):
-        items.append(ops.emit(ir.Element(dtype, base.label, index)))
-    return Buffer(dtype, base.shape, tuple(items), None)
 
 
 def written_names(definition: ast.AST) -> set[str]:
@@ -106,26 +97,39 @@ def steps(
     return found
 
 
-def place(ops: Operations, buffer: Buffer, indices: Sequence[Any], name: str, span: Span) -> Any:
+def place(ops: Operations, array: Array, indices: Sequence[Any], name: str, span: Span) -> Any:
     """Which of the elements an index means; known at run time only if that is a value."""
-    known = steps(ops, buffer.shape, indices, name, span, "a buffer")
-    if not all(isinstance(step, int) for step in known) and len(buffer.items) > _CHOSEN:
+    whole = f"'{name}'" if isinstance(array, Coefficients) else "a buffer"
+    known = steps(ops, array.shape, indices, name, span, whole)
+    if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
         raise NotUnderstood(f"'{name}' at an index that varies", span)
     found: Any = 0
     for axis, step in enumerate(known):
-        rest = math.prod(buffer.shape[axis + 1 :])
+        rest = math.prod(array.shape[axis + 1 :])
         found = ops.binary("+", found, ops.binary("*", step, rest) if rest > 1 else step)
     return found
 
 
-def element(ops: Operations, buffer: Buffer, where: Any) -> Value:
+def element(ops: Operations, array: Array, where: Any) -> Value:
     """One of the elements."""
     if isinstance(where, int):
-        return buffer.items[where]
-    found = buffer.items[0]
-    for number, item in enumerate(buffer.items[1:], 1):
+        return _item(ops, array, where)
+    found, *more = (_item(ops, array, number) for number in range(math.prod(array.shape)))
+    for number, item in enumerate(more, 1):
         found = ops.select(ops.binary("==", where, number), item, found)
     return found
+
+
+def _item(ops: Operations, array: Array, number: int) -> Value:
+    match array:
+        case Buffer():
+            return array.items[number]
+        case Coefficients():
+            at = np.unravel_index(number, array.shape)
+            dtype = value_type(array.storage)
+            return ops.emit(ir.Element(dtype, array.label, tuple(map(int, at))))
+        case _:
+            return replace(ops.lift(array.flat[number]), weak=False)
 
 
 def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:

@@ -18,7 +18,6 @@ import numpy as np
 from . import errors, ir, unsigned
 from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .ir import Offset
 from .operators import UFUNCS
 from .values import (
     Operations,
@@ -130,34 +129,27 @@ def _builtin_extreme(op: Any, comparison: str) -> Builder:
     return build
 
 
-def _absolute(ops: Operations, value: Any) -> Any:
-    if is_number(value):
-        return abs(constant(value))
-    lifted = ops.lift(value)
-    dtype = lifted.dtype
-    if dtype is DType.UINT:
-        return lifted
-    if dtype.is_complex:
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        return ops.emit(ir.Unary(real, "abs", lifted.atom), lifted.weak, lifted.shape)
-    dtype = DType.INT if dtype is DType.BOOL else dtype
-    return ops.emit(ir.Unary(dtype, "abs", ops.cast(lifted, dtype)), lifted.weak, lifted.shape)
-
-
 def _part(op: Any) -> Builder:
+    """A part of a complex number, or its size; of other numbers only a size is another one."""
+
     def build(ops: Operations, value: Any) -> Any:
         lifted = ops.lift(value)
         dtype = lifted.dtype
-        if not dtype.is_complex:
-            if op == "imag":
-                return ops.select(True, 0, 0)
+        if dtype.is_complex:
+            real = DType.F32 if dtype is DType.C64 else DType.F64
+            dtype = dtype if op == "conj" else real
+        elif op == "imag":
+            return 0
+        elif op != "abs" or dtype is DType.UINT:
             return lifted
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        return ops.emit(
-            ir.Unary(dtype if op == "conj" else real, op, lifted.atom), lifted.weak, lifted.shape
-        )
+        elif dtype is DType.BOOL:
+            dtype, lifted = DType.INT, ops.unary("+", lifted)
+        return ops.emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
     return build
+
+
+_absolute = _part("abs")
 
 
 def _rounded(function: str, to_integer: bool) -> Builder:
@@ -364,7 +356,8 @@ def _cast(target: type) -> Builder:
         if target is int:
             return ops.to_integer(value)
         if target is float:
-            return Value(ops.cast(_real(ops, value, "float()"), DType.F64), True, _shape(value))
+            number = _real(ops, value, "float()")
+            return Value(ops.cast(number, DType.F64), True, number.shape)
         storage = np.dtype(target)
         if storage.kind in "iu":
             known = ops.lift(value) if is_number(value) else value
@@ -395,10 +388,6 @@ def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
     (x, y), shape = ops.together(a, b)
     expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
     return ops.emit(expr, True, shape)
-
-
-def _shape(value: Any) -> Offset | None:
-    return value.shape if isinstance(value, Value) else None
 
 
 def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:

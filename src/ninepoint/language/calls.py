@@ -52,18 +52,20 @@ class Calls(Frame):
 
     def arguments(self, node: ast.Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The arguments of a call, by position and by name."""
-        args: list[Any] = []
-        for argument in node.args:
-            if isinstance(argument, ast.Starred):
-                args.extend(self.items(argument.value))
-            else:
-                args.append(self.eval(argument))
-        keywords = {}
+        args, keywords = self.spread(node.args), {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise NotUnderstood("'**' in a call", self.at(node))
             keywords[keyword.arg] = self.eval(keyword.value)
-        return tuple(args), keywords
+        return args, keywords
+
+    def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
+        """The values of expressions, in place of a starred one those that it holds."""
+        found: list[Any] = []
+        for node in nodes:
+            starred = isinstance(node, ast.Starred)
+            found += self.items(node.value) if starred else [self.eval(node)]
+        return tuple(found)
 
     def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:
         """A method of a window; NotImplemented where the call is no method."""
@@ -244,33 +246,24 @@ class Calls(Frame):
         keywords: dict[str, Any],
     ) -> Any:
         """Call a function that was defined inside the kernel."""
-        arguments = closure.definition.args
+        definition, arguments = closure.definition, closure.definition.args
         if arguments.vararg or arguments.kwarg:
             raise errors.unsupported(span, f"'*' in the parameters of '{name}'", "Name each one.")
-        parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        given = dict(zip(parameters, args, strict=False)) | keywords
-        defaults = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
-        for named, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            parameters.append(named.arg)
-            if value is not None:
-                defaults[named.arg] = value
-        for parameter, default in defaults.items():
-            if parameter not in given:
+        by_place = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+        parameters = [*by_place, *(one.arg for one in arguments.kwonlyargs)]
+        # Defaults are those of the last parameters, and of all that are given by name.
+        defaults = [*arguments.defaults, *arguments.kw_defaults]
+        given = dict(zip(by_place, args, strict=False)) | keywords
+        for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
+            if parameter not in given and default is not None:
                 given[parameter] = self.eval(default)
-        positional = len(arguments.posonlyargs) + len(arguments.args)
-        if set(given) != set(parameters) or len(args) > positional:
+        if given.keys() != set(parameters) or len(args) > len(by_place):
             plural = "argument" if len(parameters) == 1 else "arguments"
             raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
             raise errors.recursion(span, name)
-        inner = type(self)(
-            self.function,
-            {**closure.names, **given},
-            self.ops,
-            self.axes,
-            self.active,
-        )
-        definition = closure.definition
+        names = {**closure.names, **given}
+        inner = type(self)(self.function, names, self.ops, self.axes, self.active)
         if isinstance(definition, ast.Lambda):
             return inner.eval(definition.body)
         inner.block(definition.body)

@@ -48,12 +48,6 @@ class _Type:
             return _Type(DType.INT, weak, True)
         return _Type(promote(own, new, self.weak, after.weak), weak, self.signed)
 
-    @property
-    def zero(self) -> Value:
-        """A number of the type."""
-        text = {DType.BOOL: "False", DType.INT: "0", DType.UINT: "0"}.get(self.dtype, "0.0")
-        return Value(Const(self.dtype, "0j" if self.dtype.is_complex else text), self.weak)
-
 
 @dataclass(slots=True)
 class Turns:
@@ -152,10 +146,10 @@ class CarriedLoop:
         numbers = []
         for one in _numbers(value):
             after = self.ops.lift(one)
-            kind = _Type(after.dtype, after.weak)
             numbers.append(len(self.refs))
-            self._ref(kind.dtype)
-            self.initial.append(kind.zero)
+            self._ref(after.dtype)
+            # Any number of the type will do before the first turn.
+            self.initial.append(replace(after, atom=self.ops.cast(self.ops.lift(0), after.dtype)))
             self.after.append(after)
         return numbers
 

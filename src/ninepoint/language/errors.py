@@ -95,22 +95,25 @@ def _mistake(code: str, message: str, span: Span, label: str, help: str) -> Sten
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """A kind of mistake: called with a place and with its `facts`, in order, it is the error.
+    """A kind of mistake: called with a place and with facts it is the error.
 
-    The names of the facts stand in braces in the words.
+    The names of the facts stand in braces in the words; they are given in the order in which the
+    words name them first.
     """
 
     code: str
-    facts: str
     message: str
     label: str
     help: str
 
     def __call__(self, span: Span, *facts: object) -> StencilError:
-        known = dict(zip(self.facts.split(), facts, strict=True))
-        message, label, cure = (
-            words.format(**known) for words in (self.message, self.label, self.help)
-        )
+        from string import Formatter
+
+        words = self.message, self.label, self.help
+        parts = (part for text in words for part in Formatter().parse(text))
+        names = dict.fromkeys(name for _, name, _, _ in parts if name)
+        known = dict(zip(names, facts, strict=True))
+        message, label, cure = (text.format(**known) for text in words)
         return _mistake(self.code, message, span, label, cure)
 
 
@@ -119,7 +122,6 @@ class Mistake:
 
 gpu_general = Mistake(
     "gpu-general",
-    "name reason",
     "'{name}' holds {reason}, so it cannot be computed on a GPU.",
     "only the CPU computes this",
     "Write it without, or give it arrays of NumPy, as cupy.asnumpy(x) makes them.",
@@ -127,7 +129,6 @@ gpu_general = Mistake(
 
 general_position = Mistake(
     "general-position",
-    "name reason",
     "'{name}' asks where it is among more results (upsample=), and holds {reason}.",
     "this is not analysed, and then all results around an element are alike",
     "Write it without, or ask for npt.index(x), the position of the element.",
@@ -161,7 +162,6 @@ def source_missing(span: Span, name: str) -> StencilError:
 
 source_changed = Mistake(
     "source-changed",
-    "name",
     "The source of '{name}' has changed since Python read it.",
     "this is not the text that the function was made from",
     "Restart Python, or reload the module, so that the function and its file agree.",
@@ -169,7 +169,6 @@ source_changed = Mistake(
 
 lambda_ambiguous = Mistake(
     "lambda-ambiguous",
-    "",
     "This line holds several lambdas that cannot be told apart.",
     "which one is meant is not known",
     "Put each lambda on a line of its own, or write it with 'def'.",
@@ -177,7 +176,6 @@ lambda_ambiguous = Mistake(
 
 parameter_kind = Mistake(
     "parameter-kind",
-    "name",
     "A kernel takes a fixed list of parameters.",
     "'{name}' can hold any number of arguments",
     "Name each field and each scalar as a parameter of its own.",
@@ -185,7 +183,6 @@ parameter_kind = Mistake(
 
 generator = Mistake(
     "generator",
-    "word",
     "A kernel is a plain function: it cannot be a generator or a coroutine.",
     "'{word}' makes it one",
     "Return the value of the point with 'return'.",
@@ -193,7 +190,6 @@ generator = Mistake(
 
 recursion = Mistake(
     "recursion",
-    "name",
     "A kernel cannot call itself.",
     "'{name}' is being read already",
     "Write the repetition as a 'for' loop over a constant range.",
@@ -201,7 +197,6 @@ recursion = Mistake(
 
 method = Mistake(
     "method",
-    "name first",
     "A stencil is no method: it is given arrays and numbers, never an object.",
     "'{name}' waits for '{first}' as the first of its arguments",
     "Leave '{first}' out and pass what the kernel needs as scalars, or define it outside "
@@ -223,7 +218,6 @@ def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
 
 maybe_undefined = Mistake(
     "maybe-undefined",
-    "name",
     "The local '{name}' may have no value here.",
     "not assigned on every path that leads here",
     "Give '{name}' a value before the branch, or in each of its sides.",
@@ -231,7 +225,6 @@ maybe_undefined = Mistake(
 
 no_field = Mistake(
     "no-field",
-    "name",
     "The kernel '{name}' looks at no neighbour, so it is no stencil.",
     "no parameter is indexed with offsets",
     "Read a field relative to the point, such as x[0, 0] or x[-1]; a function of single "
@@ -240,7 +233,6 @@ no_field = Mistake(
 
 ufunc_no_field = Mistake(
     "ufunc-no-field",
-    "name",
     "The ufunc '{name}' takes no array.",
     "every parameter is a scalar: it is given by name, or its default is a number",
     "Make the parameters that arrays are given for positional ones without a default.",
@@ -248,7 +240,6 @@ ufunc_no_field = Mistake(
 
 ufunc_index = Mistake(
     "ufunc-index",
-    "name",
     "A ufunc sees one element of each array, so '{name}' is a number here.",
     "'{name}' has no neighbours to be indexed",
     "Write '{name}' without an index, or look at neighbours in a stencil: @stencil.",
@@ -256,7 +247,6 @@ ufunc_index = Mistake(
 
 ufunc_whole = Mistake(
     "ufunc-whole",
-    "name",
     "A ufunc sees one element of each array, so '{name}' is a number here, without a shape.",
     "is not known of a number",
     "Give it as a number, 'def f(x, *, n)' and f(x, n=len(x)), or write a function of whole "
@@ -265,7 +255,6 @@ ufunc_whole = Mistake(
 
 ufunc_stage = Mistake(
     "ufunc-stage",
-    "name",
     "The stencil '{name}' looks at neighbours, and a ufunc sees one element of each array.",
     "makes whole arrays, not numbers",
     "Call '{name}' before, and give the ufunc what it makes.",
@@ -273,7 +262,6 @@ ufunc_stage = Mistake(
 
 too_deep = Mistake(
     "too-deep",
-    "name",
     "The kernel '{name}' holds an expression that is too long to be read.",
     "thousands of terms or parentheses, one inside the other",
     "Write it as a loop over a constant range, as the sum of a window, or in several statements.",
@@ -281,7 +269,6 @@ too_deep = Mistake(
 
 no_return = Mistake(
     "no-return",
-    "name",
     "The kernel '{name}' does not return a value on every path.",
     "a path through it ends without 'return'",
     "End every path with 'return' and the value of the point.",
@@ -289,7 +276,6 @@ no_return = Mistake(
 
 return_mismatch = Mistake(
     "return-mismatch",
-    "first second",
     "Every 'return' of a kernel must give the same number of values.",
     "{second} here, {first} elsewhere",
     "Return the same outputs on every path.",
@@ -297,7 +283,6 @@ return_mismatch = Mistake(
 
 choice_mismatch = Mistake(
     "choice-mismatch",
-    "first second",
     "Both sides of a choice must be of one kind.",
     "{first} on one side, {second} on the other",
     "Give both sides a number, or tuples of the same length.",
@@ -305,7 +290,6 @@ choice_mismatch = Mistake(
 
 not_a_number = Mistake(
     "not-a-number",
-    "words",
     "The value of a point must be a number.",
     "this is {words}",
     "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
@@ -317,7 +301,6 @@ not_a_number = Mistake(
 
 assigned_field = Mistake(
     "assigned-field",
-    "name",
     "A kernel cannot assign to its fields.",
     "'{name}' is an input",
     "Keep the value in a local and return it: the result is a new array.",
@@ -325,7 +308,6 @@ assigned_field = Mistake(
 
 assigned_constant = Mistake(
     "assigned-constant",
-    "name",
     "A kernel cannot change what was made outside it.",
     "'{name}' is a constant of the kernel",
     "Keep the value in a local, or change the array before the stencil is decorated.",
@@ -333,7 +315,6 @@ assigned_constant = Mistake(
 
 offset_not_constant = Mistake(
     "offset-not-constant",
-    "words",
     "The offset of a neighbour must be known when the stencil is compiled.",
     "{words} can differ from point to point or from call to call",
     "A kernel is one point of the result: write offsets as numbers, x[0, -1], without loops "
@@ -343,7 +324,6 @@ offset_not_constant = Mistake(
 
 offset_position = Mistake(
     "offset-position",
-    "words",
     "The offset of a neighbour counts from the point, not from the beginning of the array.",
     "'{words}' depends on the position of the point",
     "The element at the point itself is x[0], with a 0 for each axis; one at a fixed place is "
@@ -352,7 +332,6 @@ offset_position = Mistake(
 
 position_field = Mistake(
     "position-field",
-    "words",
     "npt.index gives the position in a field.",
     "this is {words}",
     "Give it a parameter that the kernel reads relative to the point, as in npt.index(x), or "
@@ -361,7 +340,6 @@ position_field = Mistake(
 
 position_helper = Mistake(
     "position-helper",
-    "",
     "A function that no field is given to does not know where the point is.",
     "this asks for the position of the point",
     "Ask in the kernel itself, and give the function the numbers.",
@@ -369,7 +347,6 @@ position_helper = Mistake(
 
 ufunc_position = Mistake(
     "ufunc-position",
-    "",
     "A function of numbers does not know where its elements stand.",
     "this asks for the position of the point",
     "Decorate it with @npt.stencil, and read its arrays as x[0, 0].",
@@ -388,7 +365,6 @@ def index_factor(span: Span, words: str, scale: int, factors: tuple[int, ...]) -
 
 offset_outside = Mistake(
     "offset-outside",
-    "offset axis low high",
     "The kernel reads outside its declared neighborhood.",
     "offset {offset} on axis {axis} is not in {low}..{high}",
     "Widen 'neighborhood', or remove it: constant offsets are found by themselves.",
@@ -396,7 +372,6 @@ offset_outside = Mistake(
 
 offset_far = Mistake(
     "offset-far",
-    "offset farthest",
     "The offset of a neighbour is larger than any array.",
     "offset {offset} is beyond {farthest}",
     "Count from the point: x[-1] is the element before it, x[1] the one after it.",
@@ -404,7 +379,6 @@ offset_far = Mistake(
 
 offset_type = Mistake(
     "offset-type",
-    "words",
     "The offset of a neighbour must be an integer.",
     "this is {words}",
     "Write whole steps, such as x[-1, 0].",
@@ -428,7 +402,6 @@ def offset_count(
 
 window_open = Mistake(
     "window-open",
-    "",
     "A window needs both its ends.",
     "an open end would reach to the edge of the array",
     "Write the first offset and one past the last, such as x[-1:2].",
@@ -436,7 +409,6 @@ window_open = Mistake(
 
 window_step = Mistake(
     "window-step",
-    "",
     "A window takes every element between its ends.",
     "a step is not supported",
     "Weight the window with a constant array that is zero where it should not look.",
@@ -444,7 +416,6 @@ window_step = Mistake(
 
 window_empty = Mistake(
     "window-empty",
-    "start stop",
     "A window must hold at least one element.",
     "no offset lies in {start}:{stop}",
     "As in Python, the end is exclusive: x[-1:2] holds the offsets -1, 0 and 1.",
@@ -452,7 +423,6 @@ window_empty = Mistake(
 
 window_shape = Mistake(
     "window-shape",
-    "first second",
     "Windows and arrays can be combined only when their shapes are equal.",
     "shapes {first} and {second}",
     "Give both the same shape; nothing is broadcast inside a kernel.",
@@ -460,7 +430,6 @@ window_shape = Mistake(
 
 mask_shape = Mistake(
     "mask-shape",
-    "window mask",
     "A mask needs an element for each element of its window.",
     "the window has the shape {window}, the mask {mask}",
     "Give both the same shape.",
@@ -468,7 +437,6 @@ mask_shape = Mistake(
 
 where_type = Mistake(
     "where-type",
-    "words",
     "The elements that 'where=' takes are told by truths.",
     "this is {words}",
     "Give a window of bools, such as m[-1:2, -1:2] != 0, or a constant array of them.",
@@ -488,7 +456,6 @@ def where_initial(span: Span, name: str) -> StencilError:
 
 mask_empty = Mistake(
     "mask-empty",
-    "name",
     "No element of the window '{name}' is taken.",
     "this picks nothing, so there is nothing to compute with",
     "Let at least one element of the mask be true.",
@@ -496,7 +463,6 @@ mask_empty = Mistake(
 
 mask_type = Mistake(
     "mask-type",
-    "name words",
     "Elements of the window '{name}' are picked by integers, slices or a mask of truths.",
     "this is {words}",
     "Make a mask with a comparison or with .astype(bool); for elements in another order "
@@ -505,7 +471,6 @@ mask_type = Mistake(
 
 window_index = Mistake(
     "window-index",
-    "name reason",
     "The window '{name}' has no such element.",
     "{reason}",
     "Indices of a window count from 0, as those of an array.",
@@ -513,7 +478,6 @@ window_index = Mistake(
 
 index_outside = Mistake(
     "index-outside",
-    "name index length",
     "The array '{name}' is read outside its bounds.",
     "index {index} in an axis of length {length}",
     "Absolute indices run from 0 to the length minus one.",
@@ -532,7 +496,6 @@ def index_count(span: Span, name: str, found: int, axes: int) -> StencilError:
 
 index_type = Mistake(
     "index-type",
-    "name words",
     "The index of an element of '{name}' must be an integer.",
     "this is {words}",
     "Write whole numbers, counted from 0, or convert with int().",
@@ -557,7 +520,6 @@ def array_for_scalar(
 
 fraction = Mistake(
     "fraction",
-    "name most words",
     "The fraction of '{name}' is a number from 0 to {most:g}.",
     "this is {words}",
     "Write one number; for several fractions, call it once for each.",
@@ -605,7 +567,6 @@ def unknown_method(span: Span, words: str, name: str) -> StencilError:
 
 unknown_function = Mistake(
     "unknown-function",
-    "name",
     "'{name}' cannot be called in a kernel.",
     "not a function that can be compiled",
     "Use Python's or NumPy's scalar functions, the functions of 'math', or a function of "
@@ -614,7 +575,6 @@ unknown_function = Mistake(
 
 shape_varies = Mistake(
     "shape-varies",
-    "name",
     "The shape of a window must be known when the kernel is compiled.",
     "its arguments can differ from call to call",
     "Call '{name}' with numbers, or outside the kernel, and use the array that it makes.",
@@ -622,7 +582,6 @@ shape_varies = Mistake(
 
 wrong_arguments = Mistake(
     "wrong-arguments",
-    "name reason",
     "'{name}' is called with arguments that it does not take.",
     "{reason}",
     "Compare the call with the signature of '{name}'.",
@@ -681,7 +640,6 @@ def literal_range(span: Span, value: int, *, floating: bool = False) -> StencilE
 
 choice_sign = Mistake(
     "choice-sign",
-    "value",
     "One value of this choice is of uint64 and the other is {value}.",
     "no integer type holds both",
     "Convert the first with int() if it is below 2**63, or both with float().",
@@ -689,7 +647,6 @@ choice_sign = Mistake(
 
 unpacking = Mistake(
     "unpacking",
-    "found wanted",
     "Unpacking needs as many names as there are values.",
     "{wanted} names for {found} values",
     "Write one name for each value.",
@@ -697,7 +654,6 @@ unpacking = Mistake(
 
 bad_constant = Mistake(
     "bad-constant",
-    "name words",
     "'{name}' cannot be used in a kernel.",
     "it is {words}",
     "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions whose source "
@@ -710,7 +666,6 @@ bad_constant = Mistake(
 
 stage_use = Mistake(
     "stage-use",
-    "name",
     "'{name}' is a stencil: it makes whole arrays, not numbers.",
     "neither a number nor a call in the text of the kernel itself",
     "Call it in the kernel on a field, as in 's = {name}(x)', and read that as 's[0, 1]'.",
@@ -718,7 +673,6 @@ stage_use = Mistake(
 
 stage_field = Mistake(
     "stage-field",
-    "callee parameter",
     "The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
     "neither a field of this kernel nor what another stencil made",
     "Give it the name of a field, without an index.",
@@ -726,7 +680,6 @@ stage_field = Mistake(
 
 stage_scalar = Mistake(
     "stage-scalar",
-    "callee parameter name",
     "The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
     "'{name}' differs from point to point",
     "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
@@ -734,7 +687,6 @@ stage_scalar = Mistake(
 
 stage_option = Mistake(
     "stage-option",
-    "callee option",
     "In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
     "this is neither",
     "Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
@@ -742,7 +694,6 @@ stage_option = Mistake(
 
 stage_place = Mistake(
     "stage-place",
-    "callee words",
     "The stencil '{callee}' is called once for the whole array, before any point is done.",
     "it cannot depend on {words}",
     "Call it before, give what it makes a name, and choose between values at the point.",
@@ -750,7 +701,6 @@ stage_place = Mistake(
 
 stage_arguments = Mistake(
     "stage-arguments",
-    "callee reason",
     "The stencil '{callee}' cannot be called like this in a kernel.",
     "{reason}",
     "Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
@@ -772,7 +722,6 @@ def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilEr
 
 unsupported = Mistake(
     "unsupported",
-    "words cure",
     "A kernel cannot contain {words}.",
     "not part of the language",
     "{cure}",
@@ -780,7 +729,6 @@ unsupported = Mistake(
 
 not_compiled = Mistake(
     "not-compiled",
-    "reason",
     "This kernel cannot be compiled.",
     "{reason}",
     "Use numbers, loops, branches and small NumPy buffers, or keep to the constructs of "
@@ -793,7 +741,6 @@ not_compiled = Mistake(
 
 no_result = Mistake(
     "no-result",
-    "name",
     "'{name}' gives no result.",
     "it returns no value, and has no parameter for each result to write into",
     "Return the results, as many as the signature has behind '->'.",
@@ -801,7 +748,6 @@ no_result = Mistake(
 
 result_missing = Mistake(
     "result-missing",
-    "name",
     "'{name}' does not return its results on every path.",
     "a path through it ends without 'return'",
     "End every path with 'return' and the results.",
@@ -833,7 +779,6 @@ def result_axes(span: Span, number: int, core: str, wanted: int, found: int) -> 
 
 result_type = Mistake(
     "result-type",
-    "number words",
     "Result {number} must be a number or an array of numbers.",
     "this gives {words}",
     "Return numbers or arrays, as many as the signature has behind '->'.",
@@ -841,7 +786,6 @@ result_type = Mistake(
 
 result_unknown = Mistake(
     "result-unknown",
-    "name",
     "The type of the result '{name}' cannot be found.",
     "nothing that is stored in it is seen here",
     "Say it with @gufunc(..., dtype=...), or return the result.",
@@ -849,7 +793,6 @@ result_unknown = Mistake(
 
 input_changed = Mistake(
     "input-changed",
-    "",
     "A function of core arrays cannot change its inputs.",
     "an input is written to",
     "Change a copy of it, x.copy(), and return that.",
@@ -857,7 +800,6 @@ input_changed = Mistake(
 
 core_number = Mistake(
     "core-number",
-    "",
     "A parameter without core axes, '()' in the signature, is a number.",
     "a number is indexed here",
     "Write it without an index, or name its axes in the signature: '(n)' instead of '()'.",
@@ -865,7 +807,6 @@ core_number = Mistake(
 
 core_integers = Mistake(
     "core-integers",
-    "",
     "Linear algebra in a function of core arrays is there for floats and complex numbers.",
     "this is given integers",
     "Convert first, x.astype(np.float64), or write the sum of products, np.sum(x * y).",
@@ -873,7 +814,6 @@ core_integers = Mistake(
 
 body_not_compiled = Mistake(
     "body-not-compiled",
-    "reason",
     "This function cannot be compiled.",
     "{reason}",
     "Use what Numba compiles: numbers, NumPy arrays, loops, and functions of these.",

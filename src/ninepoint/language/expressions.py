@@ -39,13 +39,7 @@ class Expressions(Subscripts, Calls):
             case ast.Name():
                 return self.name(node)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
-                items: list[Any] = []
-                for element in elements:
-                    if isinstance(element, ast.Starred):
-                        items.extend(self.items(element.value))
-                    else:
-                        items.append(self.eval(element))
-                return tuple(items)
+                return self.spread(elements)
             case ast.UnaryOp(op=op, operand=operand):
                 value = self.eval(operand)
                 return self.unary(node, SYMBOLS[type(op)], value)
@@ -61,9 +55,9 @@ class Expressions(Subscripts, Calls):
                 truth = self.truth(test)
                 if isinstance(truth, bool):
                     return self.eval(body if truth else orelse)
-                with self.ops.assuming(truth, True):
+                with self.ops.under(truth, True):
                     then = self.eval(body)
-                with self.ops.assuming(truth, False):
+                with self.ops.under(truth, False):
                     other = self.eval(orelse)
                 self.at(node)
                 return self.merge(truth, then, other)
@@ -148,7 +142,7 @@ class Expressions(Subscripts, Calls):
                     return value
                 value = self.eval(node)
                 continue
-            with self.ops.assuming(truth, isinstance(op, ast.And)):
+            with self.ops.under(truth, isinstance(op, ast.And)):
                 other = self.eval(node)
             self.at(node)
             self.check_numbers("'and'" if isinstance(op, ast.And) else "'or'", other)

@@ -19,7 +19,7 @@ from .dtypes import DType
 from .errors import Span
 from .ir import Offset, Position
 from .kinds import Coefficients, Field
-from .positions import ELEMENT, GREATEST, LEAST
+from .positions import GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
     Index,
@@ -196,20 +196,20 @@ class Frame(ABC):
         found = tuple(self._along(axis, bool(args)) for axis in range(self.axes.count))
         return found if len(found) > 1 else found[0]
 
-    def _along(self, axis: int, element: bool) -> Value:
+    def _along(self, axis: int, element: bool) -> Any:
         """The position along an axis, which is a number of Python's.
 
         Of several results around an element those of one phase are k * I + r.
         """
-        factors = self.axes.factors
-        if element or not factors:
-            where = self._field_of(axis, element)
-            return Index(where.atom, True, None, ELEMENT) if factors else where
-        k, r = factors[axis], self.axes.phase[axis]
-        where = Index(self._field_of(axis, element).atom, True, None, ELEMENT)
-        found = self.ops.binary("+", self.ops.binary("*", where, k), r)
-        assert isinstance(found, Index)
-        return found
+        where, factors = self._field_of(axis, element), self.axes.factors
+        if not factors:
+            return where
+        point = Index(where.atom, True)
+        if element:
+            return point
+        return self.ops.binary(
+            "+", self.ops.binary("*", point, factors[axis]), self.axes.phase[axis]
+        )
 
     def _field_of(self, axis: int, element: bool) -> Value:
         """What is read where the point is: the field of positions along an axis."""

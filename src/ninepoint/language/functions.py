@@ -1,8 +1,9 @@
-"""Functions of floats that kernels call: a row for each, read by the parser, analyses and targets.
+"""Functions of floats that kernels call, for the parser, the analyses and the targets.
 
     np.hypot(a, b), math.hypot(a, b)     hypot of two floats, C's `hypot` and `hypotf`
 
-A new function of NumPy's or `math`'s that C has too is a row here, and nothing elsewhere.
+A new function of NumPy's or `math`'s that C has too is named here, in the list of all and in those
+of what is true of it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -22,54 +23,48 @@ class FloatFunction:
 
     name: str
     c: str
-    python: str = ""
-    arguments: int = 1
-    numpy: bool = True
-    of_complex: bool = False
-    bounds: tuple[float, float] = (-math.inf, math.inf)
-    intrinsic: bool = False
-    exact: bool = False
+    python: str
+    arguments: int
+    numpy: bool
+    of_complex: bool
+    bounds: tuple[float, float]
+    intrinsic: bool
+    exact: bool
 
 
-_ROWS = (
-    FloatFunction("sqrt", "sqrt", "sqrt", of_complex=True, intrinsic=True, exact=True),
-    FloatFunction("cbrt", "cbrt", "cbrt"),
-    FloatFunction("exp", "exp", "exp", of_complex=True, intrinsic=True, exact=True),
-    FloatFunction("exp2", "exp2", "exp2", intrinsic=True),
-    FloatFunction("expm1", "expm1", "expm1"),
-    FloatFunction("log", "log", of_complex=True, intrinsic=True),
-    FloatFunction("log2", "log2", "log2", intrinsic=True),
-    FloatFunction("log10", "log10", "log10", intrinsic=True),
-    FloatFunction("log1p", "log1p", "log1p"),
-    FloatFunction("sin", "sin", "sin", of_complex=True, bounds=(-1, 1), intrinsic=True),
-    FloatFunction("cos", "cos", "cos", of_complex=True, bounds=(-1, 1), intrinsic=True),
-    FloatFunction("tan", "tan", "tan", of_complex=True),
-    FloatFunction("arcsin", "asin", "asin"),
-    FloatFunction("arccos", "acos", "acos"),
-    FloatFunction("arctan", "atan", "atan"),
-    FloatFunction("arctan2", "atan2", "atan2", arguments=2),
-    FloatFunction("sinh", "sinh", "sinh", of_complex=True),
-    FloatFunction("cosh", "cosh", "cosh", of_complex=True),
-    FloatFunction("tanh", "tanh", "tanh", of_complex=True, bounds=(-1, 1)),
-    FloatFunction("arcsinh", "asinh", "asinh"),
-    FloatFunction("arccosh", "acosh", "acosh"),
-    FloatFunction("arctanh", "atanh", "atanh"),
-    FloatFunction("hypot", "hypot", "hypot", arguments=2),
-    FloatFunction("erf", "erf", "erf", numpy=False, bounds=(-1, 1)),
-    FloatFunction("erfc", "erfc", "erfc", numpy=False, bounds=(0, 2)),
-    FloatFunction("gamma", "tgamma", "gamma", numpy=False),
-    FloatFunction("lgamma", "lgamma", "lgamma", numpy=False),
-    FloatFunction("rint", "rint", intrinsic=True, exact=True),
-    FloatFunction("fabs", "fabs", intrinsic=True, exact=True),
-    FloatFunction("floor", "floor", intrinsic=True, exact=True),
-    FloatFunction("ceil", "ceil", intrinsic=True, exact=True),
-    FloatFunction("trunc", "trunc", intrinsic=True, exact=True),
-    FloatFunction("copysign", "copysign", arguments=2, intrinsic=True, exact=True),
-    FloatFunction("nextafter", "nextafter", "nextafter", arguments=2, exact=True),
-    FloatFunction("fmod", "fmod", "fmod", arguments=2, exact=True),
-    FloatFunction("fmin", "fmin", arguments=2, exact=True),
-    FloatFunction("fmax", "fmax", arguments=2, exact=True),
-    FloatFunction("power", "pow", "pow", arguments=2, intrinsic=True),
+_NAMES = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh "
+    "cosh tanh arcsinh arccosh arctanh hypot erf erfc gamma lgamma rint fabs floor ceil trunc "
+    "copysign nextafter fmod fmin fmax power"
 )
+_PAIRS = frozenset("arctan2 hypot copysign nextafter fmod fmin fmax power".split())
+_OF_COMPLEX = frozenset("sqrt exp log sin cos tan sinh cosh tanh".split())
+_BOUNDS = {"sin": (-1, 1), "cos": (-1, 1), "tanh": (-1, 1), "erf": (-1, 1), "erfc": (0, 2)}
+_INTRINSIC = frozenset(
+    "sqrt exp exp2 log log2 log10 sin cos rint fabs floor ceil trunc copysign power".split()
+)
+_EXACT = frozenset("sqrt exp rint fabs floor ceil trunc copysign nextafter fmod fmin fmax".split())
 
-FLOAT_FUNCTIONS = {row.name: row for row in _ROWS}
+# What `math` calls them, where that is not NumPy's name, and what C does.
+_MATH = {f"arc{name}": f"a{name}" for name in "sin cos tan tan2 sinh cosh tanh".split()}
+_MATH["power"] = "pow"
+_C = _MATH | {"gamma": "tgamma"}
+
+# Those that NumPy has not, and those that `math` has not, or has in a way of its own.
+_ONLY_MATH = frozenset("erf erfc gamma lgamma".split())
+_NOT_MATH = frozenset("log rint fabs floor ceil trunc copysign fmin fmax".split())
+
+FLOAT_FUNCTIONS = {
+    name: FloatFunction(
+        name,
+        _C.get(name, name),
+        "" if name in _NOT_MATH else _MATH.get(name, name),
+        arguments=2 if name in _PAIRS else 1,
+        numpy=name not in _ONLY_MATH,
+        of_complex=name in _OF_COMPLEX,
+        bounds=_BOUNDS.get(name, (-math.inf, math.inf)),
+        intrinsic=name in _INTRINSIC,
+        exact=name in _EXACT,
+    )
+    for name in _NAMES.split()
+}

@@ -58,17 +58,11 @@ class Const:
     @property
     def value(self) -> bool | int | float | complex:
         """The number itself, as Python's."""
-        match self.dtype:
-            case DType.BOOL:
-                return self.text == "True"
-            case DType.INT | DType.UINT:
-                return int(self.text)
-            case DType.F32 | DType.F64:
-                return float(self.text)
-            case DType.C64 | DType.C128:
-                return complex(self.text)
-            case _:
-                assert_never(self.dtype)
+        if self.dtype is DType.BOOL:
+            return self.text == "True"
+        if self.dtype.is_integer:
+            return int(self.text)
+        return float(self.text) if self.dtype.is_float else complex(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -550,9 +544,9 @@ def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
         case Read():
-            return replace(expr, offset=_sum(expr.offset, by))
+            return replace(expr, offset=added(expr.offset, by))
         case Tap() | Gather():
-            return replace(expr, origin=_sum(expr.origin, by))
+            return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
             body = tuple(Assign(a.name, shifted(a.value, by)) for a in expr.body)
             return replace(expr, body=body)
@@ -629,7 +623,8 @@ def _cut(loop: Loop, numbers: set[int]) -> Loop:
     )
 
 
-def _sum(one: Offset, other: Offset) -> Offset:
+def added(one: Offset, other: Offset) -> Offset:
+    """The offset that is one after the other."""
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 

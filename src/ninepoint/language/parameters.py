@@ -15,11 +15,6 @@ from .positions import index
 from .source import Function, SelfReference
 
 
-def indexed_parameters(function: Function) -> set[str]:
-    """The parameters that are read with an index, here or in a function they are given to."""
-    return _indexed(function, (function,))
-
-
 def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
     """The arguments of a call, each with the parameter that it is for."""
     named = [(keyword.arg, keyword.value) for keyword in call.keywords]
@@ -40,46 +35,42 @@ def array_parameters(function: Function) -> tuple[str, ...]:
     )
 
 
-def _subscripts(function: Function, names: Iterable[str]) -> Iterator[tuple[ast.Subscript, str]]:
-    """Where the text of a function indexes one of these names."""
-    wanted = set(names)
-    for node in ast.walk(function.definition):
-        match node:
-            case ast.Subscript(value=ast.Name(id=name)) if name in wanted:
-                yield node, name
-
-
-def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
-    """Where the text of a function indexes one of these names."""
-    for node, name in _subscripts(function, names):
-        yield function.span(node), name
-
-
 # What is asked of an array as a whole, besides `len`.
 _OF_WHOLE = frozenset("shape size ndim strides T".split())
 
 
-def asked_as_whole(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
-    """Where the text of a function asks how long or of which shape one of these names is."""
-    wanted = set(names)
+def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Span, str, bool]]:
+    """Where the text of a function uses one of these names as an array, and if it is as a whole.
+
+    It indexes it, or asks how long or of which shape it is.
+    """
     for node in ast.walk(function.definition):
         match node:
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
-                if name in wanted and attribute in _OF_WHOLE:
-                    yield function.span(node), name
+            case ast.Subscript(value=ast.Name(id=name)):
+                whole = False
+            case ast.Attribute(value=ast.Name(id=name), attr=asked) if asked in _OF_WHOLE:
+                whole = True
             case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                if name in wanted and function.constants.get("len", len) is len:
-                    yield function.span(node), name
+                whole = function.constants.get("len", len) is len
+                if not whole:
+                    continue
+            case _:
+                continue
+        if name in names:
+            yield function.span(node), name, whole
 
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
     """With how many indices a function reads its fields, by a read that its text shows."""
-    for read, _ in _subscripts(function, fields):
-        if isinstance(read.slice, ast.Tuple):
-            return len(read.slice.elts)
-        known = function.constants.get(ast.unparse(read.slice))
-        return len(known) if isinstance(known, tuple) else 1
-    for node in ast.walk(function.definition):
+    nodes = list(ast.walk(function.definition))
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=place) if name in fields:
+                if isinstance(place, ast.Tuple):
+                    return len(place.elts)
+                known = function.constants.get(ast.unparse(place))
+                return len(known) if isinstance(known, tuple) else 1
+    for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
                 if function.constants.get(ast.unparse(called)) is index:
@@ -122,28 +113,29 @@ def _operands(nodes: Iterable[ast.AST]) -> set[str]:
     }
 
 
-def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
+def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) -> set[str]:
+    """The parameters that are read with an index, here or in a function they are given to."""
+    active = (*active, function)
     parameters = set(function.parameters)
-    alias = {p: p for p in parameters}
+    nodes = list(ast.walk(function.definition))
+    alias: dict[str, str] = {}
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=targets, value=ast.Name(id=source)):
+                names = {one.id for one in targets if isinstance(one, ast.Name)} - parameters
+                alias |= dict.fromkeys(names, alias.get(source, source))
     found: set[str] = set()
-    definition = function.definition
-    nodes = list(ast.walk(definition))
     for node in nodes:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
-            for target in node.targets:
-                if isinstance(target, ast.Name) and target.id not in parameters:
-                    alias[target.id] = alias.get(node.value.id, node.value.id)
-    for node in nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
-            found.add(alias.get(node.value.id, node.value.id))
-        elif isinstance(node, ast.Call):
-            helper = function.constants.get(ast.unparse(node.func))
-            if helper is index:
-                names = {one.id for one in node.args if isinstance(one, ast.Name)}
-                found.update(alias.get(name, name) for name in names - _operands(nodes))
-            if isinstance(helper, Function) and helper not in active:
-                inner = _indexed(helper, (*active, helper))
-                for parameter, argument in passed(helper.parameters, node):
-                    if parameter in inner and isinstance(argument, ast.Name):
-                        found.add(alias.get(argument.id, argument.id))
-    return found & parameters
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)):
+                found.add(name)
+            case ast.Call(func=called, args=args):
+                helper = function.constants.get(ast.unparse(called))
+                if helper is index:
+                    names = {one.id for one in args if isinstance(one, ast.Name)}
+                    found |= names - _operands(nodes)
+                elif isinstance(helper, Function) and helper not in active:
+                    inner = indexed_parameters(helper, active)
+                    given = passed(helper.parameters, node)
+                    found |= {v.id for p, v in given if p in inner and isinstance(v, ast.Name)}
+    return {alias.get(name, name) for name in found} & parameters

@@ -54,22 +54,22 @@ def read(
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     operations = Operations(function.place, max(UNROLLED_LIMIT, written))
-    operations.unsigned = any(_is_unsigned(argument) for argument in arguments.values())
-    fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
-    pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
-    axes = Axes(neighborhood, indices(function, fields), bool(pointwise), factors)
-    names = {n: _value(argument) for n, argument in arguments.items()}
+    operations.unsigned = any(
+        one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
+        for one in arguments.values()
+    )
+    fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
+    pointwise = any(field.pointwise for field in fields.values())
+    axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
+    here = (0,) * (axes.count or 1)
+    names = {n: _value(argument, operations, here) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
         frame = Statements(function, dict(names), operations, axes)
-        for field in pointwise:
-            here = (0,) * (axes.count or 1)
-            dtype = value_type(field.storage)
-            frame.names[field.name] = operations.emit(ir.Read(dtype, field.label, here))
         found.append(_results(frame, operations))
         if len(found[0]) != len(found[-1]):
-            raise errors.return_mismatch(frame.returned, len(found[0]), len(found[-1]))
+            raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
         raise errors.no_field(function.place, function.name)
     alike = [operations.alike(same) for same in zip(*found, strict=True)]
@@ -125,14 +125,14 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
     return values
 
 
-def _is_unsigned(argument: Argument) -> bool:
-    if isinstance(argument, Scalar):
-        return argument.dtype is DType.UINT
-    return argument.storage == np.uint64
-
-
-def _value(argument: Argument) -> Field | Coefficients | Value:
+def _value(
+    argument: Argument, operations: Operations, here: ir.Offset
+) -> Field | Coefficients | Value:
     """What stands for an argument while the text is read."""
-    if isinstance(argument, Scalar):
-        return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
-    return argument
+    match argument:
+        case Scalar():
+            return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
+        case Field(pointwise=True):
+            return operations.emit(ir.Read(value_type(argument.storage), argument.label, here))
+        case _:
+            return argument

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -26,11 +27,11 @@ from . import errors
 from .callables import FUNCTIONS, Builder, float_of
 from .dtypes import DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
-from .kinds import Coefficients, Field
+from .kinds import Coefficients
 from .networks import merged, sort
 from .statistics import in_order, ranked
 from .values import NotUnderstood, Operations, Value, is_number, words
-from .windows import as_box, picked
+from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -87,17 +88,10 @@ def reduce(
             natural = DType.INT
     atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
     body = ops.windows.assignments((atom,))
-    found = Reduce(dtype or natural, kind, window.shape, body, atom, parameter)
-    return ops.emit(as_box(found))
+    return ops.emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
 
 
 # Which elements count.
-
-
-def _named(name: str) -> tuple[Any, bool]:
-    """The kind of a reduction, and whether it leaves NaN out."""
-    kind = name.removeprefix("np.nan")
-    return kind, kind != name
 
 
 def _counting(
@@ -107,48 +101,41 @@ def _counting(
 
     With `skip_nan` that an element is a number is part of the condition.
     """
-    window, test = _taken(ops, window, where)
+    test = None
+    if isinstance(where, np.ndarray) and where.dtype == bool:
+        if where.shape != window.shape:
+            raise errors.mask_shape(ops.span, window.shape, where.shape)
+        if where.any() and not where.all():
+            window = picked(ops, window, where, ops.span, "where=")
+        where = bool(where.any())
+    if where is not None and where is not True:
+        test = _truths_of(ops, window, where)
     if skip_nan and not window.dtype.is_integer:
         there = ops.binary("==", window, window)
         test = there if test is None else ops.binary("&", there, test)
     return window, test
 
 
-def _taken(ops: Operations, window: Value, where: Any) -> tuple[Value, Value | None]:
-    assert window.shape is not None
-    if where is None or where is True:
-        return window, None
-    if isinstance(where, Field | Coefficients | tuple | str):
-        raise errors.where_type(ops.span, words(where))
-    if isinstance(where, np.ndarray):
-        if where.dtype != bool:
-            raise errors.where_type(ops.span, f"an array of {where.dtype}")
-        if where.shape != window.shape:
-            raise errors.mask_shape(ops.span, window.shape, where.shape)
-        if where.all():
-            return window, None
-        if where.any():
-            return picked(ops, window, where, ops.span, "where="), None
-        where = False
+def _truths_of(ops: Operations, window: Value, where: Any) -> Value:
+    """A mask that is not known, or False, as a condition."""
+    if not isinstance(where, Value | bool):
+        array = isinstance(where, np.ndarray)
+        raise errors.where_type(ops.span, f"an array of {where.dtype}" if array else words(where))
     test = ops.lift(where)
     if test.dtype is not DType.BOOL:
-        numbers = "numbers, not truths"
-        raise errors.where_type(ops.span, numbers if isinstance(where, Value) else words(where))
+        raise errors.where_type(ops.span, "numbers, not truths")
     if test.shape not in (None, window.shape):
         raise errors.mask_shape(ops.span, window.shape, test.shape)
-    return window, test
+    return test
 
 
-def _filled(ops: Operations, window: Value, test: Value | None, number: complex) -> Value:
+def _filled(ops: Operations, window: Value, test: Value | None, number: float) -> Value:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    dtype = window.dtype
-    text = repr(complex(number)) if dtype.is_complex else repr(float(number.real))
-    if dtype.is_integer:
-        text = str(bool(number) if dtype is DType.BOOL else int(number.real))
-    chosen: Value = ops.select(test, window, Value(Const(dtype, text), window.weak))
-    return Value(chosen.atom, chosen.weak, window.shape)
+    other = Value(ops.cast(ops.lift(number), window.dtype), window.weak)
+    chosen: Value = ops.select(test, window, other)
+    return replace(chosen, shape=window.shape)
 
 
 def _counted(ops: Operations, window: Value, test: Value) -> Any:
@@ -159,8 +146,10 @@ def _counted(ops: Operations, window: Value, test: Value) -> Any:
     return reduce(ops, "sum", test)
 
 
-def _mean_of(ops: Operations, window: Value, test: Value) -> Any:
+def _mean_of(ops: Operations, window: Value, test: Value | None) -> Any:
     """The mean of what is taken; NaN of nothing."""
+    if test is None:
+        return reduce(ops, "mean", window)
     # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
     terms = _filled(ops, window, test, 0 if window.dtype.is_complex else -0.0)
     # A sum that does not wrap, for it becomes a float.
@@ -176,13 +165,16 @@ def _nan(value: Value) -> Value:
 # The reductions, each with those that leave NaN out.
 
 
-def _total(name: str, first: int, op: str) -> Builder:
-    kind, skip_nan = _named(name)
+def _called(kind: str, skip_nan: bool) -> str:
+    """The name of a reduction in messages."""
+    return f"np.nan{kind}" if skip_nan else kind
 
+
+def _total(skip_nan: bool, kind: Any, first: int, op: str) -> Builder:
     def build(
         ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
     ) -> Any:
-        window = window_of(ops, value, name, axis)
+        window = window_of(ops, value, _called(kind, skip_nan), axis)
         window, test = _counting(ops, window, where, skip_nan)
         found = reduce(ops, kind, _filled(ops, window, test, first))
         return found if initial is None else ops.binary(op, found, initial)
@@ -190,24 +182,19 @@ def _total(name: str, first: int, op: str) -> Builder:
     return build
 
 
-def _mean(name: str) -> Builder:
-    _, skip_nan = _named(name)
-
+def _mean(skip_nan: bool) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-        window = window_of(ops, value, name, axis)
-        window, test = _counting(ops, window, where, skip_nan)
-        return reduce(ops, "mean", window) if test is None else _mean_of(ops, window, test)
+        window = window_of(ops, value, _called("mean", skip_nan), axis)
+        return _mean_of(ops, *_counting(ops, window, where, skip_nan))
 
     return build
 
 
-def _extreme(name: str, last: float) -> Builder:
-    kind, skip_nan = _named(name)
-
+def _extreme(skip_nan: bool, kind: Any, last: float) -> Builder:
     def build(
         ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
     ) -> Any:
-        window = window_of(ops, value, name, axis)
+        window = window_of(ops, value, _called(kind, skip_nan), axis)
         skips = skip_nan and window.dtype.is_float
         window, test = _counting(ops, window, where, skips)
         if where is not None and where is not True:
@@ -231,16 +218,14 @@ def _extreme(name: str, last: float) -> Builder:
 def _truths(kind: ReduceKind) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
         window, test = _counting(ops, window_of(ops, value, kind, axis), where)
-        if test is not None:
-            window = _filled(ops, ops.truth(window), test, kind == "all")
-        return reduce(ops, kind, window)
+        return reduce(ops, kind, _filled(ops, ops.truth(window), test, kind == "all"))
 
     return build
 
 
-def _spread(name: str, *, root: bool = False) -> Builder:
+def _spread(skip_nan: bool, root: bool) -> Builder:
     """Build `np.var` or its like, or with `root` the square root of it."""
-    kind, skip_nan = _named(name)
+    name = _called("var", skip_nan)
 
     def build(
         ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
@@ -253,7 +238,7 @@ def _spread(name: str, *, root: bool = False) -> Builder:
             raise errors.wrong_arguments(
                 ops.span, name.removeprefix("np."), "'ddof' is not a constant number"
             )
-        window_of(ops, window, kind, ordered=True)
+        window_of(ops, window, "var", ordered=True)
         found = _variance(ops, *_counting(ops, window, where, skip_nan), ddof, skip_nan)
         return ops.call("sqrt", found.dtype, found) if root else found
 
@@ -293,12 +278,12 @@ def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(name: str, scale: float = 1.0) -> Builder:
-    skip_nan = name.startswith("nan")
+def _quantile(skip_nan: bool, name: str, scale: float = 1.0) -> Builder:
+    name = f"nan{name}" if skip_nan else name
 
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        words = f"np.{name}" if skip_nan else "quantile"
-        window = window_of(ops, value, words, axis, ordered=True)
+        known = f"np.{name}" if skip_nan else "quantile"
+        window = window_of(ops, value, known, axis, ordered=True)
         plain = window.dtype.is_integer or not skip_nan
         kind: ReduceKind = "quantile" if plain else "nanquantile"
         return reduce(ops, kind, window, _fraction(ops, q, scale, name))
@@ -306,9 +291,11 @@ def _quantile(name: str, scale: float = 1.0) -> Builder:
     return build
 
 
-def _median(name: str) -> Builder:
+def _median(skip_nan: bool) -> Builder:
+    middle = _quantile(skip_nan, "median")
+
     def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        return _quantile(name)(ops, value, 0.5, axis)
+        return middle(ops, value, 0.5, axis)
 
     return build
 
@@ -394,20 +381,26 @@ def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[V
     return tuple(Value(one, window.weak) for one in ordered)
 
 
+# Those that there are for numbers that are no NaN as well: what makes each, given whether it
+# leaves NaN out, and the rest that this is told.
+_ROWS: dict[str, tuple[Any, ...]] = {
+    "sum": (_total, "sum", 0, "+"),
+    "prod": (_total, "prod", 1, "*"),
+    "mean": (_mean,),
+    "min": (_extreme, "min", math.inf),
+    "max": (_extreme, "max", -math.inf),
+    "std": (_spread, True),
+    "var": (_spread, False),
+    "median": (_median,),
+}
+
 # The methods of windows, which are functions of NumPy as well.
 METHODS: dict[str, Builder] = {
-    "sum": _total("sum", 0, "+"),
-    "prod": _total("prod", 1, "*"),
-    "mean": _mean("mean"),
-    "min": _extreme("min", math.inf),
-    "max": _extreme("max", -math.inf),
+    **{name: make(False, *rest) for name, (make, *rest) in _ROWS.items()},
     "any": _truths("any"),
     "all": _truths("all"),
-    "std": _spread("var", root=True),
-    "var": _spread("var"),
     "argmin": _reduction("argmin"),
     "argmax": _reduction("argmax"),
-    "median": _median("median"),
     "ptp": _peak_to_peak,
 }
 
@@ -415,22 +408,15 @@ METHODS: dict[str, Builder] = {
 KNOWN: dict[Any, Builder] = {
     **FUNCTIONS,
     **{getattr(np, name): builder for name, builder in METHODS.items()},
+    **{getattr(np, f"nan{name}"): make(True, *rest) for name, (make, *rest) in _ROWS.items()},
     builtins.any: _any_all("any", "|"),
     builtins.all: _any_all("all", "&"),
     np.amin: METHODS["min"],
     np.amax: METHODS["max"],
-    np.percentile: _quantile("percentile", 100.0),
-    np.quantile: _quantile("quantile"),
-    np.nansum: _total("np.nansum", 0, "+"),
-    np.nanprod: _total("np.nanprod", 1, "*"),
-    np.nanmean: _mean("np.nanmean"),
-    np.nanmin: _extreme("np.nanmin", math.inf),
-    np.nanmax: _extreme("np.nanmax", -math.inf),
-    np.nanvar: _spread("np.nanvar"),
-    np.nanstd: _spread("np.nanvar", root=True),
-    np.nanmedian: _median("nanmedian"),
-    np.nanpercentile: _quantile("nanpercentile", 100.0),
-    np.nanquantile: _quantile("nanquantile"),
+    np.percentile: _quantile(False, "percentile", 100.0),
+    np.quantile: _quantile(False, "quantile"),
+    np.nanpercentile: _quantile(True, "percentile", 100.0),
+    np.nanquantile: _quantile(True, "quantile"),
     np.count_nonzero: _count_nonzero,
     np.average: _average,
     ranked: _ranked,

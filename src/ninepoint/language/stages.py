@@ -121,37 +121,38 @@ def split(function: Function) -> Stages | None:
 
 
 class _Splitter(ast.NodeTransformer):
-    """Follows the text once; `arrays` and `scalars` say what the names stand for by then."""
+    """Follows the text once; `meaning` says what its names stand for by then.
+
+    That is an array, by its name, or an expression of parameters and constants.  A name that the
+    text gives another value has none: it differs from point to point.
+    """
 
     def __init__(self, function: Function) -> None:
         self.function = function
         self.calls: list[StageCall] = []
-        self.arrays: dict[str, str] = {name: name for name in function.parameters}
-        self.scalars: dict[str, ast.expr] = {}
+        self.meaning: dict[str, str | ast.expr] = {name: name for name in function.parameters}
         self.bound = bound_names(function.definition)
         self.stages: set[str] = set()
         self.indexed = indexed_parameters(function)
-        self.computed = set(_computed(function.definition))
-        self.read = set(_read_calls(function.definition))
-        self.fields = self.indexed | set(self.given())
-
-    def given(self) -> Iterator[str]:
-        """The names that stand where a call takes a field."""
-        for node in ast.walk(self.function.definition):
-            callee = self.callee(node)
-            if callee is not None and isinstance(node, ast.Call):
-                for name, value in passed(callee.parameters, node):
-                    if name in callee.fields and isinstance(value, ast.Name):
-                        yield value.id
+        self.computed, self.read = _uses(function.definition)
+        calls = [node for node in ast.walk(function.definition) if isinstance(node, ast.Call)]
+        # What stays in the text as a function of numbers.
+        self.of_numbers = {ast.unparse(c.func) for c in calls if self.callee(c) is None}
+        self.fields = self.indexed | {
+            value.id
+            for call in calls
+            if (callee := self.callee(call)) is not None
+            for name, value in passed(callee.parameters, call)
+            if name in callee.fields and isinstance(value, ast.Name)
+        }
 
     def remainder(self) -> Definition:
         """The definition without the calls."""
         definition = copied(self.function.definition)
         if isinstance(definition, ast.Lambda):
             definition.body = self.visit(definition.body)
-            return definition
-        body = list(self.block(definition.body))
-        definition.body = body
+        else:
+            definition.body = list(self.block(definition.body))
         return definition
 
     def block(self, statements: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -165,18 +166,17 @@ class _Splitter(ast.NodeTransformer):
                 call
             ):
                 names = [_targets(target) for target in targets]
-                if all(name is not None for name in names):
+                if all(names):
                     self.bind(call, callee, cast(list[list[str]], names))
                     return
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)):
-                if self.arrays.get(source) in self.stages:
-                    array = self.arrays[source]
-                    self.forget(name)
-                    self.arrays[name] = array
+                if self.meaning.get(source) in self.stages:
+                    self.meaning[name] = self.meaning[source]
                     return
-            case ast.For(iter=iterable, target=ast.Name(id=name), body=body, orelse=orelse):
-                if any(self.callee(part) for one in body for part in ast.walk(one)):
-                    yield from self.loop(node, iterable, name, body)
+            case ast.For(target=ast.Name(), body=body, orelse=orelse):
+                inside = (self.callee(part) for one in body for part in ast.walk(one))
+                if callee := next(filter(None, inside), None):
+                    yield from self.loop(node, callee)
                     yield from self.block(orelse)
                     return
             case _:
@@ -185,64 +185,57 @@ class _Splitter(ast.NodeTransformer):
         self.learn(kept)
         yield kept
 
-    def loop(
-        self, node: ast.For, iterable: ast.expr, name: str, body: list[ast.stmt]
-    ) -> Iterator[ast.stmt]:
+    def loop(self, node: ast.For, callee: Any) -> Iterator[ast.stmt]:
         """A constant loop around calls, unrolled."""
-        callee = next(
-            found for one in body for part in ast.walk(one) if (found := self.callee(part))
-        )
-        unknown = [u for u in _loads(iterable) if u in self.arrays or self.unsettled(u)]
-        leaves = [
-            p for one in body for p in ast.walk(one) if isinstance(p, ast.Break | ast.Continue)
-        ]
-        if unknown or leaves:
+        unknown = [u for u in _loads(node.iter) if self.array(u) or self.varies(u)]
+        parts = (part for one in node.body for part in ast.walk(one))
+        if unknown or any(isinstance(part, ast.Break | ast.Continue) for part in parts):
             words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
             raise errors.stage_place(self.function.span(node.iter), callee.name, words)
-        for item in _evaluated(self.substituted(iterable), live_names(self.function)):
-            known = ast.copy_location(ast.Constant(item), iterable)
-            assign = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], known), node)
-            ast.fix_missing_locations(assign)
-            yield from self.statement(assign)
-            yield from self.block([copied(one) for one in body])
+        for item in _evaluated(self.substituted(node.iter), live_names(self.function)):
+            known = ast.copy_location(ast.Constant(item), node.iter)
+            assign = ast.copy_location(ast.Assign([copied(node.target)], known), node)
+            yield from self.block([assign, *map(copied, node.body)])
 
     def learn(self, node: ast.stmt) -> None:
         """Remember what is the same at every point; forget what a name stood for before."""
+        known: dict[str, str | ast.expr] = {}
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                settled = not (any(map(self.unsettled, _loads(value))) or self.asks(value))
-                known = self.substituted(value) if settled else None
-                self.forget(name)
-                if known is not None:
-                    self.scalars[name] = known
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if not self.varying(value):
+                known[name] = self.substituted(value)
             case _:
-                for name in stored_names([node]):
-                    self.forget(name)
+                pass
+        for name in stored_names([node]):
+            self.meaning.pop(name, None)
+        self.meaning |= known
 
-    def forget(self, name: str) -> None:
-        self.arrays.pop(name, None)
-        self.scalars.pop(name, None)
+    def array(self, name: str) -> str | None:
+        """The array that a name stands for; a parameter is taken for one."""
+        meant = self.meaning.get(name)
+        return meant if isinstance(meant, str) else None
 
-    def unsettled(self, name: str) -> bool:
+    def varies(self, name: str) -> bool:
         """Whether a name differs from point to point, as far as the text says."""
-        if name in self.scalars:
-            return False
-        if name in self.arrays:
-            return self.arrays[name] in self.stages or name in self.fields
-        return name in self.bound
+        array = self.array(name)
+        if array is not None:
+            return array in self.stages or name in self.fields
+        return name not in self.meaning and name in self.bound
 
-    def asks(self, node: ast.AST) -> bool:
-        """Whether an expression asks for the position of the point."""
+    def varying(self, node: ast.AST) -> list[str]:
+        """What of an expression differs from point to point."""
+        found = [name for name in _loads(node) if self.varies(name)]
         calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
-        return any(self.function.constants.get(ast.unparse(c.func)) is index for c in calls)
+        asks = any(self.function.constants.get(ast.unparse(c.func)) is index for c in calls)
+        return [*found, "npt.index"] if asks else found
 
     def substituted(self, node: ast.expr) -> ast.expr:
         """The expression in terms of parameters and constants."""
-        known = self.scalars
+        meaning = self.meaning
 
         class Names(ast.NodeTransformer):
             def visit_Name(self, node: ast.Name) -> ast.AST:
-                return copied(known[node.id]) if node.id in known else node
+                known = meaning.get(node.id)
+                return copied(known) if isinstance(known, ast.expr) else node
 
         return cast(ast.expr, Names().visit(copied(node)))
 
@@ -265,28 +258,20 @@ class _Splitter(ast.NodeTransformer):
         what the call makes is indexed.
         """
         given = passed(callee.parameters, node)
-        values = [value for name, value in given if name in callee.fields]
-        if any(map(self.is_array, values)):
-            return True
-        arrays = [value for value in values if self.may_be_array(value)]
-        read = (node.lineno, node.col_offset) in self.read
-        return bool(arrays) and (read or len(arrays) == len(values))
+        sure = [self.sureness(value) for name, value in given if name in callee.fields]
+        indexed = (node.lineno, node.col_offset) in self.read
+        return 2 in sure or (1 in sure and (indexed or 0 not in sure))
 
-    def is_array(self, node: ast.expr) -> bool:
-        """Whether an argument is an array for certain."""
-        if isinstance(node, ast.Name):
-            array = self.arrays.get(node.id)
-            return array is not None and (array in self.stages or array in self.indexed)
-        return self.callee(node) is not None
-
-    def may_be_array(self, node: ast.expr) -> bool:
-        """Whether an argument names a parameter that nothing is computed with."""
-        if not isinstance(node, ast.Name) or node.id not in self.arrays:
-            return False
+    def sureness(self, node: ast.expr | None) -> int:
+        """Whether an argument is an array: 2 if it is, 1 if nothing speaks against it."""
+        if not isinstance(node, ast.Name):
+            return 2 if node and self.callee(node) else 0
+        array = self.array(node.id)
+        if array is None or array in self.stages or array in self.indexed:
+            return 2 if array else 0
         default = self.function.defaults.get(node.id)
-        return node.id not in self.computed and not isinstance(
-            default, int | float | complex | Spacing
-        )
+        number = isinstance(default, int | float | complex | Spacing)
+        return 0 if number or node.id in self.computed else 1
 
     # In what remains there are names in the place of calls, and of arrays that were bound again.
 
@@ -294,30 +279,26 @@ class _Splitter(ast.NodeTransformer):
         callee = self.callee(node)
         if callee is None:
             return self.generic_visit(node)
-        return ast.copy_location(ast.Name(self.inline(node, callee), ast.Load()), node)
+        (made,) = self.made(node, callee, [callee.name], False)
+        return ast.copy_location(ast.Name(made, ast.Load()), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
-        meant = self.arrays.get(node.id, node.id)
-        if isinstance(node.ctx, ast.Load) and meant != node.id:
+        meant = self.array(node.id)
+        if meant is not None and meant != node.id and isinstance(node.ctx, ast.Load):
             return ast.copy_location(ast.Name(meant, ast.Load()), node)
         return node
 
     def inside(self, node: ast.AST) -> ast.AST:
         """A function or a comprehension, whose own names hide those outside."""
-        outside = self.arrays
+        outside = self.meaning
         hidden = bound_names(node) - {getattr(node, "name", "")}
-        self.arrays = {n: a for n, a in outside.items() if n not in hidden}
+        self.meaning = {name: meant for name, meant in outside.items() if name not in hidden}
         try:
             return self.generic_visit(node)
         finally:
-            self.arrays = outside
+            self.meaning = outside
 
     visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
-
-    def inline(self, node: ast.Call, callee: Any) -> str:
-        """The name of what a call makes in the midst of an expression."""
-        (made,) = self.made(node, callee, [callee.name], False)
-        return made
 
     def bind(self, node: ast.Call, callee: Any, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
@@ -327,9 +308,7 @@ class _Splitter(ast.NodeTransformer):
                 raise errors.stage_outputs(
                     self.function.span(node), callee.name, len(made), len(names)
                 )
-            for name, label in zip(names, made, strict=True):
-                self.forget(name)
-                self.arrays[name] = label
+            self.meaning |= zip(names, made, strict=True)
 
     def fresh(self, name: str) -> str:
         """A name like this one that means nothing else."""
@@ -343,7 +322,8 @@ class _Splitter(ast.NodeTransformer):
     def means(self, name: str) -> bool:
         """Whether the text means something by a name, other than a stencil."""
         found = self.function.constants.get(name)
-        return name in self.bound or not (found is None or isinstance(found, ArrayFunction))
+        stencil = found is None or isinstance(found, ArrayFunction)
+        return name in self.bound or name in self.of_numbers or not stencil
 
     def made(
         self, node: ast.Call, callee: Any, names: Sequence[str], named: bool
@@ -355,23 +335,19 @@ class _Splitter(ast.NodeTransformer):
         span = self.function.span(node)
         arguments = self.arguments(node, callee)
         if callee.pointwise:
-            arrays = {n for n, v in arguments.items() if self.is_array(v) or self.may_be_array(v)}
-            callee = callee.with_numbers([n for n in callee.fields if n not in arrays])
+            numbers = [n for n in callee.fields if not self.sureness(arguments.get(n))]
+            callee = callee.with_numbers(numbers)
         fields = tuple(self.field(arguments[name], callee, name) for name in callee.fields)
         scalars: dict[str, ast.expr] = {}
         options: dict[str, ast.expr] = {}
         for name, value in arguments.items():
             if name in callee.fields:
                 continue
-            for used in _loads(value):
-                if self.unsettled(used):
-                    place = self.function.span(value)
-                    raise errors.stage_scalar(place, callee.name, name, used)
+            if varying := self.varying(value):
+                place = self.function.span(value)
+                raise errors.stage_scalar(place, name, callee.name, varying[0])
             if name in OPTIONS:
                 self.check_option(value, callee, name)
-            if self.asks(value):
-                place = self.function.span(value)
-                raise errors.stage_scalar(place, callee.name, name, "npt.index")
             known = ast.fix_missing_locations(self.substituted(value))
             (options if name in OPTIONS else scalars)[name] = known
         # Only now: the calls among the arguments have names before.
@@ -387,15 +363,14 @@ class _Splitter(ast.NodeTransformer):
             if isinstance(node, ast.Name | ast.Attribute) and isinstance(
                 self.function.constants.get(ast.unparse(node)), Unusable
             ):
-                raise errors.stage_option(self.function.span(node), callee.name, name)
+                raise errors.stage_option(self.function.span(node), name, callee.name)
 
     def field(self, node: ast.expr, callee: Any, parameter: str) -> str:
-        """The array that an argument names."""
-        if isinstance(node, ast.Name) and node.id in self.arrays:
-            return self.arrays[node.id]
-        if isinstance(node, ast.Call) and (stage := self.callee(node)) is not None:
-            return self.inline(node, stage)
-        raise errors.stage_field(self.function.span(node), callee.name, parameter)
+        """The array that an argument names, or that a call among the arguments makes."""
+        named = isinstance(node, ast.Name) and self.array(node.id)
+        if not named and self.callee(node) is None:
+            raise errors.stage_field(self.function.span(node), callee.name, parameter)
+        return cast(ast.Name, self.visit(node)).id
 
     def arguments(self, node: ast.Call, callee: Any) -> dict[str, ast.expr]:
         """The arguments and options, by the names of these and of the parameters."""
@@ -403,68 +378,65 @@ class _Splitter(ast.NodeTransformer):
         def wrong(reason: str) -> errors.StencilError:
             return errors.stage_arguments(self.function.span(node), callee.name, reason)
 
-        if any(isinstance(a, ast.Starred) for a in node.args) or any(
-            k.arg is None for k in node.keywords
-        ):
+        stars = [*node.args, *(keyword.arg for keyword in node.keywords)]
+        if any(one is None or isinstance(one, ast.Starred) for one in stars):
             raise wrong("'*' hides which argument is which")
-        if len(node.args) > len(callee.parameters):
-            raise wrong(f"{len(node.args)} arguments for {len(callee.parameters)} parameters")
-        found = dict(zip(callee.parameters, node.args, strict=False))
+        parameters, defaults = callee.parameters, callee.defaults
+        if len(node.args) > len(parameters):
+            raise wrong(f"{len(node.args)} arguments for {len(parameters)} parameters")
+        found = dict(zip(parameters, node.args, strict=False))
         for keyword in node.keywords:
-            assert keyword.arg is not None
-            if keyword.arg not in (*callee.parameters, *OPTIONS):
-                raise wrong(f"it has no parameter '{keyword.arg}'{hint(keyword.arg, OPTIONS)}")
-            if keyword.arg in found:
-                raise wrong(f"'{keyword.arg}' is given twice")
-            found[keyword.arg] = keyword.value
-        for name in callee.parameters:
-            if name not in found and name not in callee.defaults:
+            name = keyword.arg or ""
+            if name not in (*parameters, *OPTIONS):
+                raise wrong(f"it has no parameter '{name}'{hint(name, OPTIONS)}")
+            if name in found:
+                raise wrong(f"'{name}' is given twice")
+            found[name] = keyword.value
+        for name in parameters:
+            if name in found:
+                continue
+            if name not in defaults:
                 raise wrong(f"'{name}' is missing")
-            if name not in found and isinstance(callee.defaults[name], Spacing):
+            if isinstance(defaults[name], Spacing):
                 raise wrong(
-                    f"'{name}' is {callee.defaults[name]!r}, which only calls outside of kernels "
-                    f"know; give {name}=..., such as a parameter of this kernel"
+                    f"'{name}' is {defaults[name]!r}, which only calls outside of kernels know; "
+                    f"give {name}=..., such as a parameter of this kernel"
                 )
         return found
 
 
-def _computed(definition: ast.AST) -> Iterator[str]:
-    """The names that a text computes with: neither indexed nor given to a call as they are."""
-    apart: set[ast.AST] = set()
-    for node in ast.walk(definition):
-        if isinstance(node, ast.Subscript):
-            apart.add(node.value)
-        elif isinstance(node, ast.Call):
+def _uses(definition: ast.AST) -> tuple[set[str], set[tuple[int, int]]]:
+    """The names that a text computes with, and where the calls stand whose results it indexes.
+
+    Neither what is indexed nor what is given to a call as it is, is computed with.
+    """
+    nodes = list(ast.walk(definition))
+    bases = [node.value for node in nodes if isinstance(node, ast.Subscript)]
+    apart = set(bases)
+    for node in nodes:
+        if isinstance(node, ast.Call):
             apart.update((*node.args, *(keyword.value for keyword in node.keywords)))
-    for node in ast.walk(definition):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart:
-            yield node.id
-
-
-def _read_calls(definition: ast.AST) -> Iterator[tuple[int, int]]:
-    """Where the calls stand whose results a text indexes."""
-    bases = [n.value for n in ast.walk(definition) if isinstance(n, ast.Subscript)]
     names = {base.id for base in bases if isinstance(base, ast.Name)}
-    for base in bases:
-        if isinstance(base, ast.Call):
-            yield base.lineno, base.col_offset
-    for node in ast.walk(definition):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            targets = [name for target in node.targets for name in _targets(target) or ()]
-            if not names.isdisjoint(targets):
-                yield node.value.lineno, node.value.col_offset
+    calls = [base for base in bases if isinstance(base, ast.Call)] + [
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Call)
+        and any(not names.isdisjoint(_targets(target) or ()) for target in node.targets)
+    ]
+    computed = {
+        node.id
+        for node in nodes
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart
+    }
+    return computed, {(call.lineno, call.col_offset) for call in calls}
 
 
 def _targets(node: ast.expr) -> list[str] | None:
     """The names that are bound; None where something else is."""
-    match node:
-        case ast.Name(id=name):
-            return [name]
-        case ast.Tuple(elts=elements) | ast.List(elts=elements):
-            names = [element.id for element in elements if isinstance(element, ast.Name)]
-            return names if len(names) == len(elements) else None
-        case _:
-            return None
+    nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    names = [one.id for one in nodes if isinstance(one, ast.Name)]
+    return names if len(names) == len(nodes) else None
 
 
 def _loads(node: ast.AST) -> Iterator[str]:

@@ -63,14 +63,10 @@ class Statements(Expressions):
                 if value is not None:
                     self.assign(target, self.eval(value))
             case ast.AugAssign(target=target, op=op, value=value):
-                if isinstance(target, ast.Name):
-                    left = self.name(target)
-                elif isinstance(target, ast.Subscript) and self.buffer(target.value):
-                    left = self.subscript(target)
-                else:
+                if not isinstance(target, ast.Name) and not self.buffer(target.value):
+                    # What cannot be assigned to, which this raises.
                     self.assign(target, None)
-                    return
-                right = self.eval(value)
+                left, right = self.eval(target), self.eval(value)
                 self.at(node)
                 self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
             case ast.If(test=test, body=body, orelse=orelse):
@@ -127,13 +123,13 @@ class Statements(Expressions):
         before = self.state()
         if rest:
             self.left = self.broken = False
-        with self.ops.assuming(test, True):
+        with self.ops.under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
             self.left = True
-        with self.ops.assuming(test, False):
+        with self.ops.under(test, False):
             other()
         self.left = self._either(test, left, self.left)
         self.broken = self._either(test, broken, self.broken)
@@ -156,7 +152,7 @@ class Statements(Expressions):
         """Raise where two ways to return give another number of values."""
         counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
         if counts[0] != counts[1]:
-            raise errors.return_mismatch(self.returned, counts[0], counts[1])
+            raise errors.return_mismatch(self.returned, counts[1], counts[0])
 
     def _either(self, test: Any, then: Any, other: Any) -> Any:
         """One truth where a test holds, and the other where it does not."""
@@ -200,12 +196,12 @@ class Statements(Expressions):
                     if value.shape is None:
                         raise errors.bad_operand(self.at(target), "Unpacking", words(value))
                     if value.shape[0] != len(targets) and not stars:
-                        raise errors.unpacking(self.at(target), value.shape[0], len(targets))
+                        raise errors.unpacking(self.at(target), len(targets), value.shape[0])
                 if not isinstance(value, tuple):
                     raise NotUnderstood("unpacking something that is no tuple", self.at(target))
                 targets, value = _gathered(targets, value)
                 if len(value) != len(targets):
-                    raise errors.unpacking(self.at(target), len(value), len(targets))
+                    raise errors.unpacking(self.at(target), len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Subscript(value=base):
@@ -429,12 +425,10 @@ def _gathered(
     targets: list[ast.expr], values: tuple[Any, ...]
 ) -> tuple[list[ast.expr], tuple[Any, ...]]:
     """The targets of an unpacking without a star, which takes what the others leave."""
+    more = len(values) - len(targets) + 1
     for place, target in enumerate(targets):
-        if isinstance(target, ast.Starred):
-            after = len(targets) - place - 1
-            if len(values) < place + after:
-                return targets, values
-            end = len(values) - after
-            taken = (*values[:place], values[place:end], *values[end:])
-            return [*targets[:place], target.value, *targets[place + 1 :]], taken
+        if isinstance(target, ast.Starred) and more >= 0:
+            end = place + more
+            values = (*values[:place], values[place:end], *values[end:])
+            return [*targets[:place], target.value, *targets[place + 1 :]], values
     return targets, values

@@ -9,7 +9,6 @@ w[mask]         ->     the elements of a window where a constant array says so
 from __future__ import annotations
 
 import ast
-import operator
 from typing import Any
 
 import numpy as np
@@ -35,18 +34,14 @@ class Subscripts(Frame):
         span = self.at(node)
         indices = index if isinstance(index, tuple) else (index,)
         text = ast.unparse(node.value)
-        if isinstance(base, np.ndarray | Coefficients) and any(map(_varies, indices)):
-            array = buffers.whole(self.ops, base)
-            where = buffers.place(self.ops, array, indices, getattr(base, "name", text), span)
-            return buffers.element(self.ops, array, where)
+        unknown = any(map(_varies, indices))
+        if isinstance(base, Coefficients) or (isinstance(base, np.ndarray) and unknown):
+            name = base.name if isinstance(base, Coefficients) else text
+            where = buffers.place(self.ops, base, indices, name, span)
+            return buffers.element(self.ops, base, where)
         match base:
             case Field():
                 return self.read_field(base, indices, node)
-            case Coefficients():
-                at = buffers.steps(
-                    self.ops, base.shape, indices, base.name, span, f"'{base.name}'"
-                )
-                return self.ops.emit(ir.Element(value_type(base.storage), base.label, tuple(at)))
             case np.ndarray():
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
@@ -95,34 +90,36 @@ class Subscripts(Frame):
 
     def gather(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An element at an offset that is computed, which must be in the neighborhood."""
-        ndim, span = len(indices), self.at(node)
-        declared = self.axes.neighborhood or ()
-        origin, low, high = [0] * ndim, [0] * ndim, [0] * ndim
-        steps: list[ir.Atom] = [ir.Const(DType.INT, "0")] * ndim
-        for axis, (index, place) in enumerate(zip(indices, self.places(node, ndim), strict=True)):
+        span, declared = self.at(node), self.axes.neighborhood or ()
+        # Of each axis what is known of the offset, what is computed, and between which ends.
+        parts: list[tuple[int, ir.Atom, int, int]] = []
+        for axis, (index, place) in enumerate(
+            zip(indices, self.places(node, len(indices)), strict=True)
+        ):
             if not _computed(index):
-                origin[axis], last = self.offsets(index, place)
-                if last != origin[axis] or isinstance(index, slice):
+                origin, _ = self.offsets(index, place)
+                if isinstance(index, slice):
                     raise NotUnderstood("a window at an offset that varies", span)
-            elif index.dtype.is_integer and index.shape is None:
-                if on_position(self.ops, index.atom) and self.axes.factors:
-                    self.offset(index, self.at(place), place)
-                steps[axis] = self.ops.cast(index, DType.INT)
-                low[axis], high[axis] = declared[axis] if axis < len(declared) else (0, 0)
-            else:
+                parts.append((origin, ir.Const(DType.INT, "0"), 0, 0))
+                continue
+            if not index.dtype.is_integer or index.shape is not None:
                 raise errors.offset_type(self.at(place), words(index) + " that is not whole")
-        ends = [tuple(a + b for a, b in zip(origin, end, strict=True)) for end in (low, high)]
-        self.axes.check(field.name, ends[0], ends[1], self.at(node))
-        active = self.ops.lift(self.ops.active()).atom
+            if on_position(self.ops, index.atom) and self.axes.factors:
+                self.offset(index, self.at(place), place)
+            ends = declared[axis] if axis < len(declared) else (0, 0)
+            parts.append((0, self.ops.cast(index, DType.INT), *ends))
+        origins, steps, low, high = zip(*parts, strict=True)
+        least, most = ir.added(origins, low), ir.added(origins, high)
+        self.axes.check(field.name, least, most, self.at(node))
         return self.ops.emit(
             ir.Gather(
                 value_type(field.storage),
                 field.label,
-                tuple(origin),
-                tuple(steps),
-                tuple(low),
-                tuple(high),
-                active,
+                origins,
+                steps,
+                low,
+                high,
+                self.ops.lift(self.ops.active()).atom,
                 f"{span.file}|{span.line}",
             )
         )
@@ -144,8 +141,7 @@ class Subscripts(Frame):
             else moved(self.ops, value, first)
         )
         for low, high in reads(self.ops, value.atom):
-            least = tuple(map(operator.add, low, first))
-            self.axes.check(name, least, tuple(map(operator.add, high, last)), span)
+            self.axes.check(name, ir.added(low, first), ir.added(high, last), span)
         return made
 
     def box(

@@ -188,7 +188,6 @@ class Operations:
         self.span = span
         self.body = Body("t", span, limit)
         self.windows = Body("w", span, limit)
-        self.assumed: dict[Atom, bool] = {}
         # How many of the loops around what is read now are written out.
         self.written_out = 0
         # Whether numbers of uint64 take part.
@@ -289,14 +288,7 @@ class Operations:
         if value is None:
             return False
         lifted = self.lift(value)
-        if lifted.dtype is not DType.BOOL:
-            lifted = self.binary("!=", lifted, 0)
-        return self.assumed.get(lifted.atom, lifted)
-
-    def assuming(self, test: Any, holds: bool) -> AbstractContextManager[None]:
-        """Take a truth as known, inside a branch that it leads to."""
-        known = {test.atom: holds} if isinstance(test, Value) else {}
-        return self._with(assumed=self.assumed | known, path=(*self.path, (test, holds)))
+        return lifted if lifted.dtype is DType.BOOL else self.binary("!=", lifted, 0)
 
     def under(self, test: Any, holds: bool) -> AbstractContextManager[None]:
         """Read what is computed only if a truth is this."""
@@ -453,10 +445,6 @@ class Operations:
         if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
             return then
         (t, a, b), shape = self.together(truth, then, other)
-        if unsigned.mixed(self, a, b):
-            for one in (a.atom, b.atom):
-                if isinstance(one, Const) and one.dtype is DType.INT:
-                    raise errors.choice_sign(self.span, one.value)
         if a.atom == b.atom:
             return a
         one, two = self.alike((a, b))
@@ -465,19 +453,16 @@ class Operations:
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
         common, weak = values[0].dtype, values[0].weak
-        mixed = False
         for value in values[1:]:
-            atom = value.atom
-            for one in values:
-                if unsigned.mixed(self, one, value):
-                    mixed = True
-                    if isinstance(atom, Const) and atom.dtype is DType.INT:
-                        raise errors.choice_sign(self.span, atom.value)
-            if atom.dtype is not common:
-                common = promote(common, atom.dtype, weak, value.weak)
+            if value.dtype is not common:
+                common = promote(common, value.dtype, weak, value.weak)
             weak = weak and value.weak
-        if mixed and common is DType.UINT:
-            common = DType.INT
+        if any(unsigned.mixed(self, one, other) for one in values for other in values):
+            for value in values:
+                negative = isinstance(value.atom, Const) and value.atom.text.startswith("-")
+                if negative and value.dtype is DType.INT:
+                    raise errors.choice_sign(self.span, value.atom.value)
+            common = DType.INT if common is DType.UINT else common
         return [self.cast(value, common) for value in values]
 
     def logical(self, op: str, left: Any, right: Any) -> Any:

@@ -77,7 +77,7 @@ def _extents(expr: ir.Expr) -> Iterator[tuple[Offset, Offset]]:
         case ir.Read():
             yield expr.offset, expr.offset
         case ir.Gather():
-            yield _sum(expr.origin, expr.low), _sum(expr.origin, expr.high)
+            yield ir.added(expr.origin, expr.low), ir.added(expr.origin, expr.high)
         case ir.Reduce():
             for inner in expr.body:
                 if isinstance(inner.value, ir.Tap):
@@ -139,7 +139,7 @@ def windowed(ops: Operations, value: Value, first: Offset, along: Offset, shape:
             there = ops.emit(weight, False, shape).atom
             moved: ir.Expr = ir.Binary(expr.dtype, "+", here, there)
         elif isinstance(expr, ir.Read):
-            moved = ir.Tap(expr.dtype, expr.field, _sum(expr.offset, first), along)
+            moved = ir.Tap(expr.dtype, expr.field, ir.added(expr.offset, first), along)
         else:
             moved = operands(expr)
         return ops.emit(moved, False, shape).atom
@@ -162,10 +162,6 @@ def _axis(ops: Operations, expr: ir.Expr) -> int:
     """Along which axis a position is."""
     assert isinstance(expr, ir.Read), expr
     return ops.positions[expr.field].axis
-
-
-def _sum(a: Offset, b: Offset) -> Offset:
-    return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
 # Elements of a window.
@@ -266,21 +262,3 @@ def _vanishes(ops: Operations, expr: ir.Binary, number: int) -> bool:
             if expr.op == "*" and (text == "False" or (text != "True" and not complex(text))):
                 return True
     return False
-
-
-def as_box(reduce: ir.Reduce) -> ir.Reduce:
-    """The reduction of a box, where every element of it was picked."""
-    taps = [a.value for a in reduce.body if isinstance(a.value, ir.Tap | ir.Coefficient)]
-    places = {tap.picked for tap in taps}
-    if len(places) != 1 or not (picked := places.pop()):
-        return reduce
-    shape = tuple(max(axis) + 1 for axis in zip(*picked, strict=True))
-    if picked != tuple(ir.window_indices(shape)):
-        return reduce
-    body = tuple(
-        ir.Assign(a.name, replace(a.value, picked=()))
-        if isinstance(a.value, ir.Tap | ir.Coefficient)
-        else a
-        for a in reduce.body
-    )
-    return replace(reduce, shape=shape, body=body)

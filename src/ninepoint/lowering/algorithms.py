@@ -45,7 +45,7 @@ def staged(kernel: Kernel, schedule: Schedule, *, slides: bool = True) -> Kernel
         return staging.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
-    stages, body = tuple(staging.stages), tuple(staging.main.body)
+    stages, body = tuple(staging.stages.values()), tuple(staging.main.body)
     return replace(kernel, body=body, outputs=outputs, stages=stages)
 
 

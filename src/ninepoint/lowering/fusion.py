@@ -17,7 +17,7 @@ of what a user has named: u_0, r__2.  A name of the user's never ends so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -85,18 +85,37 @@ class Part:
         arrays = {**self.names, **self.sources}
         arrays |= {name: f"{name}{suffix}" for stage in kernel.stages for name in stage.names}
         scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
+        return _relabelled(kernel, arrays, lambda _, name, k: name + suffix, scalars)
 
-        def own(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
-            return copied(
-                body, values, lambda n, _: n + suffix, lambda e: of_arrays(e, arrays), scalars
-            )
 
-        kernel = in_bodies(kernel, own)
-        stages: list[Stage] = []
-        for stage in kernel.stages:
-            assert isinstance(stage, Values), stage
-            stages.append(replace(stage, names=tuple(arrays[name] for name in stage.names)))
-        return replace(kernel, stages=tuple(stages))
+def _relabelled(
+    kernel: Kernel,
+    arrays: Mapping[str, str],
+    label: Callable[[str, str, int], str],
+    scalars: Mapping[str, Atom] | None = None,
+) -> Kernel:
+    """The kernel with other names: of `arrays`, stages among them, `scalars` and all operations.
+
+    `label` gives an operation's, of a beginning for its body, the old one and its number there.
+    """
+
+    def change(prefix: str, body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
+        return copied(
+            body,
+            values,
+            lambda name, k: label(prefix, name, k),
+            lambda expr: of_arrays(expr, arrays),
+            scalars,
+        )
+
+    stages: list[Stage] = []
+    for stage in kernel.stages:
+        assert isinstance(stage, Values | State), stage
+        names = tuple(arrays[name] for name in stage.names)
+        body, values = change(f"{names[0]}_", stage.body, stage.values)
+        stages.append(replace(stage, names=names, body=body, values=values))
+    body, outputs = change("t", kernel.body, kernel.outputs)
+    return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
 
 
 def by_number(name: str) -> bool:
@@ -189,24 +208,11 @@ def _without(kernel: Kernel, stage: Values) -> Kernel:
 
 def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     """Short names for what has none of its own: stages but for those `named`, and operations."""
-    stages: list[Stage] = []
     arrays: dict[str, str] = {}
-    for stage in kernel.stages:
-        assert isinstance(stage, Values | State), stage
-        for name in stage.names:
-            short = f"v{len(arrays) - len(named & arrays.keys())}"
-            arrays[name] = name if name in named else short
-        names = tuple(arrays[name] for name in stage.names)
-        body, values = _numbered(stage.body, stage.values, f"{names[0]}_", arrays)
-        stages.append(replace(stage, names=names, body=body, values=values))
-    body, outputs = _numbered(kernel.body, kernel.outputs, "t", arrays)
-    return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
-
-
-def _numbered(
-    body: Body, values: tuple[Atom, ...], prefix: str, arrays: Mapping[str, str]
-) -> tuple[Body, tuple[Atom, ...]]:
-    return copied(body, values, lambda _, k: f"{prefix}{k}", lambda expr: of_arrays(expr, arrays))
+    for name in (name for stage in kernel.stages for name in stage.names):
+        short = f"v{len(arrays) - len(named & arrays.keys())}"
+        arrays[name] = name if name in named else short
+    return _relabelled(kernel, arrays, lambda prefix, _, k: f"{prefix}{k}")
 
 
 def flattened(kernel: Kernel, most: int) -> Kernel | None:

@@ -1,29 +1,25 @@
 """Hoisting: what depends on the position along one axis is computed once for each place there.
 
-    t0 = read index0                    lines along axis 0:    h0 = read index0 % 2
-    t1 = read index1                    lines along axis 1:    h1 = read index1 % 2
-    t2 = t0 + t1              ->
-    t3 = t2 % 2                         t3 = (read line0 + read line1) % 2
+    t0 = read index0                    lines along axis 0:    h0 = sin(read index0 * 0.1)
+    t1 = t0 * 0.1             ->
+    t2 = sin(t1)
+    t3 = t2 + x[0, 0]                   t3 = read line0 + x[0, 0]
 
-A remainder of sums, differences and products is one of their remainders, as long as nothing leaves
-64 bits.  What also depends on scalars stays where it is, for these change from call to call.
+What also depends on scalars stays where it is, for these change from call to call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from ..analysis.ranges import Interval, ranges
 from ..analysis.rewrite import drop_dead, mapped, named, operands, reads
-from ..language.dtypes import DType, value_type
+from ..language.dtypes import value_type
 from ..language.ir import (
     Assign,
-    Atom,
-    Binary,
-    BinaryOp,
     Carried,
-    Const,
     Expr,
     Kernel,
     Lines,
@@ -37,26 +33,24 @@ from ..language.ir import (
 )
 from .storage import natural_dtypes
 
-# Along which axes a value depends on the position; None if it depends on anything else.
-_Axes = frozenset[int] | None
-
-_NOWHERE: frozenset[int] = frozenset()
+# What a value depends on: the numbers of the axes along which positions are, and this for anything
+# else.
+_Axes: TypeAlias = frozenset[int]
+_ELSE = -1
 
 
 def hoisted(kernel: Kernel) -> Kernel:
     """The kernel, reading lines in the place of what depends on one axis alone."""
     if not kernel.positions:
         return kernel
-    kernel = _divided(kernel)
     axes, known = _dependence(kernel), ranges(kernel)
     chosen = _chosen(kernel, axes)
     if not chosen:
         return kernel
-    read: dict[str, Read] = {}
-    fields = list(kernel.fields)
-    positions = list(kernel.positions)
+    read: dict[str, Expr] = {}
+    fields, positions = list(kernel.fields), list(kernel.positions)
     for axis in range(kernel.ndim):
-        names = [name for name in chosen if axes[name] == frozenset((axis,))]
+        names = [name for name in chosen if axes[name] == {axis}]
         if not names:
             continue
         line = _line(kernel, names)
@@ -66,15 +60,14 @@ def hoisted(kernel: Kernel) -> Kernel:
             if value_type(dtype) is not value.dtype:
                 continue
             span = known[name] if value.dtype.is_integer else Interval(0, 0)
-            low, high = int(span.low), int(span.high)
+            low, high = map(int, span.ends)
             positions.append(Position(axis, positions[0].among, low, high, lines, k))
             fields.append((f"line{len(read)}", dtype))
             read[name] = Read(value.dtype, fields[-1][0], (0,) * kernel.ndim)
     body = tuple(Assign(a.name, read.get(a.name, a.value)) for a in kernel.body)
-    kernel = drop_dead(
-        replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body)
+    return _read(
+        drop_dead(replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body))
     )
-    return _read(kernel)
 
 
 def _read(kernel: Kernel) -> Kernel:
@@ -89,94 +82,33 @@ def _read(kernel: Kernel) -> Kernel:
     )
 
 
-def _divided(kernel: Kernel) -> Kernel:
-    """The kernel, with remainders of what depends on several axes as those of its parts."""
-    axes, known = _dependence(kernel), ranges(kernel)
-    values = named(kernel.body)
-    body: list[Assign] = []
-
-    def emit(op: BinaryOp, left: Atom, right: Atom) -> Ref:
-        body.append(Assign(f"h{len(body)}", Binary(DType.INT, op, left, right)))
-        return Ref(DType.INT, body[-1].name)
-
-    def rest(atom: Atom, divisor: Const) -> Atom | None:
-        """Something that has the same remainder, of small numbers.
-
-        None where a value is not made of positions along one axis each, or leaves 64 bits.
-        """
-        own = axes[atom.name] if isinstance(atom, Ref) else _NOWHERE
-        if own is None or atom.dtype is not DType.INT:
-            return None
-        if not isinstance(atom, Ref) or len(own) < 2:
-            return emit("%", atom, divisor)
-        value = values[atom.name]
-        if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
-            return None
-        left, right = rest(value.left, divisor), rest(value.right, divisor)
-        if left is None or right is None or known[atom.name].wraps:
-            return None
-        return emit(value.op, left, right)
-
-    for name, value in values.items():
-        divisor = _divisor(value)
-        if len(axes[name] or ()) > 1 and divisor is not None and isinstance(value, Binary):
-            last = rest(value.left, divisor) or value.left
-            value = Binary(DType.INT, "%", last, divisor)
-        body.append(Assign(name, value))
-    return drop_dead(replace(kernel, body=tuple(body)))
-
-
-def _divisor(value: Expr) -> Const | None:
-    """By what an integer is divided, if only the remainder is kept."""
-    if not isinstance(value, Binary) or value.dtype is not DType.INT:
-        return None
-    right = value.right
-    if not isinstance(right, Const) or right.dtype is not DType.INT:
-        return None
-    number = int(right.text)
-    if not 0 < number < 2**15:
-        return None
-    if value.op == "&" and number & (number + 1) == 0:
-        return Const(DType.INT, str(number + 1))
-    return right if value.op == "%" else None
-
-
 def _dependence(kernel: Kernel) -> dict[str, _Axes]:
-    """Along which axes each assignment depends on the position, and on nothing else."""
+    """What each assignment depends on."""
     along = {name: one.axis for name, one in kernel.placed}
-    found: dict[str, _Axes] = {name: None for name, _ in kernel.scalars}
+    found: dict[str, _Axes] = {name: frozenset((_ELSE,)) for name, _ in kernel.scalars}
     for assign in kernel.body:
-        found[assign.name] = _axes_of(assign.value, along, found)
+        value = assign.value
+        if isinstance(value, Read):
+            own = frozenset((along.get(value.field, _ELSE),))
+        elif isinstance(value, Reduce | Noting | Carried) or not atoms(value):
+            own = frozenset((_ELSE,))
+        else:
+            own = frozenset[int]().union(*(found[name] for name in operands(value)))
+        found[assign.name] = own
     return found
-
-
-def _axes_of(value: Expr, along: Mapping[str, int], found: Mapping[str, _Axes]) -> _Axes:
-    if isinstance(value, Read):
-        return frozenset((along[value.field],)) if value.field in along else None
-    if isinstance(value, Reduce | Noting | Carried) or not atoms(value):
-        return None
-    own = _NOWHERE
-    for name in operands(value):
-        part = found[name]
-        if part is None:
-            return None
-        own |= part
-    return own
 
 
 def _chosen(kernel: Kernel, axes: Mapping[str, _Axes]) -> list[str]:
     """What depends on one axis and is used by what does not, in order."""
+    single = {a.name for a in kernel.body if len(axes[a.name]) == 1 and _ELSE not in axes[a.name]}
     used = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
     for assign in kernel.body:
-        own = axes[assign.name]
-        if own is None or len(own) > 1:
+        if axes[assign.name] and assign.name not in single:
             used.update(operands(assign.value))
     return [
         assign.name
         for assign in kernel.body
-        if assign.name in used
-        and len(axes[assign.name] or ()) == 1
-        and not isinstance(assign.value, Read)
+        if assign.name in used & single and not isinstance(assign.value, Read)
     ]
 
 

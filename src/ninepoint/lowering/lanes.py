@@ -17,13 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..analysis.rewrite import bodies, mapped
+from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
-    Atom,
-    Const,
     Gather,
     Histogram,
     Kernel,
@@ -47,12 +45,12 @@ class Turn:
     has no such form: what slides along rows, or runs down them, would have to do so along others.
     """
 
-    offset: Callable[[Offset], Offset]
-    # The same for an index that is computed; None where a kernel that has one has no such form.
-    index: Callable[[tuple[Atom, ...]], tuple[Atom, ...]] | None
+    offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     axes: Callable[[Offset], Offset] = lambda axes: axes
     lanes: int = 1
     unfit: tuple[type[Stage], ...] = (Histogram, State, RunningSum)
+    # Whether a kernel has such a form too that computes an offset.
+    computes: bool = True
 
     def box(self, box: Box) -> Box:
         """Where the other kernel looks."""
@@ -63,8 +61,7 @@ class Turn:
         if any(isinstance(stage, self.unfit) for stage in kernel.stages):
             return None
         walked = (one for body in bodies(kernel) for one in within(body))
-        computed = any(isinstance(one.value, Gather) for one in walked)
-        if computed and self.index is None:
+        if not self.computes and any(isinstance(one.value, Gather) for one in walked):
             return None
         return replace(
             kernel,
@@ -81,11 +78,11 @@ class Turn:
                 origin, axes = self.offset(expr.origin), self.axes(expr.axes)
                 return replace(expr, origin=origin, axes=axes, lanes=expr.lanes * self.lanes)
             case Gather():
-                assert self.index is not None
+                index = self.offset(expr.index)
                 return replace(
                     expr,
                     origin=self.offset(expr.origin),
-                    index=self.index(expr.index),
+                    index=tuple(number(DType.INT, a) if isinstance(a, int) else a for a in index),
                     low=self.offset(expr.low),
                     high=self.offset(expr.high),
                 )
@@ -103,17 +100,16 @@ class Turn:
 
 def interleaved(lanes: int) -> Turn:
     """Rows in which each column has so many lanes."""
-    return Turn(lambda at: (*at[:-1], at[-1] * lanes), None, lanes=lanes, unfit=(State,))
+    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes, unfit=(State,), computes=False)
 
 
 # One more axis at the end.
-LEVELLED = Turn(lambda at: (*at, 0), lambda at: (*at, Const(DType.INT, "0")))
+LEVELLED = Turn(lambda at: (*at, 0))
 
 
 def transposed(order: Offset) -> Turn:
     """Axis k is axis `order[k]` of the other kernel."""
     return Turn(
-        lambda at: tuple(at[axis] for axis in order),
         lambda at: tuple(at[axis] for axis in order),
         lambda axes: tuple(order.index(axis) for axis in axes),
     )

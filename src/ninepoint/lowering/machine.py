@@ -7,10 +7,6 @@ Sums, differences and products are computed modulo the width of their result, so
 be cut to it.  Other operations need a type that holds their operands as well: `working` gives
 that.
 
-    t // 9,  0 <= t <= 2295      ->      (t * 7282) >> 16
-
-A division by a constant is a multiplication: exact, and as wide as its operands only.
-
 A target without narrow registers asks for integers of at `least` so many bits: then all that
 fewer would hold are signed ones of as many.
 """
@@ -18,11 +14,12 @@ fewer would hold are signed ones of as many.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from ..analysis.ranges import Interval, interval, smallest_integer
 from ..language.dtypes import DType
-from ..language.ir import COMPARISONS, Atom, Binary, Const, Expr, Unary, atoms
+from ..language.ir import COMPARISONS, Atom, Binary, Expr, Unary
 
 _MODULAR = frozenset({"+", "-", "*", "<<", "**"})
 
@@ -40,87 +37,28 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     return str(dtype.value)
 
 
-def working_type(expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8) -> str:
-    """The type in which an integer operation is done; `own` is that of its result."""
-    if isinstance(expr, Binary):
-        operands: tuple[Atom, ...] = (expr.left, expr.right)
-        if expr.op in _MODULAR or not expr.left.dtype.is_integer:
-            return own
-        if expr.op == ">>":
-            operands = (expr.left,)
+def working_type(
+    name: str, expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8
+) -> str:
+    """The type in which an integer operation is done; `own` is that of its result, `name`."""
+    operands: tuple[Atom, ...] = ()
+    if isinstance(expr, Binary) and expr.op not in _MODULAR:
+        operands = (expr.left,) if expr.op == ">>" else (expr.left, expr.right)
     elif isinstance(expr, Unary) and expr.op == "abs":
         operands = (expr.arg,)
-    else:
+    compares = isinstance(expr, Binary) and expr.op in COMPARISONS
+    if not operands or not operands[0].dtype.is_integer:
         return own
-    if not operands[0].dtype.is_integer:
+    if expr.dtype is DType.BOOL and not compares:
         return own
-    joined = interval(operands[0], known)
-    for operand in operands[1:]:
-        joined = joined | interval(operand, known)
-    if expr.dtype is not DType.BOOL or expr.op in COMPARISONS:
-        if expr.dtype.is_integer and expr.dtype is not DType.BOOL:
-            joined = joined | known_result(expr, known)
-        signed = all(operand.dtype is not DType.UINT for operand in operands)
-        return (
-            "int64" if signed and joined.high >= 2**63 else machine_type(DType.INT, joined, least)
-        )
-    return own
-
-
-def known_result(expr: Expr, known: Mapping[str, Interval]) -> Interval:
-    """A bound of a result from those of its operands, for quotients, bits and absolutes."""
-    if isinstance(expr, Unary):
-        arg = interval(expr.arg, known)
-        return Interval(0, arg.largest)
-    first = interval(atoms(expr)[0], known)
-    if isinstance(expr, Binary) and expr.op in ("//", "%"):
-        divisor = interval(expr.right, known)
-        if divisor.low <= -1 <= divisor.high:
-            # The quotient, which a remainder is made from, may be that of the least by -1.
-            return first | Interval(-first.high, -first.low)
-    return first
-
-
-def constant_type(atom: Const, least: int = 8) -> str:
-    """The machine type of a constant."""
-    if atom.dtype.is_integer and atom.dtype is not DType.BOOL:
-        value = atom.value
-        assert isinstance(value, int)
-        return machine_type(atom.dtype, Interval(value, value), least)
-    return atom.dtype.value
-
-
-@dataclass(frozen=True, slots=True)
-class Multiplier:
-    """floor(n / d) == (((n + shift * d) * factor) >> bits) - shift, done in `width` bits."""
-
-    factor: int
-    bits: int
-    shift: int
-    width: int
-
-
-def multiplier(low: int, high: int, divisor: int) -> Multiplier | None:
-    """Find a multiplication for low <= n <= high, the narrowest there is.
-
-    For 0 <= n <= top and m = ceil(2**k / d), floor(n / d) == (n * m) >> k whenever
-    top * (m * d - 2**k) < 2**k: the excess of the multiplier never carries n past the next
-    multiple.  Source: H. S. Warren, "Hacker's Delight", 2nd edition, section 10-9.  A dividend
-    that can be negative is first moved up by a multiple of the divisor.
-
-    The dividend fits in half of `width`; None if 64 bits do not do.
-    """
-    assert divisor > 1
-    shift = -(low // divisor) if low < 0 else 0
-    top = high + shift * divisor
-    for width in (32, 64):
-        half = width // 2
-        if top >= 2**half:
-            continue
-        for bits in (half, *range(half + 1, width)):
-            factor = -(-(2**bits) // divisor)
-            if top * factor >= 2**width or factor >= 2**width:
-                break
-            if top * (factor * divisor - 2**bits) < 2**bits:
-                return Multiplier(factor, bits, shift, width)
-    return None
+    joined = reduce(or_, (interval(operand, known) for operand in operands))
+    if expr.dtype.is_integer and not compares:
+        joined = joined | known[name]
+        if isinstance(expr, Binary) and expr.op == "%":
+            # The quotient that a remainder is made from may be that of the least by -1.
+            first, divisor = interval(expr.left, known), interval(expr.right, known)
+            if divisor.low <= -1 <= divisor.high:
+                joined = joined | Interval(-first.high, -first.low)
+    if joined.high >= 2**63 and all(operand.dtype is not DType.UINT for operand in operands):
+        return "int64"
+    return machine_type(DType.INT, joined, least)

@@ -4,7 +4,7 @@
                            axis 1: 3 added at once, at each point
                            no running sum: up to 8 are added at once
 
-The words come from the passes themselves: `linear.sums` and `algorithms.ways` run the same
+The words come from the passes themselves: `recognising.sums` and `algorithms.ways` run the same
 code as the compilation, and the rest compares the kernel before a pass with that after it.
 """
 
@@ -17,7 +17,7 @@ from ..analysis.footprint import tap_offsets
 from ..analysis.rewrite import bodies, reads
 from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
 from .algorithms import ways
-from .linear import sums
+from .recognising import sums
 from .schedule import Refused, Schedule
 from .sharing import saving
 from .staging import ELEMENT_KEPT, KEPT
@@ -38,7 +38,7 @@ class Note:
 
 def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note, ...]:
     """What became of explicit sums; `floats` says whether those of floats may become windows."""
-    found = sums(stored, schedule, floats=True)
+    found = [*sums(stored, schedule, floats=True).values()]
     if not floats:
         found.sort(key=lambda one: one.dtype.is_float)
     notes: list[Note] = []

@@ -3,13 +3,13 @@
     read          the text became a kernel              language.parse
     simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
-    picked        what a mask leaves out falls away     picking
+    picked        what a mask leaves out falls away     recognising
     widened       averages that integers cannot hold    storage
-    windowed      sums that are windows in disguise     linear
+    windowed      sums that are windows in disguise     recognising
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
-    wholesome     floats that are whole become integers whole
+    wholesome     floats that are whole become integers storage
     shared        what neighbours compute too is kept   sharing
     merged        what reads the same rows is one stage sharing
 
@@ -26,12 +26,10 @@ from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .linear import windowed
-from .picking import picked
+from .recognising import picked, windowed
 from .schedule import Request
 from .sharing import evened, merged, shared
-from .storage import stored, widened
-from .whole import wholesome
+from .storage import stored, wholesome, widened
 from .windows import unrolled
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]

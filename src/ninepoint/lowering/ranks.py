@@ -241,31 +241,11 @@ class Valid:
         dtype, which = self.dtype, counts[-1]
         if not self.balanced:
             which = binary("-", which, Const(which.dtype, "1.0"), emit)
-        tests = _bits(which, len(self.places), emit)
-
-        def choose(leaves: Sequence[Atom | None]) -> Atom:
-            return _choice(leaves, tests, emit)
-
-        fractions = [fraction for _, fraction in self.places]
-        first = choose([found[place] for place, _ in self.places])
-        ways: list[Atom | None] = [first] * len(fractions)
-        if any(fractions):
-            last = choose([found[p + 1] if part else None for p, part in self.places])
-            apart = binary("-", last, first, emit)
-
-            def towards(start: Atom, op: BinaryOp, parts: Sequence[float]) -> Atom:
-                """A step from one of the two, as long as the number of elements asks for."""
-                steps = [Const(dtype, repr(p)) if 0 < p < 0.5 else None for p in parts]
-                return binary(op, start, binary("*", apart, choose(steps), emit), emit)
-
-            for k, fraction in enumerate(fractions):
-                if fraction == 0.5:
-                    ways[k] = divided(binary("+", first, last, emit), dtype, 2, emit)
-                elif 0 < fraction < 0.5:
-                    ways[k] = towards(first, "+", fractions)
-                elif fraction > 0.5:
-                    ways[k] = towards(last, "-", [1 - f for f in fractions])
-        result = choose(ways)
+        ways = [
+            interpolated(found[place : place + 2], fraction, dtype, emit)
+            for place, fraction in self.places
+        ]
+        result = _choice(ways, which, emit)
         if not self.apart:
             return result
         least = Const(counts[0].dtype, "1.0")
@@ -273,32 +253,23 @@ class Valid:
         return emit(Select(dtype, none, Const(dtype, "nan"), result))
 
 
-def _bits(left: Atom, most: int, emit: Emit) -> list[Atom]:
-    """The bits of a whole number below `most`, the highest first."""
-    dtype = left.dtype
+def _choice(ways: Sequence[Atom], which: Atom, emit: Emit) -> Atom:
+    """The way of this whole number, found by its bits, the highest first."""
     tests: list[Atom] = []
-    for bit in reversed(range((most - 1).bit_length())):
-        power = Const(dtype, repr(float(2**bit)))
-        tests.append(binary(">=", left, power, emit))
+    for bit in reversed(range((len(ways) - 1).bit_length())):
+        power = Const(which.dtype, repr(float(2**bit)))
+        tests.append(binary(">=", which, power, emit))
         if bit:
-            less = binary("-", left, power, emit)
-            left = emit(Select(dtype, tests[-1], less, left))
-    return tests
-
-
-def _choice(leaves: Sequence[Atom | None], tests: Sequence[Atom], emit: Emit) -> Atom:
-    """The leaf at the number that these bits make; None is one that nobody asks for."""
-    level = [*leaves, *[None] * (2 ** len(tests) - len(leaves))]
+            less = binary("-", which, power, emit)
+            which = emit(Select(which.dtype, tests[-1], less, which))
+    level = list(ways)
     for test in reversed(tests):
+        level += level[-1:] * (len(level) % 2)
         level = [
-            low if high is None or high == low
-            else high if low is None
-            else emit(Select(low.dtype, test, high, low))
+            low if high == low else emit(Select(low.dtype, test, high, low))
             for low, high in zip(level[::2], level[1::2], strict=True)
-        ]  # fmt: skip
-    (found,) = level
-    assert found is not None
-    return found
+        ]
+    return level[0]
 
 
 def exchanged(kernel: Kernel) -> Kernel:

@@ -71,7 +71,7 @@ class Boxes:
 @cache
 def boxes(places: tuple[Pair, ...], idempotent: bool) -> Boxes:
     """The cheapest boxes of elements that stand at `places`, each of them once."""
-    found = [_boxes(places, idempotent, axis, join) for axis in (0, 1) for join in (True, False)]
+    found = [_boxes(places, idempotent, axis) for axis in (0, 1)]
     return min(found, key=lambda one: one.cost)
 
 
@@ -80,44 +80,36 @@ def along_rows(places: Iterable[Pair]) -> list[tuple[Pair, int]]:
     return _runs(places, 1)
 
 
-def _boxes(places: Iterable[Pair], idempotent: bool, axis: int, join: bool) -> Boxes:
-    runs = _runs(places, axis)
-    kept: list[tuple[Pair, tuple[Piece, ...]]] = []
-    pieces: list[Piece] = []
+def _boxes(places: Iterable[Pair], idempotent: bool, axis: int) -> Boxes:
     starts: dict[int, list[Pair]] = {}
-    for place, length in runs:
+    for place, length in _runs(places, axis):
         starts.setdefault(length, []).append(place)
-    beside = {
-        length: _runs(where, 1 - axis) if join else [(place, 1) for place in where]
-        for length, where in starts.items()
-    }
+    beside = {length: _runs(where, 1 - axis) for length, where in starts.items()}
     # Runs of one length side by side are read once each where they are joined.
-    chain = _Chain({n: _uses(row, idempotent) for n, row in beside.items()}, idempotent)
-    for length in chain.levels:
-        kept.append((_pair(axis, length, 1), _moved(chain.of(length), axis)))
+    joined = {
+        length: _Chain(Counter(n for _, n in row), idempotent) for length, row in beside.items()
+    }
+    uses = {
+        length: sum(len(joined[length].of(n)) for n in joined[length].levels)
+        + sum(len(joined[length].parts(n)) for _, n in row)
+        for length, row in beside.items()
+    }
+    chain = _Chain(uses, idempotent)
+    kept = [(_pair(axis, n, 1), _moved(chain.of(n), axis)) for n in chain.levels]
+    pieces: list[Piece] = []
     for length, row in beside.items():
-        across = _Chain(Counter(n for _, n in row), idempotent)
-        held = length == 1 or length in chain.levels
-        for n in across.levels if held else ():
-            made = _moved(across.of(n), 1 - axis, length)
-            kept.append((_pair(axis, length, n), made))
+        across = joined[length]
+        if length > 1 and length not in chain.levels:
+            for (down, right), n in row:
+                for step in range(n):
+                    at = (down + step, right) if axis else (down, right + step)
+                    pieces += _moved(chain.of(length), axis, 1, at)
+            continue
+        for n in across.levels:
+            kept.append((_pair(axis, length, n), _moved(across.of(n), 1 - axis, length)))
         for place, n in row:
-            if held:
-                whole = n == 1 or n in across.levels
-                parts = ((n, 0),) if whole else across.of(n)
-                pieces += _moved(parts, 1 - axis, length, place)
-                continue
-            for step in range(n):
-                at = (place[0] + step, place[1]) if axis else (place[0], place[1] + step)
-                pieces += _moved(chain.of(length), axis, 1, at)
+            pieces += _moved(across.parts(n), 1 - axis, length, place)
     return Boxes(tuple(kept), tuple(pieces))
-
-
-def _uses(row: list[tuple[Pair, int]], idempotent: bool) -> int:
-    """How often runs of one length are read, once those side by side are joined."""
-    across = _Chain(Counter(n for _, n in row), idempotent)
-    read = sum(len(across.of(n)) for n in across.levels)
-    return read + sum(1 if n == 1 or n in across.levels else len(across.of(n)) for _, n in row)
 
 
 def _runs(places: Iterable[Pair], axis: int) -> list[tuple[Pair, int]]:
@@ -151,6 +143,11 @@ class _Chain:
     def of(self, length: int) -> tuple[Pair, ...]:
         """The pieces of a run: how long each is, and where it begins."""
         return self._cut(length, self.levels)
+
+    def parts(self, length: int) -> tuple[Pair, ...]:
+        """A run as it is read: one piece, or those that it is made of."""
+        whole = length == 1 or length in self.levels
+        return ((length, 0),) if whole else self.of(length)
 
     def _cut(self, length: int, levels: tuple[int, ...]) -> tuple[Pair, ...]:
         return cut(length, [1, *(n for n in levels if n < length)], self.idempotent)

@@ -44,8 +44,8 @@ from ..language.ir import (
     Values,
 )
 from . import runs
-from .linear import Factors, factors
 from .ranks import combined
+from .recognising import Factors, factors
 from .runs import ELEMENT, boxes
 from .schedule import Refused, Schedule
 from .windows import most, small
@@ -214,10 +214,10 @@ class Staging:
         self.slides = slides
         self.main = Lines("t")
         self.emit = self.main.emit
-        self.stages: list[Stage] = []
+        # By what they compute, whatever they are called.
+        self.stages: dict[Stage, Stage] = {}
         # What was done, and why it was done in no other way.
         self.notes: list[tuple[str, str]] = []
-        self.known: dict[Stage, tuple[str, ...]] = {}
         # Of numbers of truths the floats that they were counted as.
         self.counts: dict[Atom, Atom] = {}
 
@@ -232,14 +232,12 @@ class Staging:
         lines = Lines("u")
         values = tuple(make(lines.emit))
         key = build(("",) * len(values), tuple(lines.body), values)
-        names = self.known.get(key)
-        if names is None:
-            first = sum(len(stage.names) for stage in self.stages)
+        if key not in self.stages:
+            first = sum(len(stage.names) for stage in self.stages.values())
             names = tuple(f"v{first + k}" for k in range(len(values)))
-            self.known[key] = names
-            own = f"{names[0]}_"
-            self.stages.append(build(names, *copied(lines.body, values, lambda _, k: f"{own}{k}")))
-        return names
+            own = copied(lines.body, values, lambda _, k: f"{names[0]}_{k}")
+            self.stages[key] = build(names, *own)
+        return self.stages[key].names
 
     def kept(
         self,
@@ -384,12 +382,12 @@ class Staging:
             work.reverse()
         if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
+        place, source = along_rows(source.origin), source.ground
         for line in work[:-1]:
             source = self._along(source, line, fold)
-        pieces = self._doubled(source.ground, work[-1], fold)
+        pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
-        last = along_rows(source.origin)
-        return joined([(one.by(last), weight) for one, weight in pieces], fold, self.emit)
+        return joined([(one.by(place), weight) for one, weight in pieces], fold, self.emit)
 
     @property
     def lanes(self) -> DType | None:
@@ -400,7 +398,7 @@ class Staging:
         return DType.F64 if max(sizes) > 4 else DType.F32
 
     def _along(self, source: Elements, line: _Line, fold: Fold) -> Elements:
-        ground, dtype = source.ground, fold.dtype
+        dtype = fold.dtype
         long = line.length > self.schedule.direct and not (line.weights or fold.idempotent)
         rows = line.axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
@@ -409,11 +407,11 @@ class Staging:
                 "running, not doubling: sums of integers are exact in any order",
             )
             (name,) = self.stage(
-                lambda emit: [as_type(ground.first(emit), dtype, emit)],
+                lambda emit: [as_type(source.first(emit), dtype, emit)],
                 lambda names, body, values: RunningSum(names[0], body, values[0], line.length),
             )
             return source.kept(name, dtype)
-        pieces = self._doubled(ground, line, fold)
+        pieces = self._doubled(source, line, fold)
         self._note_line(line, len(pieces), fold, KEPT)
         return self._joined(source, pieces, fold)
 

@@ -6,6 +6,16 @@
 
 An integer kernel gives the common type of its integer fields where every possible result
 fits, else the smallest integer type that holds them all.
+
+Whole numbers: float arithmetic on integers, done in integers where that is exact.
+
+    s of 0 .. 2295:  t0 = float64(s);  t1 = t0 / 9.0;  t2 = rint t1;  out = uint8(t2)
+                     ->   out = (s + 4) // 9
+
+A float that is known to be a whole number below 2**53 is the same number as an integer, and
+integers have narrow lanes.  The quotient of two such numbers is rounded by the division first;
+but it lies at least 1 / (2 * d) from any half that it is not, which is more than the rounding
+while the dividend is below 2**52, so that the rounded quotient is that of exact arithmetic.
 """
 
 from __future__ import annotations
@@ -21,19 +31,33 @@ import numpy as np
 from ..analysis.ranges import (
     WHOLE,
     Interval,
+    bound,
     holds,
     interval,
     nearest,
-    of_arrays,
     of_storage,
     ranges,
     smallest_integer,
     window_range,
     words,
 )
-from ..analysis.rewrite import Emit, made_as, named, number
+from ..analysis.rewrite import Emit, binary, made_as, named, number, replayed, simplify
 from ..language.dtypes import DType, common, short, value_type
-from ..language.ir import Assign, Atom, Binary, Call, Cast, Expr, Kernel, Reduce, Ref
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Reduce,
+    Ref,
+    Select,
+    Unary,
+)
 
 Overflow = str | None
 
@@ -159,7 +183,7 @@ def widened(kernel: Kernel) -> Kernel:
     that is wanted as a float.  Where the sum is known to fit it stays one of integers: exact, and
     in narrow lanes.
     """
-    known, arrays = ranges(kernel), of_arrays(kernel)
+    known = ranges(kernel)
     body = []
     for name, expr in named(kernel.body).items():
         if (
@@ -167,7 +191,7 @@ def widened(kernel: Kernel) -> Kernel:
             and (expr.kind in ("mean", "var") or expr.dtype.is_float)
             and expr.result.dtype in (DType.INT, DType.UINT)
         ):
-            largest = window_range(expr, known, arrays).largest
+            largest = window_range(expr, known).largest
             total = Interval(0, largest * math.prod(expr.shape))
             if not holds(expr.result.dtype.numpy, total):
                 wide = Assign(f"wide_{name}", Cast(expr.dtype, expr.result))
@@ -175,3 +199,128 @@ def widened(kernel: Kernel) -> Kernel:
                 expr = replace(expr, body=(*expr.body, wide), result=result)
         body.append(Assign(name, expr))
     return replace(kernel, body=tuple(body))
+
+
+_EXACT = {DType.F32: 2**24, DType.F64: 2**53}
+
+
+def wholesome(kernel: Kernel) -> Kernel:
+    """Replace float operations on whole numbers by those of integers."""
+    return _Rewriter(kernel).kernel()
+
+
+class _Rewriter:
+    def __init__(self, source: Kernel) -> None:
+        self.source = source
+        self.known: dict[str, Interval] = ranges(source)
+        self.whole: dict[str, Atom] = {}
+        self.quotients: dict[str, tuple[Atom, int]] = {}
+        self.body: list[Assign] = []
+
+    def kernel(self) -> Kernel:
+        outputs = replayed(self.source.body, self.source.outputs, self._replaced)
+        return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
+
+    def _replaced(self, name: str, expr: Expr) -> Atom:
+        made = self._integer(expr)
+        if made is None:
+            whole = self._whole(name, expr) if expr.dtype in _EXACT else None
+            if whole is not None:
+                # The float stays, until nothing uses it.
+                self.whole[name] = whole
+            self.body.append(Assign(name, expr))
+            made = Ref(expr.dtype, name)
+        return made
+
+    def emit(self, expr: Expr) -> Atom:
+        name = f"n{len(self.body)}"
+        self.body.append(Assign(name, expr))
+        self.known[name] = bound(expr, self.known, {})
+        return Ref(expr.dtype, name)
+
+    def _integer(self, expr: Expr) -> Atom | None:
+        """The operation as one of integers, if it gives an integer or a truth."""
+        match expr:
+            case Cast(dtype=DType.INT, arg=arg, storage=storage) if arg.dtype in _EXACT:
+                inner = self._of(arg)
+                if inner is None or not storage:
+                    return inner
+                return limited(inner, interval(inner, self.known), np.dtype(storage), self.emit)
+            case Binary(op=op) if op in COMPARISONS:
+                left, right = self._of(expr.left), self._of(expr.right)
+                if left is not None and right is not None:
+                    return binary(op, left, right, self.emit)
+        return None
+
+    def _whole(self, name: str, expr: Expr) -> Atom | None:
+        """The integer that a float is, if it is known to be one."""
+        match expr:
+            case Cast(arg=arg, storage="") if arg.dtype is DType.INT:
+                return self._exact(arg, expr.dtype)
+            case Call(function=function, args=(arg,)) if function in WHOLE:
+                inner = self._of(arg)
+                return self._rounded(function, arg) if inner is None else inner
+            case Unary(op="-"):
+                inner = self._of(expr.arg)
+                if inner is not None and not _holds_zero(interval(inner, self.known)):
+                    return self.emit(Unary(DType.INT, "-", inner))
+            case Select():
+                then, other = self._of(expr.then), self._of(expr.other)
+                if then is not None and other is not None:
+                    return self.emit(Select(DType.INT, expr.test, then, other))
+            case Binary():
+                left, right = self._of(expr.left), self._of(expr.right)
+                if left is None or right is None:
+                    return None
+                if expr.op in ("+", "-", "minimum", "maximum"):
+                    return self._exact(binary(expr.op, left, right, self.emit), expr.dtype)
+                if expr.op == "/" and expr.dtype is DType.F64 and isinstance(right, Const):
+                    divisor = int(right.text)
+                    if 0 < divisor < 2**20 and interval(left, self.known).below(2.0**51):
+                        self.quotients[name] = (left, divisor)
+        return None
+
+    def _exact(self, inner: Atom, dtype: DType) -> Atom | None:
+        """An integer, if floats of the type hold it."""
+        return inner if interval(inner, self.known).below(_EXACT[dtype]) else None
+
+    def _of(self, atom: Atom) -> Atom | None:
+        """The integer that a float operand is."""
+        if isinstance(atom, Ref):
+            return self.whole.get(atom.name)
+        value = atom.value
+        limit = _EXACT.get(atom.dtype)
+        if limit is None or isinstance(value, complex) or not abs(value) < limit:
+            return None
+        if value != int(value) or atom.text == "-0.0":
+            return None
+        return number(DType.INT, value)
+
+    def _rounded(self, function: str, arg: Atom) -> Atom | None:
+        quotient = self.quotients.get(arg.name) if isinstance(arg, Ref) else None
+        if quotient is None or function not in ("rint", "floor"):
+            return None
+        dividend, divisor = quotient
+        # A float may be -0.0 where the integer is 0; both are 0 once they are integers, and a
+        # whole float is only ever used as one.
+        if function == "floor":
+            return self._divided(dividend, divisor)
+        moved = binary("+", dividend, number(DType.INT, divisor // 2), self.emit)
+        rounded = self._divided(moved, divisor)
+        return self._to_even(moved, rounded, divisor) if divisor % 2 == 0 else rounded
+
+    def _divided(self, dividend: Atom, divisor: int) -> Atom:
+        return binary("//", dividend, number(DType.INT, divisor), self.emit)
+
+    def _to_even(self, moved: Atom, rounded: Atom, divisor: int) -> Atom:
+        """Halves go to the even neighbour: one less where a tie was rounded up to an odd one."""
+        zero = number(DType.INT, 0)
+        rest = binary("%", moved, number(DType.INT, divisor), self.emit)
+        odd = binary("&", rounded, number(DType.INT, 1), self.emit)
+        tie = binary("==", rest, zero, self.emit)
+        step = self.emit(Select(DType.INT, tie, odd, zero))
+        return binary("-", rounded, step, self.emit)
+
+
+def _holds_zero(value: Interval) -> bool:
+    return value.low <= 0 <= value.high

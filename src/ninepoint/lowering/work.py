@@ -11,18 +11,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
-from ..analysis.ranges import Interval, interval, of_arrays, of_type, ranges, turn_ranges
+from ..analysis.ranges import Interval, of_type, ranges, turn_ranges
 from ..language.ir import (
     Assign,
-    Binary,
     Carried,
-    Const,
     Element,
     Expr,
     Gather,
@@ -39,7 +36,7 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
-from .machine import machine_type, multiplier, working_type
+from .machine import machine_type, working_type
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30
@@ -83,7 +80,6 @@ def work(kernel: Kernel) -> Work:
 class _Count:
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[str, Interval] = ranges(kernel)
-        self.arrays = of_arrays(kernel)
         self.fields = dict(kernel.fields)
         self.loads = self.stores = 0
         self.lanes: Counter[str] = Counter()
@@ -127,13 +123,14 @@ class _Count:
             case Reduce():
                 self._loop(expr)
             case Loop():
-                self.known |= turn_ranges(expr, self.known, self.arrays)
+                self.known |= turn_ranges(expr, self.known)
                 self.body(expr.body)
             case Inside() | Carried() | Element():
                 pass  # the last is the same at every point
             case _:
                 own = machine_type(expr.dtype, self.known[name])
-                self.lanes[_lane(expr, own, self.known)] += 1
+                lane = working_type(name, expr, own, self.known)
+                self.lanes[max(own, lane, key=lambda one: np.dtype(one).itemsize)] += 1
 
     def _loop(self, reduce: Reduce) -> None:
         """A loop at each point."""
@@ -147,15 +144,3 @@ class _Count:
 
     def _scalars(self, expr: Expr, count: int) -> None:
         self.lanes[machine_type(expr.dtype, of_type(expr.dtype))] += count
-
-
-def _lane(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
-    """The widest type that an operation is done in."""
-    lane = working_type(expr, own, known)
-    if isinstance(expr, Binary) and expr.op in ("//", "%") and isinstance(expr.right, Const):
-        divisor, dividend = expr.right.value, interval(expr.left, known)
-        if isinstance(divisor, int) and divisor > 1 and divisor & (divisor - 1):
-            found = multiplier(int(dividend.low), int(dividend.high), divisor)
-            lane = f"uint{found.width}" if found is not None else lane
-    sizes = {name: np.dtype(name).itemsize for name in (own, lane)}
-    return own if sizes[own] >= sizes[lane] else lane

@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..arrays.accepted import write
 from ..arrays.borders import Array
 from ..arrays.numpy import broadcast_shape, checked_out
-from ..arrays.parts import write
 from ..backends.threads import VARIABLE, thread_count
 from ..iteration import Iteration, iterate
 from ..motion import Motion

@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from ..arrays.blocks import parts as parts_of
+from ..arrays.blocks import part_of
 from ..arrays.borders import Array
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
@@ -123,10 +123,8 @@ class Parts:
     def moves(self) -> list[tuple[int, int, Span, Span]]:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
-        for part, (frame, own) in enumerate(
-            zip(self.frames, parts_of(self.lengths, self.frames), strict=True)
-        ):
-            for owner, pieces in own.pieces.items():
+        for part, frame in enumerate(self.frames):
+            for owner, pieces in part_of(self.lengths, frame).pieces.items():
                 for target, source in pieces:
                     here = _shifted(source, self.owned[owner])
                     found.append((part, owner, here, _shifted(target, frame)))
@@ -176,11 +174,11 @@ class Slab:
             return length
         program, given = parts.motion.program(first, length)
         start = along(shape, parts.axis, self._frame).start
-        block = Block(tuple(self._fields), start, Domain(shape))
         targets = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, targets, strict=True))
         region = along(shape, parts.axis, own)
-        made = program.run(block, region, outs, self._plan.threads, given)
+        block = Block(tuple(self._fields), Domain(shape, start, region))
+        made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(targets, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result

@@ -8,7 +8,6 @@ from ninepoint.backends.llvm.library import (
     padded,
     u8,
     u16,
-    u32,
 )
 
 
@@ -41,7 +40,7 @@ def band_row(v0_0, o0, n):
         t3 = u16(t0 + t1)
         t4 = u16(t3 + t2)
         n7 = u16(t4 + u16(46))
-        n8 = u8(u16(u32(u32(n7) * u32(45101)) >> u32(22)))
+        n8 = u8(u16(n7 // u16(93)))
         t9 = n8
         o0[j] = t9
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from ..accepted import is_cupy
 from ..blocks import meta_of
-from ..engines import refuse_unknown
-from ..grid import Work, grid_of, lazy
+from ..grid import Work, grid_of, lazy, refuse_unknown
 from .computation import Computation, takes_whole
 from .planner import note
 from .sources import as_array, readable

@@ -24,8 +24,8 @@ from ..blocks import Job, meta_of
 from ..grid import Chunks, Output, Work, axes_of, cut_as, grid_of, grouped, outputs_of
 from ..layout import Shape
 from ..regions import Node
-from .layer import Blocks, Field, Lazy, Symbolic, known
-from .sources import Source, costs, sources_of
+from .layer import Blocks, Field, Lazy, Source, Symbolic, known
+from .sources import costs, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -103,7 +103,7 @@ class Computation:
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.work, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
-            return Blocks(name, job, self.chunks, tuple(self.sources), reads=True)
+            return Blocks(name, job, self.chunks, tuple(self.sources))
         axes = [] if self.alone else axes_of(self.work, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
@@ -114,7 +114,7 @@ class Computation:
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
-        return Blocks(name, job, self.chunks, tuple(fields), self.alone)
+        return Blocks(name, job, self.chunks, tuple(fields))
 
     def results(self) -> list[Any]:
         """The results as arrays of Dask."""
@@ -143,11 +143,9 @@ class Computation:
             layers[name].origin = self, k
             meta = meta_of(self.arrays[0], ndim, output.dtype)
             whole = output.chunks(self.chunks)
-            if self.alone:
-                found.append(untyped.Array(graph, name, whole, meta=meta))
-            else:
-                array = untyped.Array(graph, name, output.blocks(self.chunks), meta=meta)
-                found.append(array.rechunk(whole, method="tasks"))
+            own = whole if self.alone else output.blocks(self.chunks)
+            array = untyped.Array(graph, name, own, meta=meta)
+            found.append(array if self.alone else array.rechunk(whole, method="tasks"))
         return found
 
 
@@ -208,8 +206,8 @@ def recut(array: Any, chunks: Chunks) -> Any:
 def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
     """A result of a computation on sources in these chunks."""
     output = one.outputs[position]
-    ends = zip(chunks, output.extent.start, output.extent.stop, one.shape, strict=True)
-    fields = tuple(_around(sizes, a, n - b) for sizes, a, b, n in ends)
+    ends = zip(chunks, output.extent.spans, one.shape, strict=True)
+    fields = tuple(_around(sizes, a, n - b) for sizes, (a, b), n in ends)
     # A chunk of a finer result need be no whole number of elements; one of a result that has not
     # all points begins at some of them only.
     resized = any(n > 1 for n in (*output.factors, *output.every))

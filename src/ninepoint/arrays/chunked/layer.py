@@ -22,21 +22,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
+from dask.array.core import Array as CoreArray
+from dask.array.core import getter_nofancy
 from dask.base import clone_key, tokenize
 from dask.blockwise import Blockwise
 from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
-from dask.highlevelgraph import Layer, MaterializedLayer
+from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
+from dask.layers import ArraySliceDep
 
 from ..blocks import Depths, Job, block_of, faces_of, whole_of
 from ..grid import Axis, Chunks, Near, axes_of
-from ..layout import Region
-
-if TYPE_CHECKING:
-    from .sources import Source
+from ..layout import Region, Shape
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -49,6 +50,7 @@ WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 blockwise: Any = core_blockwise
+Array: Any = CoreArray
 
 
 class Known:
@@ -223,19 +225,48 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
+class Source:
+    """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
+
+    held: Any
+    shape: Shape
+    dtype: np.dtype
+    pieces: Shape
+    name: str
+
+    @property
+    def key(self) -> str:
+        """What its node in a graph is called."""
+        return f"original-{self.name}"
+
+    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+        """What a block is given of it; see `Field`."""
+        if self.key not in made:
+            made[self.key] = DataNode(self.key, self.held)
+        return [TaskRef(self.key)]
+
+    def view(self, chunks: Chunks, name: str) -> Any:
+        """An array of Dask, each chunk of which is a slice."""
+        axes, node = range(len(chunks)), DataNode(self.key, self.held)
+        pairs = [TaskRef(self.key), None, ArraySliceDep(chunks), axes]
+        layer = Symbolic.of(name, len(axes), getter_nofancy, pairs, {}, _data_producer=True)
+        layer.source = self
+        layers = {self.key: MaterializedLayer({self.key: node}), name: layer}
+        graph = HighLevelGraph(layers, {self.key: set(), name: {self.key}})
+        return Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
+
+
+@dataclass(frozen=True, slots=True)
 class Blocks:
     """The rule of blocks that are made of chunks, and of faces of those around.
 
-    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.  Blocks
-    of sources `reads` what they need, and depend on nothing else.
+    Blocks of sources read what they need, and depend on nothing else.
     """
 
     name: str
     job: Job
     chunks: Chunks
     fields: tuple[Field, ...] | tuple[Source, ...]
-    alone: bool = False
-    reads: bool = False
 
     @property
     def _given(self) -> tuple[Tasks, Any]:
@@ -250,9 +281,9 @@ class Blocks:
         return {key: DataNode(key, job)}, TaskRef(key)
 
     @property
-    def below(self) -> Iterable[str]:
+    def below(self) -> list[str]:
         """The names of the fields that others make."""
-        return [] if self.reads else [field.name for field in self.fields]
+        return [field.name for field in self.fields if isinstance(field, Field)]
 
     def whole(self) -> tuple[Symbolic, Tasks]:
         """The layer of blocks that are made alone, and the node of the job, if it has one."""
@@ -270,11 +301,10 @@ class Blocks:
         """The blocks at these places, and the faces that they need."""
         made, job = self._given
         axes = axes_of(self.job.work, self.chunks)
-        tables = [axis.inside if self.reads else axis.beside for axis in axes]
+        tables = [axis.beside if self.below else axis.inside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]
-            spans = [axis.cuts[k] for axis, k in zip(axes, place, strict=True)]
-            region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
+            region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
             begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)

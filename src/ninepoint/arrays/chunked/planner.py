@@ -53,7 +53,7 @@ def _described(given: Computation, one: Computation) -> str:
     read = sum(dtype.itemsize for _, dtype in one.inputs)
     held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
     if plan == "regions":
-        held += math.prod(max(b - a for a, b in axis.spans) for axis in axes) * read
+        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
     else:
         held += read * _largest(groups) + moved // max(1, blocks)
     tasks *= blocks / max(1, math.prod(map(len, given.chunks)))

@@ -12,65 +12,22 @@ The layers of such views are of our kind, and know their source.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import DataNode, TaskRef
-from dask.array.core import getter_nofancy
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
-from dask.layers import ArraySliceDep
 
 from ... import limits
 from .. import accepted
-from ..blocks import parts
-from ..grid import Axis, Chunks, Near, Work, axis_of, cut_as, lazy
-from ..layout import Shape
+from ..blocks import part_of
+from ..grid import Chunks, Work, axis_of, cut_as, lazy
 from ..regions import mixed, spans_of
-from .layer import Place, Symbolic, known
-
-# Most of Dask's functions carry no annotations.
-untyped: Any = da
+from .layer import Source, known
 
 # An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
 # and keeps; a larger one is cut, as Dask does it.
 WHOLE = 2**26
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
-
-    held: Any
-    shape: Shape
-    dtype: np.dtype
-    pieces: Shape
-    name: str
-
-    @property
-    def key(self) -> str:
-        """What its node in a graph is called."""
-        return f"original-{self.name}"
-
-    def given(
-        self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: dict[Any, Any]
-    ) -> list[TaskRef]:
-        """What a block is given of it; see `layer.Field`."""
-        if self.key not in made:
-            made[self.key] = DataNode(self.key, self.held)
-        return [TaskRef(self.key)]
-
-    def view(self, chunks: Chunks, name: str) -> Any:
-        """An array of Dask, each chunk of which is a slice."""
-        axes, node = range(len(chunks)), DataNode(self.key, self.held)
-        pairs = [TaskRef(self.key), None, ArraySliceDep(chunks), axes]
-        layer = Symbolic.of(name, len(axes), getter_nofancy, pairs, {}, _data_producer=True)
-        layer.source = self
-        layers = {self.key: MaterializedLayer({self.key: node}), name: layer}
-        graph = HighLevelGraph(layers, {self.key: set(), name: {self.key}})
-        return untyped.Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
 
 
 def as_array(field: Any, chunks: Chunks) -> Any:
@@ -117,8 +74,8 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
             if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).spans
-            pieces = [one for part in parts((n,), spans) for one in part.pieces[0]]
+            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).needs
+            pieces = [one for span in spans for one in part_of((n,), span).pieces[0]]
             own *= decoded(piece, spans_of(sizes))
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
         least, most = least + own, most + all_read

@@ -228,7 +228,7 @@ class _Array:
 
 def _between(one: Scratch, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
-    region = Region(one.low, tuple(map(operator.add, core, one.high)))
+    region = Region(tuple(zip(one.low, map(operator.add, core, one.high), strict=True)))
     return _Array(one.name, one.dtype, contiguous((*lead, *region.shape)), region.start)
 
 
@@ -266,7 +266,7 @@ def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[Strided]) -> tup
         core = on_numpy.core_axes(axes, count, ndim)
     known = [one for one in lying if one.lengths == shape]
     if work.points and known:
-        return memory_order(known)
+        return memory_order(shape, [one.steps for one in known])
     return (*(axis for axis in range(count) if axis not in core), *core)
 
 

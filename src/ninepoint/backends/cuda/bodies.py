@@ -25,9 +25,9 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...language.dtypes import DType, computed
 from ...language.ir import Assign, Atom, Binary, Element, Expr, Kernel, Read
+from ...loops.operations import called
 from ...loops.reading import functions_of, read
 from ...lowering.chain import Constant
-from ...lowering.typed import Node, called
 from ..numba.expressions import Expressions
 from .memory import C_TYPES, Array, Local, Memory, loaded, stored_type
 from .printing import Printer, block, number
@@ -173,11 +173,11 @@ class Body(Expressions):
         printer = Printer(names, self._indices, arrays, results, self.own.fresh)
         return [*self.front, *printer.lines(module.function("band").body)]
 
-    def _fetched(self, node: Node) -> Node:
+    def fetched(self, atom: Atom, machine: str) -> str:
         """A number stands where it is used."""
-        return node
+        return self.atom(atom, machine)
 
-    def _float_extreme(self, expr: Binary, left: Node, right: Node) -> Node:
+    def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         if expr.loose and expr.dtype is DType.F32:
             return called("lesser" if expr.op == "minimum" else "greater", left, right)
         return super()._float_extreme(expr, left, right)

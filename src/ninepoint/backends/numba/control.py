@@ -87,7 +87,7 @@ class Control:
     def _loop(self, name: str, loop: Loop) -> list[str]:
         known, types = self.expressions.known, self.expressions.types
         self.expressions.declare(name, loop)
-        bounds = turn_ranges(loop, known, self.windows.stored)
+        bounds = turn_ranges(loop, known)
         turn = Ref(loop.index.dtype, f"{name}_n0")
         known[turn.name], types[turn.name] = bounds[loop.index.name], "int64"
         alias: dict[str, Atom] = {loop.index.name: turn}

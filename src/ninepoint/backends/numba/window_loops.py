@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...analysis.footprint import live
-from ...analysis.ranges import Interval, of_storage, window_range
+from ...analysis.ranges import Interval, window_range
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -31,10 +31,11 @@ from ...language.ir import (
     Weight,
 )
 from ...loops.nodes import SHORT
+from ...loops.operations import number
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
 from ...lowering.windows import PIECE, total_type
-from .expressions import Expressions, number
+from .expressions import Expressions
 
 
 @dataclass
@@ -63,7 +64,7 @@ class WindowLoops:
         """A loop over the window, at this point; what is not written out comes here."""
         own = self.expressions.declare(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce)]
-        joined = window_range(reduce, self.known, self.stored)
+        joined = window_range(reduce, self.known)
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
             return _variance(name, reduce, SHORT[own], inner, result)
@@ -110,11 +111,6 @@ class WindowLoops:
             *of_valid(name, reduce, SHORT[own], found, at),
         ]
 
-    @property
-    def stored(self) -> dict[str, Interval]:
-        """What the elements of arrays can be."""
-        return {name: of_storage(dtype) for name, dtype in self.storage.items()}
-
     def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
         """A value that is 0 where the result does not depend on it."""
         found = live(reduce, inner)
@@ -138,7 +134,7 @@ class WindowLoops:
         types = self.expressions.types
         if inner not in self.known:
             one = replace(reduce, result=Ref(expr.dtype, inner))
-            self.known[inner] = window_range(one, self.known, self.stored)
+            self.known[inner] = window_range(one, self.known)
         match expr:
             case Tap():
                 places = self._places(f"{inner}_{name}", expr, dims)

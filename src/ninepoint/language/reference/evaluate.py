@@ -7,7 +7,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from ..source import Function
 from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour
 from .number import Number, elsewhere, place, results, see
-from .views import Field, Position
+from .views import Field, Position, neighbours
 from .world import argument, call_arguments, live
 
 _DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
@@ -95,22 +94,13 @@ def _gathered(
     at: Callable[[tuple[int, ...]], tuple[Any, ...] | None], shape: tuple[int, ...], count: int
 ) -> Array:
     """What there is at every point, a number for each output, and NaN where there is nothing."""
+    outputs = np.empty((count, *shape), object)
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
         warnings.simplefilter("ignore", RuntimeWarning)
-        points = {point: at(point) for point in np.ndindex(shape)}
-    outputs = np.empty((count, *shape), object)
-    for point, values in points.items():
-        outputs[(slice(None), *point)] = values or (np.float64(np.nan),) * count
+        for point in np.ndindex(shape):
+            outputs[(slice(None), *point)] = at(point) or (np.float64(np.nan),) * count
     return outputs
-
-
-def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
-    """The array in this shape, or None where it does not fit."""
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        return None
 
 
 def points(
@@ -141,24 +131,14 @@ def points(
     whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
     others = {name: argument(value) for name, value in scalars.items()}
 
-    def of(elements: Sequence[Any]) -> tuple[Any, ...] | None:
-        given = others | dict(zip(arrays, map(see, elements), strict=True))
-        positional, named = call_arguments(function, given)
-        return _results_if_any(called, positional, named)
+    def at(point: tuple[int, ...]) -> tuple[Any, ...] | None:
+        elements = (see(array[point]) for array in whole)
+        given = others | dict(zip(arrays, elements, strict=True))
+        return _results_if_any(called, *call_arguments(function, given))
 
-    token = elsewhere.set(_nowhere)
-    try:
-        outputs = _gathered(
-            lambda point: of([array[point] for array in whole]), whole[0].shape, count
-        )
-    finally:
-        elsewhere.reset(token)
+    outputs = _gathered(at, whole[0].shape, count)
     # Not `outputs` itself, of which a result without axes would be a bare number.
     return tuple(outputs[k, ...] for k in range(len(outputs)))
-
-
-def _nowhere(value: Any, index: Any) -> Any:
-    raise IndexError("a function of numbers has no neighbours")
 
 
 def _results_if_any(
@@ -183,15 +163,13 @@ class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
     def __init__(self, function: Function, arrays: Mapping[str, Array], setting: Setting) -> None:
-        self.setting, self.fields, self.shape = setting, arrays, setting.shape
-        self.rules, self.reaches = setting.boundary, setting.footprints
+        self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
         self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
-        self.bounded = any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair)
+        self.fields = {name: self.field(name, array) for name, array in arrays.items()}
         given = {name: argument(value) for name, value in setting.scalars.items()}
-        given |= {name: self._field(name, array) for name, array in arrays.items()}
         self._function = live(function)
-        self._arguments = call_arguments(function, given)
+        self._arguments = call_arguments(function, given | self.fields)
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -202,10 +180,10 @@ class _Kernel:
 
     def bordered(self, values: Array, number: int) -> Array:
         """An output by the rule of the border, at the points that are to be left of it."""
-        if self.bounded:
-            beside = [_broadcast(array, self.shape) for array in self.fields.values()]
-            field = beside[number] if number < len(beside) else None
-            reach, cval = self.reaches[number], self.setting.cval
+        if any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair):
+            seen = [field.seen for field in self.fields.values()]
+            field = seen[number] if number < len(seen) else None
+            reach, cval = self.setting.footprints[number], self.setting.cval
             values = bordered(values, reach, self.rules, cval, field, self.factors)
         kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
         left: Array = values[kept]
@@ -246,7 +224,7 @@ class _Kernel:
                 self._run_at(there, found)
             return see(self._known[there, found])
 
-        return Field("an expression", read)[index]
+        return neighbours(read, index)
 
     def _run_at(self, point: tuple[int, ...], wanted: Any) -> None:
         """Run the function at another point, until it comes to an expression."""
@@ -265,27 +243,29 @@ class _Kernel:
             "as in 'before = d[-1]'. The compiled call needs no such help."
         )
 
-    def _field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
-        beside = array
+    def field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
+        """An array as the function sees it; `finer` than the others by some factors."""
+        shape, beside = self.setting.shape, array
         for axis, k in enumerate(finer, -len(finer)):
-            if 0 < array.shape[axis] - self.shape[axis] < k:
+            if 0 < array.shape[axis] - shape[axis] < k:
                 # The finer result of a field whose length was rounded up.
-                beside = np.take(beside, range(self.shape[axis]), axis)
-        shape = tuple(map(argument, self.shape[-len(self.rules) :]))
-        return Field(
-            name,
-            partial(self._read, name, _broadcast(beside, self.shape)),
-            array=array,
-            beside=beside,
-            like=partial(self._field, name),
-            shape=lambda: shape,
-            place=self._place,
-        )
+                beside = np.take(beside, range(shape[axis]), axis)
+        try:
+            seen = np.broadcast_to(beside, shape)
+        except ValueError:
+            seen = None
+        return Field(self, name, array, beside, seen)
 
-    def _place(self) -> Any:
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """How long the whole array is along each axis of the kernel: no stack is seen."""
+        return tuple(map(argument, self.setting.shape[-len(self.rules) :]))
+
+    @property
+    def place(self) -> Any:
         """Where the point is in the whole array: a number for each axis, or for one axis that."""
         core = zip(self._core, self.factors, strict=True)
-        return self._positions([p // k for p, k in core], [1] * len(self.factors))
+        return _positions([p // k for p, k in core], [1] * len(self.factors))
 
     def _among_results(self) -> Any:
         """Where it is among the results, which may be fewer than the elements."""
@@ -293,37 +273,34 @@ class _Kernel:
         for axis, position in enumerate(self._core):
             first = {0}
             if self.rules[axis][0] == "valid":
-                first = {max(0, -low[axis]) for low, _ in self.reaches}
+                first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
             if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
             step = every[axis] if every and max(self.factors) == 1 else 1
             numbers.append((position - self.factors[axis] * min(first)) // step)
-        return self._positions(numbers, self.factors)
+        return _positions(numbers, self.factors)
 
     @property
     def _core(self) -> tuple[int, ...]:
         """The point along the axes of the kernel."""
         return self._point[-len(self.rules) :]
 
-    def _positions(self, numbers: Sequence[int], scales: Sequence[int]) -> Any:
-        """Numbers that grow so from element to element; along one axis that of this axis."""
-        fine = max(self.factors) > 1
-        found = [
-            Position(number, scale, number // scale) if fine else argument(number)
-            for number, scale in zip(numbers, scales, strict=True)
-        ]
-        return tuple(found) if len(found) > 1 else found[0]
-
-    def _read(self, name: str, array: Array | None, offset: tuple[int, ...]) -> Any:
+    def read(self, field: Field, offset: tuple[int, ...]) -> Any:
         """The element of a field that is `offset` away from the point."""
-        if array is None:
-            raise ValueError(f"{name!r} has not the shape of what is computed")
+        if field.seen is None:
+            raise ValueError(f"{field.name!r} has not the shape of what is computed")
         ndim = len(self.rules)
         if len(offset) != ndim:
-            raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
+            raise IndexError(f"{field.name!r} is read with {len(offset)} indices, not {ndim}")
         for step, (least, most) in zip(offset, self.setting.neighborhood, strict=False):
             if not least <= step <= most:
-                raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
+                raise IndexError(f"{field.name}{list(offset)} is outside the neighborhood")
         moves = zip(self._core, self.factors, offset, strict=True)
         there = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
-        return see(neighbour(array, there, self.rules, self.setting.cval))
+        return see(neighbour(field.seen, there, self.rules, self.setting.cval))
+
+
+def _positions(numbers: Sequence[int], scales: Sequence[int]) -> Any:
+    """Numbers that grow so from element to element; along one axis that of this axis."""
+    found = [Position(n, scale, n // scale) for n, scale in zip(numbers, scales, strict=True)]
+    return tuple(found) if len(found) > 1 else found[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,8 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
-        beyond: Callable[..., Any] = BEYOND.get(function, _nowhere)
-        return Number(float(beyond(*(np.float64(value) for value in values))))
+        beyond = BEYOND.get(function) or getattr(np, function.__name__, _nowhere)
+        return Number(float(beyond(*map(np.float64, values))))
 
 
 def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
@@ -101,10 +101,15 @@ def choose(condition: Any, then: Any, other: Any) -> Number:
     return Number(common(then, other)[0 if plain(condition) else 1])
 
 
+def _of_words(left: Any, right: Any) -> bool:
+    """Whether two numbers are integers, and a uint64 is among them."""
+    values = plain(left), plain(right)
+    return all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values)
+
+
 def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
     """The lesser or the greater of two, or NaN."""
-    values = plain(left), plain(right)
-    if all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values):
+    if _of_words(left, right):
         return extreme(builtin is min, left, right)
     a, b = common(left, right)
     return Number(builtin(a, b) if integer(a) else ufunc(a, b))
@@ -126,14 +131,12 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
     if options or len(items) < 2:
         return builtin(*arguments, **options)
-    found = items[0]
-    for item in items[1:]:
-        values = plain(found), plain(item)
-        if all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values):
-            found = extreme(builtin is min, found, item)
-        else:
-            found = builtin(found, item)
-    return found
+
+    def pair(found: Any, item: Any) -> Any:
+        mixed = _of_words(found, item)
+        return extreme(builtin is min, found, item) if mixed else builtin(found, item)
+
+    return reduce(pair, items)
 
 
 def _nowhere(*values: Any) -> float:
@@ -148,19 +151,11 @@ def _logarithm(value: Any, base: Any = math.e) -> Any:
     return np.log(value) / np.log(base)
 
 
-# Functions of `math` that raise where NumPy or C gives a number.
+# What gives the number where a function of `math` raises, if not NumPy's of the same name.
 BEYOND: dict[Any, Callable[..., Any]] = {
-    math.exp: np.exp,
-    math.exp2: np.exp2,
-    math.expm1: np.expm1,
-    math.cosh: np.cosh,
-    math.sinh: np.sinh,
     math.pow: np.power,
     math.atanh: np.arctanh,
     math.log: _logarithm,
-    math.log2: np.log2,
-    math.log10: np.log10,
-    math.log1p: np.log1p,
     math.gamma: _gamma,
     math.lgamma: lambda value: math.inf,
 }
@@ -200,6 +195,16 @@ def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
+# What functions of floats are of integers.
+_OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
+    **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda value: +value),
+    **dict.fromkeys((np.isnan, np.isinf), lambda value: Number(False)),
+    **dict.fromkeys((np.conjugate, np.nan_to_num), lambda value: value),
+    np.sign: _sign,
+    np.signbit: lambda value: value < 0,
+    np.isfinite: lambda value: Number(True),
+}
+
 EXACT: dict[Any, Callable[..., Any]] = {
     **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
     np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
@@ -218,16 +223,10 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.clip: clip,
     np.round: _round,
     np.around: _round,
-    np.floor: _only_floats(np.floor, lambda value: +value),
-    np.ceil: _only_floats(np.ceil, lambda value: +value),
-    np.trunc: _only_floats(np.trunc, lambda value: +value),
-    np.sign: _only_floats(np.sign, _sign),
-    np.isnan: _only_floats(np.isnan, lambda value: Number(False)),
-    np.isinf: _only_floats(np.isinf, lambda value: Number(False)),
-    np.signbit: _only_floats(np.signbit, lambda value: value < 0),
-    np.isfinite: _only_floats(np.isfinite, lambda value: Number(True)),
-    np.conjugate: _only_floats(np.conjugate, lambda value: value),
-    np.nan_to_num: _only_floats(np.nan_to_num, lambda value: value),
+    **{
+        function: _only_floats(function, of_integer)
+        for function, of_integer in _OF_INTEGERS.items()
+    },
     np.real: lambda value: see(plain(value).real),
     np.imag: lambda value: see(plain(value).imag),
 }

@@ -73,8 +73,12 @@ for _symbol, _name in _CHANGED.items():
     setattr(Operand, f"__{_name}__", _single(_symbol))
 
 
+def _nowhere(value: Any, index: Any) -> Any:
+    raise IndexError("a function of numbers has no neighbours")
+
+
 # What gives the value that an expression has at other points; see `evaluate`.
-elsewhere: ContextVar[Callable[[Any, Any], Any]] = ContextVar("elsewhere")
+elsewhere: ContextVar[Callable[[Any, Any], Any]] = ContextVar("elsewhere", default=_nowhere)
 
 # What gives the position of the point among the results.
 place: ContextVar[Callable[[], Any]] = ContextVar("place")
@@ -170,18 +174,19 @@ class Literal(Number):
     __slots__ = ()
 
 
-class _Text(Operand):
-    """A number that stands in the text: Python's own, but it can be read at other points."""
+class Text(Literal):
+    """A number that stands in the text: beside others of these it is Python's own."""
 
     __slots__ = ()
-    __iter__ = None
-    __hash__ = object.__hash__
-
-    def __getitem__(self, index: Any) -> Any:
-        return elsewhere.get()(self, index)
+    # What a text asks of one by `isinstance`.
+    __class__: Any = property(lambda self: type(self.value))
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        operation, a, b = PYTHON[symbol], _python(left), _python(right)
+        if not isinstance(other, (Text, bool, int, float, complex)):
+            # A number that is more than that has the last word.
+            known = isinstance(other, Operand)
+            return NotImplemented if known else super().combine(symbol, left, right, other)
+        operation, a, b = PYTHON[symbol], plain(left), plain(right)
         try:
             return literal(operation(a, b))
         except ZeroDivisionError:
@@ -191,41 +196,16 @@ class _Text(Operand):
             return literal(operation(np.asarray(a)[()], np.asarray(b)[()]).item())
 
     def change(self, symbol: str) -> Any:
-        return literal(_UNARY[symbol](_python(self)))
+        inverts = symbol == "~" and isinstance(self.value, bool)
+        return literal(not self.value if inverts else _UNARY[symbol](self.value))
 
     def __round__(self, digits: Any = None) -> Any:
-        return literal(round(_python(self), digits if digits is None else plain(digits)))
-
-
-class TextInteger(_Text, int):
-    """An integer that stands in the text."""
-
-    __hash__ = int.__hash__
-
-
-class TextFloat(_Text, float):
-    """A float that stands in the text."""
-
-    __hash__ = float.__hash__
-
-
-class TextComplex(_Text, complex):
-    """A complex number that stands in the text."""
-
-    __hash__ = complex.__hash__
-
-
-_TEXTS: dict[type, Any] = {int: TextInteger, float: TextFloat, complex: TextComplex}
+        return literal(round(self.value, digits if digits is None else plain(digits)))
 
 
 def literal(value: Any) -> Any:
     """A number of Python as one that stands in the text; anything else as it is."""
-    return _TEXTS.get(type(value), lambda value: value)(value)
-
-
-def _python(value: Any) -> Any:
-    """A number of the text as Python's own."""
-    return next((kind(value) for kind in _TEXTS if isinstance(value, _TEXTS[kind])), value)
+    return Text(value) if type(value) in (bool, int, float, complex) else value
 
 
 def see(value: Any) -> Any:
@@ -239,8 +219,6 @@ def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
     if isinstance(value, Number):
         return value.value
-    if isinstance(value, _Text):
-        return _python(value)
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer) and not isinstance(value, np.uint64):
@@ -326,6 +304,11 @@ def integer(value: Any) -> bool:
     return isinstance(value, (int, np.uint64))
 
 
+def _written(operand: Any) -> bool:
+    """Whether a number stands in the text."""
+    return isinstance(operand, Text) or not isinstance(operand, Number)
+
+
 def _literal(operand: Any) -> bool:
     """Whether an integer stands in the text, or was given by the call."""
     return isinstance(operand, Literal) or not isinstance(operand, Number)
@@ -355,7 +338,7 @@ def _natural(exponent: Any) -> bool:
     """Whether an exponent is known not to be negative before anything is computed."""
     value = plain(exponent)
     known = isinstance(value, (bool, np.uint64))
-    return known or (not isinstance(exponent, Number) and value >= 0)
+    return known or (_written(exponent) and value >= 0)
 
 
 def wrapped(value: int, modular: bool) -> Number:
@@ -375,8 +358,8 @@ def _modular(*operands: Any) -> bool:
 def _signed(operand: Any) -> bool:
     """Whether an integer may be negative: it is one of the kernel, or written so."""
     value = plain(operand)
-    of_kernel = isinstance(operand, Number) and not isinstance(operand, Natural)
-    return type(value) is int and (value < 0 or of_kernel)
+    natural = _written(operand) or isinstance(operand, Natural)
+    return type(value) is int and (value < 0 or not natural)
 
 
 def _integers(symbol: str, left: Any, right: Any) -> Number:

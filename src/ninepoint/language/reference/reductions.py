@@ -37,17 +37,68 @@ MASKED = frozenset(
 _ADDING: dict[str, Any] = {"sum": sum, "prod": math.prod}
 
 
-def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
-    """Reduce bare values of one type."""
+def reduced(
+    name: str,
+    values: list[Any],
+    *arguments: Any,
+    taken: list[bool] | None = None,
+    initial: Any = None,
+    **options: Any,
+) -> Any:
+    """Reduce bare values of one type, or those that are `taken`, and an `initial` one beside.
+
+    What leaves NaN out does so among floats only.
+    """
+    kind = name.removeprefix("nan")
+    skips = kind != name and not _of_integers_only(values)
+    left = values if taken is None else [v for v, one in zip(values, taken, strict=True) if one]
+    left = [value for value in left if value == value] if skips else left
+    if kind in ("min", "max"):
+        return _extreme(kind, left, values[0], initial, skips)
+    # Nothing may be left to divide a sum of squares by.
+    spent = skips and kind in ("var", "std") and len(left) <= options.get("ddof", 0)
+    known = left and not spent
+    found = _number(kind, left, *arguments, **options) if known else _of_none(kind, values)
+    if initial is None:
+        return see(found)
+    return binary("+" if kind == "sum" else "*", see(found), initial)
+
+
+def _extreme(kind: str, left: list[Any], like: Any, initial: Any, skips: bool) -> Any:
+    if not left:
+        return see(type(like)(np.nan) if initial is None else common(initial, see(like))[0])
+    result = see(_number(kind, left))
+    if initial is None:
+        return result
+    if skips and plain(initial) != plain(initial):
+        return see(common(result, initial)[0])
+    return (minimum if kind == "min" else maximum)(result, initial)
+
+
+def _of_none(kind: str, values: list[Any]) -> Any:
+    """What a reduction gives of nothing, beside values of a type; a mean of nothing is NaN."""
+    dtype = np.array(values).dtype.type
+    match kind:
+        case "any" | "all":
+            return kind == "all"
+        case "sum" | "prod":
+            # A truth counts as an integer.
+            return plain(dtype(kind == "prod")) + 0
+        case _:
+            return np.float64(np.nan) if _of_integers_only(values) else dtype(np.nan)
+
+
+def _number(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
+    """Reduce some values, without exceptions."""
     if name in ("any", "all"):
         return {"any": any, "all": all}[name](bool(value) for value in values)
     if name == "count_nonzero":
         return sum(bool(value) for value in values)
+    if name == "rank":
+        return sorted(values)[min(int(len(values) * arguments[0] / 100), len(values) - 1)]
     if name in _OF_ORDERED:
         unknown = [value for value in values if value != value]
         return unknown[0] if unknown else _OF_ORDERED[name](sorted(values), *arguments)
-    if name.startswith("nan"):
-        return _without_nan(name.removeprefix("nan"), values, *arguments, **options)
     if _of_integers_only(values):
         return _of_integers(name, values, *arguments, **options)
     return _of_floats(name, np.array(values), *arguments, **options)
@@ -66,7 +117,7 @@ def _entropy(ordered: list[Any]) -> Any:
 
 def _trimmed_mean(ordered: list[Any], cut: float) -> Any:
     ends = int(cut * len(ordered))
-    return reduced("mean", ordered[ends : len(ordered) - ends])
+    return _number("mean", ordered[ends : len(ordered) - ends])
 
 
 # NaN, where an element is.
@@ -77,65 +128,8 @@ _OF_ORDERED: dict[str, Callable[..., Any]] = {
 }
 
 
-def masked(
-    name: str, values: list[Any], taken: list[bool] | None, initial: Any, **options: Any
-) -> Any:
-    """Reduce those values that are taken, together with one value more if there is one."""
-    left = values if taken is None else [v for v, one in zip(values, taken, strict=True) if one]
-    if _of_integers_only(values):
-        name = name.removeprefix("nan")
-    if name.endswith(("min", "max")):
-        return _extreme_of(name, left, values[0], initial)
-    result = see(reduced(name, left, **options) if left else _of_none(name, values))
-    if initial is None:
-        return result
-    return binary("+" if name.endswith("sum") else "*", result, initial)
-
-
-def _of_none(name: str, values: list[Any]) -> Any:
-    """What a reduction gives of nothing, beside values of a type; a mean of nothing is NaN."""
-    kind = np.array(values).dtype.type
-    match name.removeprefix("nan"):
-        case "any" | "all":
-            return name == "all"
-        case "sum" | "prod":
-            # A truth counts as an integer.
-            return plain(kind(name.endswith("prod"))) + 0
-        case _:
-            return np.float64(np.nan) if _of_integers_only(values) else kind(np.nan)
-
-
-def _extreme_of(name: str, left: list[Any], like: Any, initial: Any) -> Any:
-    if name.startswith("nan"):
-        left = [value for value in left if value == value]
-    if not left:
-        return see(type(like)(np.nan) if initial is None else common(initial, see(like))[0])
-    result = see(reduced(name.removeprefix("nan"), left))
-    if initial is None:
-        return result
-    if name.startswith("nan") and plain(initial) != plain(initial):
-        return see(common(result, initial)[0])
-    return (minimum if name.endswith("min") else maximum)(result, initial)
-
-
 def _of_integers_only(values: list[Any]) -> bool:
     return all(map(integer, values))
-
-
-def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
-    """Reduce those values that are no NaN; of none only a sum or a product has a number."""
-    numbers = [value for value in values if value == value]
-    if numbers and name == "rank":
-        return sorted(numbers)[min(int(len(numbers) * arguments[0] / 100), len(numbers) - 1)]
-    if numbers and not _degrees_spent(name, len(numbers), *arguments, **options):
-        return reduced(name, numbers, *arguments, **options)
-    return _of_none(name, values)
-
-
-def _degrees_spent(name: str, count: int, *arguments: Any, **options: Any) -> bool:
-    """Whether nothing is left to divide a sum of squares by."""
-    ddof = options.get("ddof", arguments[0] if arguments else 0)
-    return name in ("var", "std") and count <= ddof
 
 
 def _of_integers(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..operators import PYTHON, UFUNCS
-from .number import Literal, Natural, Operand, binary, plain, see
-from .reductions import MASKED, METHODS, PARAMETRIC, masked, reduced
+from .number import Literal, Natural, Operand, Text, binary, plain, see
+from .reductions import MASKED, METHODS, PARAMETRIC, reduced
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
@@ -83,15 +83,14 @@ class Window(Operand, Table):
         known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
         if len(arguments) > own or set(options) - known or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)
-        values = list(map(plain, np.asarray(self).ravel()))
         where, initial = options.pop("where", None), options.pop("initial", None)
-        named = {name: plain(value) for name, value in options.items()}
-        if initial is None and (where is None or where is True):
-            return see(reduced(name, values, *map(plain, arguments), **named))
+        where = where.value if isinstance(where, Text) else where
         taken = None if where is None or where is True else self._truths(where)
         if taken and initial is None and name.removeprefix("nan") in ("min", "max"):
             raise ValueError(f"{name} of a part of a window needs initial=")
-        return masked(name, values, taken, initial, **named)
+        values = list(map(plain, np.asarray(self).ravel()))
+        named = {name: plain(value) for name, value in options.items()}
+        return reduced(name, values, *map(plain, arguments), taken=taken, initial=initial, **named)
 
     def _truths(self, mask: Any) -> list[bool]:
         """A mask's element for each of the window's."""
@@ -124,34 +123,19 @@ for _name in METHODS - set(dir(np.ndarray)):
 
 
 class Field:
-    """An array seen from one point: `read(offset)` gives the neighbour there.
+    """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array, which is as long as the kernel's other fields `beside` them, and
-    `like(other)` another one seen from the same point; `shape()` is the whole array's along the
-    axes of the kernel, and `place()` where the point is in it, where these are known.
+    `array` is the whole array, which is as long as the kernel's other fields `beside` them;
+    `seen` is that in the shape of what is computed, or None if it does not fit.
     """
 
-    def __init__(self, name: str, read: Callable[[tuple[int, ...]], Any], **known: Any) -> None:
-        self._name, self._read, self._known = name, read, known
-        self.array: Any = known.get("array")
-        self.beside: Any = known.get("beside")
-        self.like: Callable[..., Field] | None = known.get("like")
-
-    def _whole(self, what: str) -> Any:
-        if what not in self._known:
-            raise TypeError(f"{self._name!r} has no {what}: only a whole field has one")
-        return self._known[what]()
+    def __init__(self, kernel: Any, name: str, array: Any, beside: Any, seen: Any) -> None:
+        self.kernel, self.name = kernel, name
+        self.array, self.beside, self.seen = array, beside, seen
 
     @property
-    def shape(self) -> tuple[Any, ...]:
-        """How long the whole array is along each axis of the kernel: no stack is seen."""
-        shape: tuple[Any, ...] = self._whole("shape")
-        return shape
-
-    @property
-    def place(self) -> Any:
-        """Where the point is in the whole array."""
-        return self._whole("place")
+    def shape(self) -> Any:
+        return self.kernel.shape
 
     @property
     def ndim(self) -> int:
@@ -162,21 +146,24 @@ class Field:
         return functools.reduce(operator.mul, self.shape)
 
     def __getitem__(self, index: Any) -> Any:
-        parts = index if isinstance(index, tuple) else (index,)
-        if not any(isinstance(part, slice) for part in parts):
-            return self._read(tuple(map(_offset, parts)))
-        spans = [_span(part) for part in parts]
-        cells = [self._read(offset) for offset in itertools.product(*spans)]
-        shape = [
-            len(span) for part, span in zip(parts, spans, strict=True) if isinstance(part, slice)
-        ]
-        return window(cells, shape)
+        return neighbours(partial(self.kernel.read, self), index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(f"a kernel cannot assign to its field {self._name!r}: return the value")
+        raise TypeError(f"a kernel cannot assign to its field {self.name!r}: return the value")
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(f"the field {self._name!r} has no end: index it")
+        raise TypeError(f"the field {self.name!r} has no end: index it")
+
+
+def neighbours(read: Callable[[tuple[int, ...]], Any], index: Any) -> Any:
+    """What `read` gives at an offset, or the window of what it gives at several."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(part, slice) for part in parts):
+        return read(tuple(map(_offset, parts)))
+    spans = [_span(part) for part in parts]
+    cells = [read(offset) for offset in itertools.product(*spans)]
+    pairs = zip(parts, spans, strict=True)
+    return window(cells, [len(span) for part, span in pairs if isinstance(part, slice)])
 
 
 class Position(Literal):
@@ -251,7 +238,7 @@ def _index(index: Any) -> Any:
     """An index as NumPy takes it: a mask that was computed is an array of truths."""
     if isinstance(index, tuple):
         return tuple(_index(part) for part in index)
-    return np.asarray(index) if isinstance(index, Table) else index
+    return bare(index) if isinstance(index, (list, np.ndarray)) else index
 
 
 def window(cells: Sequence[Any], shape: Sequence[int], like: Any = ()) -> Window:

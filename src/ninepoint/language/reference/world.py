@@ -8,8 +8,8 @@ exchanged, and stencils by what computes them, at the first point, for whole arr
 
 from __future__ import annotations
 
-import ast
 import math
+import pickle
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -25,14 +25,13 @@ from ..readable import with_room
 from ..source import ArrayFunction, Function, Unusable, rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, literal, place, plain, see
+from .number import Literal, Number, Text, literal, place, plain, see
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
 
 def live(function: Function) -> Any:
     """`function` to be called, with what its names mean exchanged; see the head of this file."""
-    truths = _inverts(function)
 
     def exchanged(value: Any) -> Any:
         own = _own_version(value)
@@ -46,15 +45,10 @@ def live(function: Function) -> Any:
             case ArrayFunction():
                 meaning = value.definition
                 return _Stage(value, made(meaning.function) if meaning.pointwise else None)
-            case bool() | np.bool_() if truths:
-                return Literal(bool(value))
             case np.ndarray():
                 return value.view(Constant)
             case np.generic():
-                # Integers and truth values are literals, floats are strong.
-                value = plain(value)
-                value = int(value) if isinstance(value, np.uint64) else value
-                return literal(value) if isinstance(value, int) else Number(value)
+                return _known(plain(value))
             case tuple():
                 return tuple(map(exchanged, value))
             case _:
@@ -63,7 +57,7 @@ def live(function: Function) -> Any:
     def made(one: Function) -> Any:
         constants = {name: exchanged(value) for name, value in one.constants.items()}
         found = rebuild(replace(one, constants=constants))
-        found.__code__ = _readable(found.__code__, truths)
+        found.__code__ = _readable(found.__code__)
         return found
 
     return with_room(lambda: made(function), function)
@@ -90,16 +84,20 @@ def _own_version(value: Any) -> Any:
     return _Known(value, call)
 
 
-def _readable(value: Any, truths: bool) -> Any:
+def _readable(value: Any) -> Any:
     """Code, or a constant of it, whose numbers can be read at other points, and divided by 0.
 
     A name may hold a number of the text on one path, and an expression of fields on another.
     """
     if isinstance(value, types.CodeType):
-        return value.replace(co_consts=_readable(value.co_consts, truths))
-    if isinstance(value, tuple):
-        return tuple(_readable(one, truths) for one in value)
-    return Literal(value) if truths and isinstance(value, bool) else literal(value)
+        return value.replace(co_consts=_readable(value.co_consts))
+    return tuple(map(_readable, value)) if isinstance(value, tuple) else literal(value)
+
+
+def _known(value: Any) -> Any:
+    """A number of NumPy that is known: integers and truth values are literals, floats strong."""
+    value = int(value) if isinstance(value, np.uint64) else value
+    return literal(value) if isinstance(value, int) else Number(value)
 
 
 def call_arguments(
@@ -141,7 +139,7 @@ def _position(*fields: Any) -> Any:
     """`npt.index(x)`, or `npt.index()` for the position among the results."""
     if len(fields) > 1:
         raise TypeError("npt.index takes one field, or nothing")
-    return fields[0].place if fields else place.get()()
+    return fields[0].kernel.place if fields else place.get()()
 
 
 class _Stage:
@@ -151,29 +149,25 @@ class _Stage:
     """
 
     def __init__(self, function: Any, plain: Any = None) -> None:
-        self._function = function
-        self._plain = plain
-        self._made: dict[Any, Any] = {}
+        self._function, self._plain = function, plain
+        self._made: dict[bytes, Any] = {}
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
-        field = next((item for item in everything if isinstance(item, Field)), None)
-        if field is None and self._plain is not None:
+        fields = [one for one in everything if isinstance(one, Field)]
+        if not fields and self._plain is not None:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
-        assert field is not None
-        fields = [one for one in everything if isinstance(one, Field) and one.array is not None]
         values = [
             _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
         ]
-        key = (len(arguments), *options, *map(_identity, everything))
+        # It is the same at every point.
+        key = pickle.dumps((values, [*options]))
         if key not in self._made:
             named = dict(zip(options, values[len(arguments) :], strict=True))
-            # The arrays are kept as well, so that nothing else gets their identity.
-            self._made[key] = self._function.debug(*values[: len(arguments)], **named), values
-        made, _ = self._made[key]
-        assert field.like is not None
-        like = partial(field.like, finer=self._factors(options))
+            self._made[key] = self._function.debug(*values[: len(arguments)], **named)
+        made, field = self._made[key], fields[0]
+        like = partial(field.kernel.field, field.name, finer=self._factors(options))
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
 
     def _factors(self, options: dict[str, Any]) -> tuple[int, ...]:
@@ -189,8 +183,6 @@ class _Stage:
 def _among(field: Field, others: Sequence[Field]) -> Any:
     """The array of a field, as long as those of others if it is the longer for being finer."""
     whole, cut = field.array, field.beside
-    if cut is None:
-        return whole
     for axis in range(-whole.ndim, 0):
         lengths = {other.array.shape[axis] for other in others if other.array.ndim >= -axis}
         if whole.shape[axis] != cut.shape[axis] and cut.shape[axis] in lengths - {1}:
@@ -202,16 +194,6 @@ def _shape(function: Any, *arguments: Any, **options: Any) -> Any:
     """A shape of a window, which is an array of constants."""
     options = {name: bare(value) for name, value in options.items()}
     return function(*map(bare, arguments), **options).view(Constant)
-
-
-def _identity(argument: Any) -> Any:
-    """What tells an argument from others: a field is told by its array, which is not copied."""
-    if isinstance(argument, Field):
-        return id(argument.array)
-    value = bare(argument)
-    if isinstance(value, np.ndarray):
-        return value.dtype, value.shape, value.tobytes()
-    return type(value), repr(value)
 
 
 class _Known:
@@ -226,10 +208,7 @@ class _Known:
         everything = [*arguments, *options.values()]
         if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
             # Of literals alone: the result is one.
-            value = made.value
-            if isinstance(value, bool):
-                return Literal(value)
-            return literal(int(value)) if isinstance(value, (int, np.uint64)) else made
+            return _known(made.value)
         return made
 
     def __getattr__(self, name: str) -> Any:
@@ -239,7 +218,7 @@ class _Known:
         return repr(self.original)
 
 
-_WRITTEN = (bool, int, float)
+_WRITTEN = (bool, int, float, Text)
 
 
 def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
@@ -247,16 +226,6 @@ def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     if len(arguments) > 1 and any(isinstance(item, Window) for item in arguments):
         return elementwise(partial(_ordered, builtin, **options), *arguments)
     return functions.ordered(builtin, *arguments, **options)
-
-
-def _inverts(function: Function) -> bool:
-    """Whether `~` stands in a function, or in one that it may call.
-
-    There Python's own True and False are exchanged as well: its `~True` is -2.
-    """
-    inside = (value for value in function.constants.values() if isinstance(value, Function))
-    nodes = ast.walk(function.definition)
-    return any(isinstance(node, ast.Invert) for node in nodes) or any(map(_inverts, inside))
 
 
 def _called(function: Any, *arguments: Any, **options: Any) -> Any:
@@ -296,11 +265,9 @@ def _average(window: Window, weights: Any = None) -> Any:
     if isinstance(weights, Constant):
         items = np.asarray(weights).ravel().tolist()
         total = math.fsum(items) if weights.dtype.kind == "f" else sum(items)
-        return (window * weights).sum() / total
-    if isinstance(weights, Table):
-        ones = elementwise(lambda one, weight: weight, window, weights)
-        return (window * weights).sum() / ones.sum()
-    return (window * weights).sum() / weights.sum()
+    else:
+        total = elementwise(lambda one, weight: weight, window, weights).sum()
+    return (window * weights).sum() / total
 
 
 _MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}

@@ -258,5 +258,5 @@ def _returned(root: Scope) -> Span:
     counts = [len(v.elts) if isinstance(v, ast.Tuple) else 0 for v in values]
     for value, count in zip(values, counts, strict=True):
         if count and counts[0] and count != counts[0]:
-            raise errors.return_mismatch(function.span(value), counts[0], count)
+            raise errors.return_mismatch(function.span(value), count, counts[0])
     return function.span(values[-1])

@@ -1,4 +1,15 @@
-"""Linear forms: explicit sums that are windows in disguise.
+"""Recognising: which elements a window has, however it is written.
+
+Of a window under a constant mask only those elements that change the result.
+
+    max of (mask ? x : -inf) over 5 x 5          max of x over the 13 elements of the mask
+    sum of (mask ? x : 0) over 5 x 5       ->    sum of x over the 13 elements of the mask
+    sum of x * mask over 11 x 11                 sum of x over the 81 elements of the mask
+
+An element that is the same constant at every point, and changes no result of its reduction, falls
+away; what is left may be done in runs and boxes, as a window of that shape is.
+
+Explicit sums that are windows in disguise:
 
     (x[-1, -1] + x[-1, 0] + ... + x[1, 1]) // 9     ->     t0 = sum of x over 3 x 3;  t0 // 9
 
@@ -15,19 +26,21 @@ in, unless the user gave it up with `fastmath`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import gcd
 from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import named, number, operands, simplify, uncast
+from ..analysis.ranges import Interval, ranges, window_range
+from ..analysis.rewrite import made_as, mapped, named, number, operands, simplify, uncast
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    Coefficient,
     Const,
     Expr,
     Kernel,
@@ -35,11 +48,116 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    Select,
     Tap,
     Unary,
     Weight,
+    needed,
+    window_indices,
 )
 from .schedule import Refused, Schedule
+
+# What the elements of a mask are called.
+_TRUTHS = frozenset({"True", "False", "0", "1", "0.0", "1.0"})
+
+
+def picked(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Reduce only what counts, wherever a constant mask says what that is."""
+    if not any(_masks(assign.value) for assign in kernel.body):
+        return kernel
+    known = ranges(kernel)
+
+    def counted(expr: Expr) -> Expr:
+        return _counted(expr, known, schedule) if isinstance(expr, Reduce) else expr
+
+    return replace(kernel, body=mapped(kernel.body, counted))
+
+
+def _masks(expr: Expr) -> bool:
+    return isinstance(expr, Reduce) and any(isinstance(a.value, Weight) for a in expr.body)
+
+
+def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) -> Reduce:
+    """The reduction of those elements that count."""
+    values = named(reduce.body)
+    element = made_as(reduce.result, values)
+    match element:
+        case Select(test=test, then=then, other=other):
+            mask = made_as(test, values)
+            if not isinstance(mask, Weight):
+                return reduce
+            chosen = [text == "True" for text in mask.texts]
+            if isinstance(then, Const) and not isinstance(other, Const):
+                then, other, chosen = other, then, [not one for one in chosen]
+            if not isinstance(other, Const):
+                return reduce
+            items = window_range(replace(reduce, result=then), known)
+            if not _neutral(reduce, other, items):
+                return reduce
+            return _of(reduce, then, chosen)
+        case Binary(op="*", left=left, right=right) if reduce.kind == "sum":
+            for factor, rest in ((left, right), (right, left)):
+                mask = uncast(factor, values)
+                if not isinstance(mask, Weight) or not set(mask.texts) <= _TRUTHS:
+                    continue
+                if not isinstance(rest, Const) and rest.dtype is element.dtype:
+                    chosen = [text in ("True", "1", "1.0") for text in mask.texts]
+                    if _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct:
+                        # Such weights are a product of factors, or written out at once.
+                        return reduce
+                    return _of(reduce, rest, chosen)
+    return reduce
+
+
+def _neutral(reduce: Reduce, other: Const, items: Interval) -> bool:
+    """Whether a constant changes no result, whatever else is reduced."""
+    match reduce.kind:
+        case "sum":
+            return other.text in ("0", "0.0", "-0.0", "False")
+        case "any" | "all":
+            return other.text == str(reduce.kind == "all")
+        case "max" | "min" if not isinstance(other.value, complex):
+            value = float(other.value)
+            sign = 1.0 if reduce.kind == "max" else -1.0
+            end = items.low if reduce.kind == "max" else items.high
+            # Of two zeros the sign could be another.
+            exact = other.dtype.is_integer and value == end
+            return exact or sign * value < sign * end or value == -sign * math.inf
+        case _:
+            return False
+
+
+def _is_grid(reduce: Reduce, chosen: Sequence[bool]) -> bool:
+    """Whether the elements are all those of some rows and some columns."""
+    indices = window_indices(reduce.shape)
+    found = [index for index, one in zip(indices, chosen, strict=True) if one]
+    return len(found) == math.prod(len(set(axis)) for axis in zip(*found, strict=True))
+
+
+def _of(reduce: Reduce, result: Atom, chosen: Sequence[bool]) -> Reduce:
+    """The reduction of `result` over the chosen elements, if there are any."""
+    positions = [k for k, one in enumerate(chosen) if one]
+    if not positions or len(positions) == len(chosen):
+        return reduce
+    indices = list(window_indices(reduce.shape))
+    places = tuple(indices[k] for k in positions)
+    body = mapped(needed(reduce.body, [result]), lambda expr: _at(expr, places, positions))
+    if not any(isinstance(assign.value, Tap) for assign in body):
+        return reduce
+    return replace(reduce, shape=(len(places),), body=body, result=result)
+
+
+def _at(expr: Expr, places: tuple[Offset, ...], positions: Sequence[int]) -> Expr:
+    """What is at the places of a window."""
+    match expr:
+        case Tap() | Coefficient():
+            found = tuple(expr.picked[k] for (k,) in places) if expr.picked else places
+            return replace(expr, picked=found)
+        case Weight():
+            return replace(expr, texts=tuple(expr.texts[k] for k in positions))
+        case _:
+            return expr
+
 
 # The terms of a sum and their coefficients, with None for the constant.
 Form: TypeAlias = dict[Read | None, float]
@@ -52,7 +170,6 @@ MOST = 512
 class Sum:
     """An explicit sum: its terms, and the window it is or why it becomes none, in words."""
 
-    name: str
     dtype: DType
     form: Form
     window: Reduce | str
@@ -65,27 +182,24 @@ class Sum:
 
 def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Kernel:
     """Turn explicit sums into reductions where that is worthwhile."""
-    found = {one.name: one for one in sums(kernel, schedule, floats=floats)}
+    found = sums(kernel, schedule, floats=floats)
     body: list[Assign] = []
     for assign in kernel.body:
         one = found.get(assign.name)
-        if one is None or isinstance(one.window, str):
-            body.append(assign)
-            continue
-        dtype, constant = one.dtype, one.form.get(None, 0)
-        if constant:
-            total = Assign(f"{one.name}_sum", one.window)
-            more = Binary(dtype, "+", Ref(dtype, total.name), number(dtype, constant))
-            body += [total, Assign(one.name, more)]
-        else:
-            body.append(Assign(one.name, one.window))
-    if tuple(body) == kernel.body:
-        return kernel
-    return simplify(replace(kernel, body=tuple(body)))
+        if one is not None and isinstance(one.window, Reduce):
+            assign = replace(assign, value=one.window)
+            constant = one.form.get(None, 0)
+            if constant:
+                body.append(replace(assign, name=f"{assign.name}_sum"))
+                total, more = Ref(one.dtype, body[-1].name), number(one.dtype, constant)
+                assign = replace(assign, value=Binary(one.dtype, "+", total, more))
+        body.append(assign)
+    changed = replace(kernel, body=tuple(body))
+    return kernel if changed == kernel else simplify(changed)
 
 
-def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> list[Sum]:
-    """Each explicit sum, in their order."""
+def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> dict[str, Sum]:
+    """Each explicit sum by its name, in their order."""
     forms: dict[str, Form] = {}
     # The linear assignments that something else than a linear one uses.
     roots = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
@@ -95,7 +209,7 @@ def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> list[Su
             forms[assign.name] = form
         else:
             roots.update(operands(assign.value))
-    found: list[Sum] = []
+    found: dict[str, Sum] = {}
     for name, expr in named(kernel.body).items():
         if name not in roots & forms.keys() or isinstance(expr, Read):
             continue
@@ -104,7 +218,7 @@ def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> list[Su
             window = _window(forms[name], expr.dtype, schedule.separable)
         except Refused as error:
             window = str(error)
-        found.append(Sum(name, expr.dtype, forms[name], window))
+        found[name] = Sum(expr.dtype, forms[name], window)
     return found
 
 
@@ -112,37 +226,29 @@ def _form(expr: Expr, forms: Mapping[str, Form], floats: bool) -> Form | None:
     """The collected terms of an operation, if it is linear in reads."""
     if not (expr.dtype in (DType.INT, DType.UINT) or (floats and expr.dtype.is_float)):
         return None
+    parts: list[tuple[Atom, float]]
     match expr:
         case Read():
             return {expr: 1}
         case Unary(op="-", arg=arg):
-            return _scaled(_of(arg, forms), -1)
+            parts = [(arg, -1)]
         case Binary(op="+" | "-" as op, left=left, right=right):
-            a, b = _of(left, forms), _of(right, forms)
-            if a is None or b is None:
-                return None
-            sign = 1 if op == "+" else -1
-            total = dict(a)
-            for term, weight in b.items():
-                total[term] = total.get(term, 0) + sign * weight
-            return {term: weight for term, weight in total.items() if weight != 0}
-        case Binary(op="*", left=left, right=right):
-            for known, other in ((left, right), (right, left)):
-                if isinstance(known, Const):
-                    return _scaled(_of(other, forms), _number(known))
-            return None
+            parts = [(left, 1), (right, 1 if op == "+" else -1)]
+        case (
+            Binary(op="*", left=Const() as known, right=other)
+            | Binary(op="*", left=other, right=Const() as known)
+        ):
+            parts = [(other, _number(known))]
         case _:
             return None
-
-
-def _of(atom: Atom, forms: Mapping[str, Form]) -> Form | None:
-    if isinstance(atom, Const):
-        return {None: _number(atom)}
-    return forms.get(atom.name)
-
-
-def _scaled(form: Form | None, factor: float) -> Form | None:
-    return None if form is None else {t: w * factor for t, w in form.items() if w * factor != 0}
+    total: Form = {}
+    for atom, factor in parts:
+        form = {None: _number(atom)} if isinstance(atom, Const) else forms.get(atom.name)
+        if form is None:
+            return None
+        for term, weight in form.items():
+            total[term] = total.get(term, 0) + factor * weight
+    return {term: weight for term, weight in total.items() if weight != 0}
 
 
 def _number(atom: Const) -> float:
@@ -248,7 +354,7 @@ def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Fact
         raise Refused(NO_PRODUCT)
     row, column = matrix[largest[0]], matrix[:, largest[1]]
     if whole:
-        divisor = gcd(*(int(v) for v in row))
+        divisor = math.gcd(*(int(v) for v in row))
         row, column = row / divisor, column * divisor / pivot
         product = np.outer(column, row)
         fits = (column == np.round(column)).all() and np.array_equal(product, matrix)

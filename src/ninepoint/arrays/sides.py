@@ -12,24 +12,20 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...language.box import joined
-from ...language.dtypes import kind_of, widened
-from ..accepted import is_chunked, is_dask, is_xarray
-from ..borders import Border, Boundary, Rule
-from ..conditions import Condition
-from ..numpy import Behind, check_range, misfit
-from ..regions import Node
+from ..language.box import joined
+from ..language.dtypes import kind_of, widened
+from .accepted import is_chunked, is_dask, is_xarray
+from .borders import Boundary, Rule
+from .conditions import Condition
+from .numpy import Behind, check_range, misfit
+from .regions import Node
 
 if TYPE_CHECKING:
-    from ..xarray import Named
-
-# The rules before and after each axis: names, and conditions whose values are laid.
-Rules: TypeAlias = tuple[tuple[Any, Any], ...]
+    from .xarray import Named
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,124 +37,88 @@ class AtEdge:
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of the fields of calls that are alike but for the values of their conditions.
+    """The edges of the fields of a node, whose shape ends in the axes that it works along.
 
-    `types` are those of the fields, each with the first field that has it.  There are `conditions`
-    before and after some axes, and calls look so far there (`reach`); `names` stand in their place
-    where results are to have the same shape.
+    `types` are those of the fields, each with the first field that has it.  The node looks so far
+    before and after each axis (`reach`).
     """
 
     shape: tuple[int, ...]
     types: tuple[tuple[np.dtype, str], ...]
-    cval: Any
-    names: Border
-    conditions: tuple[tuple[bool, bool], ...]
     reach: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def of(node: Node, shape: tuple[int, ...], boundary: Boundary) -> Edges:
-        """Those of a node on fields of a shape, with such rules."""
+    def of(node: Node, shape: tuple[int, ...]) -> Edges:
+        """Those of fields of a shape."""
         compiled = node.program.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
         # Positions have nothing outside that is asked for.
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        ndim = len(node.along)
-        conditions = tuple(
-            (isinstance(before, Condition), isinstance(after, Condition))
-            for before, after in boundary.sides(ndim)
-        )
-        reach = joined(node.reaches).sides
-        names = boundary.outline(ndim)
-        return Edges(shape, tuple(types.items()), node.cval, names, conditions, reach)
+        return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
 
-    @property
-    def core(self) -> tuple[int, ...]:
-        """The lengths along the axes of the call."""
-        return self.shape[len(self.shape) - len(self.reach) :]
+    def laid(self, boundary: Boundary, lazy: bool = False) -> Boundary:
+        """The rules with their values laid along the edges, and checked.
 
-    @property
-    def border(self) -> Border:
-        """The rules, where conditions are constants of a value of their own for each place."""
-        constant: Rule = "constant"
-        rules = tuple(
-            (constant if low else before, constant if high else after)
-            for (before, after), (low, high) in zip(self.names.rules, self.conditions, strict=True)
-        )
-        return Border(rules, ghosts=self.conditions)
-
-    @cached_property
-    def made(self) -> bool:
-        """Whether ghosts are made anywhere, by conditions that somebody looks at."""
-        pairs = zip(self.conditions, self.reach, strict=True)
-        return any(
-            one and far for own, reach in pairs for one, far in zip(own, reach, strict=True)
-        )
-
-    def laid(self, boundary: Boundary, lazy: bool = False) -> Rules:
-        """The rules with their values laid along the edges, and checked."""
-        first = len(self.shape) - len(self.reach)
-        rules = []
+        Of lazy fields values may be lazy too.
+        """
         # Numbers are the same along all edges.
         known: dict[tuple[int, int], Condition] = {}
-        pairs = zip(boundary.sides(len(self.reach)), self.reach, strict=True)
-        for axis, (pair, reach) in enumerate(pairs, first):
-            laid: list[Any] = []
-            for one, far in zip(pair, reach, strict=True):
-                if isinstance(one, Condition) and not far:
-                    # Nobody looks there, whatever it says.
-                    one = "nearest"
-                if isinstance(one, Condition):
-                    found = known.get((id(one), far))
-                    if found is None:
-                        found = self._laid(one, axis, far, lazy)
-                    if one.plain:
-                        known[id(one), far] = found
-                    one = found
-                laid.append(one)
-            rules.append((laid[0], laid[1]))
-        return tuple(rules)
+
+        def laid(one: Condition, axis: int, side: int) -> Rule | Condition:
+            far = self.reach[axis][side]
+            if not far:
+                # Nobody looks there, whatever it says.
+                return "nearest"
+            axis += len(self.shape) - len(self.reach)
+            if one.order >= self.shape[axis] > 0:
+                raise ValueError(
+                    f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
+                    f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
+                )
+            found = known.get((id(one), far)) if one.plain else None
+            if found is None:
+                found = known[id(one), far] = self._laid(one, axis, far, lazy)
+            return found
+
+        return boundary.mapped(len(self.reach), laid)
 
     def _laid(self, one: Condition, axis: int, far: int, lazy: bool) -> Condition:
-        """A condition laid along the end of an axis, beyond which calls look so far."""
-        if one.order >= self.shape[axis] > 0:
-            raise ValueError(
-                f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
-                f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
-            )
-        one = _laid(one, self.shape, len(self.shape) - len(self.reach), axis, lazy)
+        """A condition at the end of an axis, beyond which calls look so far.
+
+        Its values have all axes of the fields; along their own they are one thick.
+        """
+        first = len(self.shape) - len(self.reach)
+
+        def laid(value: Any) -> Any:
+            if isinstance(value, AtEdge):
+                return value.values
+            if type(value) in (float, int):
+                return value if one.at == "cell" else np.float64(value)
+            words = f"npt.{one.kind}"
+            if callable(value):
+                others = [n for k, n in enumerate(self.shape) if first <= k != axis]
+                words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
+                value = _called(value, one, others)
+            if is_chunked(value) and not lazy:
+                raise TypeError(
+                    f"{words} has values that are yet to be computed; compute them first."
+                )
+            if getattr(value, "ndim", 0):
+                value = _on_edge(value, self.shape, axis, words)
+            elif isinstance(value, np.ndarray):
+                value = value[()]
+            # Elements are stored as they are given, all else is computed with double precision.
+            return value if one.at == "cell" else _wide(value)
+
+        found = one.of(laid)
         for dtype, name in self.types:
-            _check(one, name, dtype)
-        if one.kind == "robin":
-            _check_mix(one, far)
-        return one
+            _check(found, name, dtype)
+        if found.kind == "robin":
+            _check_mix(found, far)
+        return found
 
 
-def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: bool) -> Condition:
-    """A condition whose values have all axes of the fields; along `axis` they are one thick."""
-
-    def laid(value: Any) -> Any:
-        if isinstance(value, AtEdge):
-            return value.values
-        if type(value) in (float, int):
-            return value if one.at == "cell" else np.float64(value)
-        words = f"npt.{one.kind}"
-        if callable(value):
-            others = [shape[k] for k in range(first, len(shape)) if k != axis]
-            words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
-            value = _called(value, one, others)
-        if is_chunked(value) and not lazy:
-            raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
-        if getattr(value, "ndim", 0):
-            value = on_edge(value, shape, axis, words)
-        elif isinstance(value, np.ndarray):
-            value = value[()]
-        # Elements are stored as they are given, and all else is computed with double precision.
-        return value if one.at == "cell" else wide(value)
-
-    return one.of(laid)
-
-
-def on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
+def _on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
     """Values along an edge of fields of a shape, with all their axes; `words` say whose they are.
 
     Raises
@@ -185,7 +145,7 @@ def on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
     return value[(*(slice(None),) * axis, None)]
 
 
-def wide(value: Any) -> Any:
+def _wide(value: Any) -> Any:
     """Numbers with double precision."""
     if not hasattr(value, "dtype"):
         # What NumPy makes of a number: it divides complex ones otherwise than Python does.
@@ -285,8 +245,6 @@ def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -
 
     They are laid by their names, in the order of `dims`, and have the coordinates of the fields.
     """
-    if not boundary.conditions:
-        return boundary
     core = fields.core[len(fields.core) - ndim :]
 
     def plain(value: Any, axis: int, words: str) -> Any:
@@ -301,13 +259,13 @@ def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundar
     What functions give has the axes of the stencil in its own order, and stays.
     """
     rank, ends = len(shape), tuple(range(-len(along), 0))
-    if not boundary.conditions or along == ends:
+    if along == ends:
         return boundary
 
     def plain(value: Any, axis: int, words: str) -> Any:
         if callable(value) or not getattr(value, "ndim", 0):
             return value
-        value = on_edge(value, shape, along[axis] % rank, words)
+        value = _on_edge(value, shape, along[axis] % rank, words)
         place = rank - len(along) + axis
         return moved(value, along, ends)[(*(slice(None),) * place, 0)]
 
@@ -316,15 +274,13 @@ def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundar
 
 def _with_values(boundary: Boundary, ndim: int, plain: Callable[[Any, int, str], Any]) -> Boundary:
     """A boundary with other values, which `plain` makes of a value, its axis, and whose it is."""
+    if not boundary.conditions:
+        return boundary
 
-    def changed(one: Any, axis: int) -> Any:
-        if not isinstance(one, Condition):
-            return one
+    def changed(one: Condition, axis: int, side: int) -> Condition:
         return one.of(lambda value: plain(value, axis, f"npt.{one.kind}"))
 
-    pairs = enumerate(boundary.sides(ndim))
-    sides = tuple((changed(a, axis), changed(b, axis)) for axis, (a, b) in pairs)
-    return Boundary(sides, False)
+    return boundary.mapped(ndim, changed)
 
 
 def moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:
