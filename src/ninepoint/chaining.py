@@ -16,7 +16,7 @@ import numpy as np
 from .analysis.footprint import extents
 from .arrays.borders import ABSENT, Border
 from .arrays.chains import MOST_AXES, Chain, How, turn_of
-from .arrays.regions import look, rules
+from .arrays.regions import rings
 from .backends.compiled import Bound, Compiled
 from .graph import Graph, Node, Nodes, Values
 from .language.box import Box, joined
@@ -91,8 +91,7 @@ def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     """Along which axes nodes look as along a ring; None if some do, and others do not."""
     found = []
     for axis in nodes[0].along:
-        looking = [rules(node, axis) or () for node in nodes if any(look(node, axis))]
-        kinds = {"wrap" in pair for pair in looking}
+        kinds = rings(nodes, axis)
         if len(kinds) > 1:
             return None
         found.append(True in kinds)

@@ -30,8 +30,8 @@ from .arrays.work import Block
 from .backends.compiled import Compiled, readable
 from .calls import Leaves
 from .graph import Graph, Node, Nodes, Values
+from .language.box import Length
 from .language.dtypes import computed
-from .language.positions import Length
 from .lowering.schedule import Schedule
 from .options import as_it_is
 from .planning import Plan, plan

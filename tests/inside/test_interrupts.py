@@ -123,12 +123,12 @@ def test_nothing_is_written_after_an_interrupt(tmp_path):
             time.sleep(0.003)
             written += 1
 
-        def work(work):
+        def work(tell):
             with ThreadPoolExecutor(2) as pool:
                 futures = [pool.submit(write) for _ in range(4)]
                 for future in futures:
                     future.result()
-                    work.tell(1)
+                    tell(1)
 
         draw = random.Random(0)
         for _ in range(60):

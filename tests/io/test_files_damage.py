@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import struct
 import zlib
@@ -95,7 +96,9 @@ def test_truncated_anywhere(tmp_path, name):
         if isinstance(found, ImageReadError):
             assert str(found).startswith("cannot read frame ")
             assert str(path) in str(found)
-            assert found.__cause__ is not None
+            assert found.reason
+            # So it has no cause: not every library's error can be sent to another process.
+            assert str(pickle.loads(pickle.dumps(found))) == str(found)
         else:
             # The rest may hold nothing that the pixels need: tifffile's pages end with a note.
             np.testing.assert_array_equal(found, expected)
@@ -213,11 +216,13 @@ def test_many_pixels_of_nothing(tmp_path):
         imread(path, max_pixels=10**6)
 
 
-def test_a_later_frame_is_held_to_the_limit_too(tmp_path):
+def test_a_later_frame_is_held_to_the_first_one(tmp_path):
     imsave(np.zeros((2, 5, 5), np.uint8), tmp_path / "{}.png")
     Image.new("L", (3000, 2000)).save(tmp_path / "1.png")
     frames = imread(tmp_path, max_pixels=100)
-    with pytest.raises(ImageReadError, match=r"frame 1 from .*1\.png: it claims 2000 x 3000 pix"):
+    with pytest.raises(
+        ImageReadError, match=r"frame 1 from .*1\.png: it is 2000 x 3000 uint8, but"
+    ):
         frames.compute()
 
 

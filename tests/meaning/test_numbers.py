@@ -551,6 +551,25 @@ def test_uint64_holds_numbers_up_to_its_own_end():
         assert results[4].tolist() == [0, 0, 1, 1]
 
 
+def test_an_element_of_a_constant_array_is_a_number_of_the_text():
+    weights = np.array([2, 3])
+
+    @npt.stencil
+    def power(x):
+        return x[0] ** weights[0]
+
+    @npt.stencil
+    def product(x):
+        return x[0] * weights[1]
+
+    x, words = np.array([2**32 + 1, 3]), np.array([2**63 - 1, 2**63], "uint64")
+    for call in (power, power.debug):
+        np.testing.assert_array_equal(call(x), [2**33 + 1, 9])
+    for call in (product, product.debug):
+        np.testing.assert_array_equal(call(words), words * np.uint64(3))
+        assert call(words).dtype == "uint64"
+
+
 def test_intermediate_numbers_may_be_of_any_size():
     x = np.array([1, 2], "int8")
     stencil = npt.stencil(lambda x: x[0] + HUGE // 2**68 + 10**30 % 7)

@@ -627,6 +627,19 @@ def holds(storage: np.dtype, value: Interval) -> bool:
 _INTEGERS = tuple(np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", ""))
 
 
+def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
+    """The type in which a value is kept."""
+    if dtype is DType.BOOL:
+        return "bool"
+    if dtype.is_integer:
+        if value.high > 2**63 - 1:
+            return "uint64"
+        if -(2 ** (least - 1)) <= value.low and value.high < 2 ** (least - 1) and least > 8:
+            return f"int{least}"
+        return str(smallest_integer(value))
+    return str(dtype.value)
+
+
 def smallest_integer(value: Interval) -> np.dtype:
     """The narrowest integer type that holds a range; unsigned where nothing is negative."""
     for storage in _INTEGERS:

@@ -290,12 +290,12 @@ def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
     )
-    results = tuple(
-        (output.finer(region.clip(output.extent)).shape, output.dtype)
-        for output in outputs_of(job.work, lengths)
-    )
+    results = []
+    for output in outputs_of(job.work, lengths):
+        points = zip(region.clip(output.extent).shape, output.factors, strict=True)
+        results.append((tuple(n * factor for n, factor in points), output.dtype))
     domain = Domain(lengths, tuple([a for a, _ in needs]), region, job.shape)
-    return BoundBlock(domain, needs, lacking, results)
+    return BoundBlock(domain, needs, lacking, tuple(results))
 
 
 # Arrays that lie where chunks lie.

@@ -40,15 +40,6 @@ def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
 
 
-def spread(arrays: Sequence[Array], positions: int) -> list[Array]:
-    """The arrays, of which the last are positions, all of the shape of the first."""
-    given = len(arrays) - positions
-    return [
-        *arrays[:given],
-        *(np.broadcast_to(array, arrays[0].shape) for array in arrays[given:]),
-    ]
-
-
 def stacked(array: Array, ndim: int) -> Array:
     """The array with its leading axes as one."""
     if array.ndim == ndim + 1:
@@ -210,13 +201,25 @@ class Chain:
 
     def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
-        # Three rows, or planes, at least.
-        kept = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
-        kept = max(kept, self.compiled.module.kept)
-        counts = _counts(core, spans(self.compiled.reach), kept, threads)
+        looks = spans(self.compiled.reach)
+        # What is kept for a point of a row, or plane: three, at least.
+        each = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        each = max(each, self.compiled.module.kept)
+        bands = threads * BANDS if threads > 1 else 1
+        # A part that does not end with the array is long enough to have all that it needs beyond.
+        most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, looks, strict=True)]
+        if len(core) == 1:
+            bands = max(bands, -(-core[0] * each // KEPT))
+        counts = [min(most[0], bands)]
+        for axis in range(1, len(core)):
+            # Planes are cut into tiles of rows, and rows only where one of each step is too long.
+            if axis < len(core) - 1:
+                pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
+            else:
+                pieces = each * core[-1] / KEPT
+            counts.append(max(1, min(math.ceil(pieces), most[axis])))
         if self.tile:
-            most = core[-1] // (4 * max(1, spans(self.compiled.reach)[-1]))
-            counts[-1] = max(1, min(-(-core[-1] // self.tile), most))
+            counts[-1] = max(1, min(-(-core[-1] // self.tile), most[-1]))
         return counts
 
 
@@ -373,27 +376,6 @@ class _Apart:
 def _memory(results: Sequence[Array], region: Region) -> list[Array]:
     """Arrays for a region of results."""
     return [empty((len(result), *region.shape), result.dtype) for result in results]
-
-
-def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
-    """In how many bands of the first axis, and tiles of the others, to cut.
-
-    `each` is how many bytes are kept for a point of a row or plane.
-    """
-    bands = threads * BANDS if threads > 1 else 1
-    # A part that does not end with the array is long enough to have all that it needs beyond.
-    most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, spans, strict=True)]
-    if len(core) == 1:
-        return [min(most[0], max(bands, -(-core[0] * each // KEPT)))]
-    counts = [min(most[0], bands)]
-    for axis in range(1, len(core)):
-        # Planes are cut into tiles of rows, and rows only where one of each step is too long.
-        if axis < len(core) - 1:
-            pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
-        else:
-            pieces = each * core[-1] / KEPT
-        counts.append(max(1, min(math.ceil(pieces), most[axis])))
-    return counts
 
 
 # What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.

@@ -173,10 +173,9 @@ class Executable:
     def _cut(self, threads: int) -> list[Part]:
         """The parts that so many threads share."""
         if threads not in self._parts:
-            found = [Part(0, self._stack, 0, self._plan.shape[0])]
-            if threads > 1:
-                found = divided(self._plan, self._stack, threads)
-            self._parts[threads] = found
+            whole = [Part(0, self._stack, 0, self._plan.shape[0])]
+            several = divided(self._plan, self._stack, threads) if threads > 1 else whole
+            self._parts[threads] = several
         return self._parts[threads]
 
     def _lists(self, threads: int) -> list[Array]:
@@ -269,25 +268,21 @@ class Executable:
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> bool:
         """Compute into the place of fields, if each result depends on its own elements alone."""
-        arranged, outs = self._arrangement, targets
-        if not self._program.takes_elements or self._image is not None:
+        arranged, program, outs = self._arrangement, self._program, targets
+        if not program.takes_elements or self._image is not None:
             return False
         if arranged is not None:
             if not arranged.has_place:
                 return False
             fields, outs = arranged.fields(fields), listed(arranged.out(tuple(targets)))
-        arrays = zip((*fields, *outs), self._dtypes, strict=True)
-        if not all(array.dtype == dtype for array, dtype in arrays):
+        dtypes = *program.field_dtypes, *program.out_dtypes
+        if dtypes != tuple(array.dtype for array in (*fields, *outs)):
             return False
         for field in fields:
             if any(may_overlap(out, field) and not are_same(out, field) for out in outs):
                 return False
         self._compute(fields, outs, numbers, in_place=True)
         return True
-
-    @property
-    def _dtypes(self) -> Sequence[np.dtype[Any]]:
-        return (*self._program.field_dtypes, *self._program.out_dtypes)
 
 
 def _values(program: Bound, plan: Layout, cval: Any, ghosts: tuple[Extensions, ...]) -> Values:

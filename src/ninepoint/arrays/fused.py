@@ -14,7 +14,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from .borders import Array
-from .chains import Chain, Pass, fits, plain, spread, stacked
+from .chains import Chain, Pass, fits, plain, stacked
 from .lanes import Lanes, Turned, arranged, core_last
 from .layout import Shape
 from .numpy import check_kept
@@ -126,7 +126,7 @@ class _FusedCall:
         }
         fields = [take(values[value], indices) for value, indices in laid.fields]
         if bound.positions:
-            fields = spread(fields, bound.positions)
+            fields = [np.broadcast_to(field, laid.shape) for field in fields]
         inputs = list(map(laid.of, fields))
         made = [laid.of(results[value]) for value in self._outputs]
         told, count = self._numbers.told(given), len(bound.coefficients)

@@ -180,8 +180,8 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
         else:
             patches.append((run, True))
     # Columns of an array lie far apart, and all their lines may fall into one set of a cache: so
-    # each is taken from there once, if that can be.  Of equal runs the one inside is taken, of whose
-    # last elements ghosts may be made.
+    # each is taken from there once, if that can be.  Of equal runs the one inside is taken, of
+    # whose last elements ghosts may be made.
     for run in sorted(inside, key=lambda run: (-run.length, start + run.start != run.first)):
         found = next(filter(None, map(run.within, taken)), None)
         if found is None:

@@ -8,14 +8,14 @@ say is laid in memory along the edges, and machine code makes the ghosts of that
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.compiled import Bound
-from .borders import Array, Boundary
+from .borders import Array, Border, Boundary
 from .conditions import Condition, Slot, weights
 from .executable import Executable
 from .gathering import (
@@ -92,40 +92,43 @@ class _Laid:
             for side, one in enumerate(pair)
             if isinstance(one, Condition)
         ]
-        self._dtypes = dtypes
-        self._fields = [[self._extension(end, boundary, k) for end in self._ends] for k in dtypes]
+        self._fields: list[list[Extension]] = [[] for _ in dtypes]
+        for how, alpha, beta, from_end in self._said(boundary):
+            for own, dtype in zip(self._fields, dtypes, strict=True):
+                if how not in (VALUE, COPY):
+                    dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
+                with np.errstate(all="ignore"):
+                    laid = [np.array(one, dtype, ndmin=ndim + 1) for one in (alpha, beta)]
+                own.append(Extension(how, laid[0], laid[1], from_end))
         self.filled = boundary
 
     def fill(self, boundary: Boundary) -> None:
         """Lay other values."""
-        for own, dtype in zip(self._fields, self._dtypes, strict=True):
-            for end, there in zip(self._ends, own, strict=True):
-                one = self._extension(end, boundary, dtype)
-                with np.errstate(all="ignore"):
-                    there.alpha[...], there.beta[...] = one.alpha, one.beta
+        for k, (how, alpha, beta, _) in enumerate(self._said(boundary)):
+            with np.errstate(all="ignore"):
+                for own in self._fields:
+                    if how == MIX:
+                        own[k].alpha[...] = alpha
+                    own[k].beta[...] = beta
         self.filled = boundary
 
-    def _extension(self, end: _End, boundary: Boundary, dtype: np.dtype[Any]) -> Extension:
-        """What is said of the ghosts of a field."""
-        with np.errstate(all="ignore"):
-            how, alpha, beta, from_end = end.said(boundary)
-            own = dtype
-            if how not in (VALUE, COPY):
-                own = np.dtype("complex128" if dtype.kind == "c" else "float64")
-            alpha = np.array(alpha if from_end else self._stacked(alpha), own)
-            return Extension(how, alpha, np.array(self._stacked(beta), own), from_end)
+    def _said(self, boundary: Boundary) -> Iterator[_Said]:
+        """What conditions say; of values along an edge the stack is one axis."""
+        for end in self._ends:
+            with np.errstate(all="ignore"):
+                how, alpha, beta, from_end = end.said(boundary)
+            yield how, alpha if from_end else self._stacked(alpha), self._stacked(beta), from_end
 
-    def _stacked(self, value: Any) -> Array:
-        """Values along an edge, of which all alike are one, with one axis for the stack."""
+    def _stacked(self, value: Any) -> Any:
+        """A number, or values along an edge, of which all alike are one."""
         if not np.ndim(value):
-            return np.reshape(value, (1,) * (self._ndim + 1))
+            return value
         count = len(self._lead)
         value = value[(None,) * (count + self._ndim - value.ndim)]
         rest = value.shape[count:]
         if any(n != 1 for n in value.shape[:count]):
             value = np.broadcast_to(value, (*self._lead, *rest))
-        found: Array = value.reshape(-1, *rest)
-        return found
+        return value.reshape(-1, *rest)
 
     @property
     def ghosts(self) -> tuple[Extensions, ...]:
@@ -139,8 +142,9 @@ class _Laid:
 
 
 class GhostCall:
-    """Calls of a node whose border has conditions, on fields like some; sides may be open.
+    """Calls of a node whose border has conditions, on fields like some.
 
+    Sides that are open are "valid" in the border, which has names in the place of conditions.
     Of the fields the last ones, behind those of the program, are values along edges.
     """
 
@@ -149,13 +153,13 @@ class GhostCall:
         node: Node,
         program: Bound,
         fields: Sequence[Array],
-        opened: Sequence[tuple[bool, bool]],
+        border: Border,
         threads: int | None,
     ) -> None:
-        self.boundary, self._opened, self._cval = node.boundary, opened, node.cval
+        self.boundary, self._border, self._cval = node.boundary, border, node.cval
         self._program, self._along, self._threads = program, node.along, threads
         # Whether no side is open, and all values are those of the boundary.
-        self._is_whole = _on_block(node.boundary, opened, fields) is node.boundary
+        self._is_whole = _on_block(node.boundary, border, fields) is node.boundary
         self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
@@ -177,7 +181,7 @@ class GhostCall:
         """
         boundary = boundary or self.boundary
         if not self._is_whole:
-            boundary = _on_block(boundary, self._opened, fields)
+            boundary = _on_block(boundary, self._border, fields)
             fields = fields[: len(self._program.field_dtypes)]
         # Values that do not fit are wrong beside an array without elements as well.
         rules = self._rules(boundary)
@@ -218,18 +222,16 @@ class GhostCall:
         return rules
 
 
-def _on_block(
-    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
-) -> Boundary:
+def _on_block(boundary: Boundary, border: Border, fields: Sequence[Array]) -> Boundary:
     """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
-    if not any(map(any, opened)) and not boundary.has_slots:
+    if border == boundary.outline(border.ndim) and not boundary.has_slots:
         return boundary
 
     def laid(value: Any) -> Any:
         return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
 
-    whole = boundary.mapped(len(opened), lambda one, axis, side: one.of(laid))
+    whole = boundary.mapped(border.ndim, lambda one, axis, side: one.of(laid))
     pairs = []
-    for (before, after), (low, high) in zip(whole.entries, opened, strict=True):
-        pairs.append(("valid" if low else before, "valid" if high else after))
+    for (before, after), (low, high) in zip(whole.entries, border.rules, strict=True):
+        pairs.append((low if low == "valid" else before, high if high == "valid" else after))
     return Boundary(tuple(pairs), False)

@@ -147,11 +147,6 @@ class Output:
             axes.append(tuple(size for size in inside if size or empty) or (0,))
         return tuple(axes)
 
-    def finer(self, region: Region) -> Region:
-        """The points of the value around some of the fields'."""
-        pairs = zip(region.spans, self.factors, strict=True)
-        return Region(tuple((a * factor, b * factor) for (a, b), factor in pairs))
-
 
 def outputs_of(work: Work, shape: Shape) -> list[Output]:
     """What the wanted values are; raises where a node cannot be done on such fields."""

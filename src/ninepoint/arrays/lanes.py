@@ -11,7 +11,7 @@ for; rows of many lanes are long enough by themselves, and one form of the kerne
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import Protocol, Self, TypeVar
@@ -243,54 +243,53 @@ def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
-def told(program: Bound, fields: Sequence[Array]) -> str:
-    """How a program does a stack that lies innermost, in words; empty where none does.
+def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+    """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
-    The fields, without positions, have one shape and core axes last.
+    The fields, without positions, have one shape and core axes last; so many are `given`, others
+    are made.  What is as usual is not told.
     """
-    if not any(_inside(field, program.ndim) for field in fields):
-        return ""
-    positions = program.positions > 0
+    positions, turn = program.positions > 0, turned(fields, program.ndim)
     found = None if positions else with_lanes(program, fields)
-    if found is not None and not found[0].inner:
-        return ""
-    if found is not None and found[0].levels:
-        return f"{found[0].count} lanes, innermost: an axis of its own, along which nothing looks"
-    if found is not None:
-        return f"{found[0].count} lanes, innermost: of a row all at once, a column is as many on"
-    lying = lanes(fields, (), program.ndim)
-    if positions:
-        reason = "positions are the same in all lanes"
-    elif lying is None:
-        reason = "rows have gaps, or not all fields have the stack inside"
-    elif lying.count > MANY:
-        reason = f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
-    else:
-        reason = "the kernel takes the general path"
-    return f"innermost, but copied in blocks, image by image: {reason}"
-
-
-def told_order(program: Bound, fields: Sequence[Array]) -> str:
-    """How a program does core axes that lie in another order, in words; empty where none do."""
-    turn = turned(fields, program.ndim)
-    if not turn or program.positions:
-        return ""
-    found = with_lanes(program, fields)
-    if found is None or not found[0].turn:
-        return f"in memory in the order {turn}, and copied in blocks: {NOT_TRANSPOSED}"
-    return f"in memory in the order {turn}: the kernel is transposed, and results lie so as well"
-
-
-def told_copies(program: Bound, fields: Sequence[Array]) -> str:
-    """Which fields are copied in blocks and why, in words; empty where none is."""
-    found = with_lanes(program, fields)
-    lain = fields if found is None else [found[0].of(field) for field in fields]
+    how = None if found is None else found[0]
+    is_inside = any(_inside(field, program.ndim) for field in fields)
+    if is_inside and how is None:
+        reason = _unlaid(program, fields)
+        yield "stack", f"innermost, but copied in blocks, image by image: {reason}"
+    elif is_inside and how and how.inner:
+        lies = "of a row all at once, a column is as many on"
+        if how.levels:
+            lies = "an axis of its own, along which nothing looks"
+        yield "stack", f"{how.count} lanes, innermost: {lies}"
+    if turn and not positions:
+        done = ": the kernel is transposed, and results lie so as well"
+        if how is None:
+            done = f", and copied in blocks: {NOT_TRANSPOSED}"
+        yield "axes", f"in memory in the order {turn}{done}"
+    if how is None and (is_inside or (turn and not positions)):
+        return
+    lain = fields if how is None else [how.of(field) for field in fields]
     reasons = [
         f"field {k + 1}, for {reason}"
-        for k, (array, dtype) in enumerate(zip(lain, program.field_dtypes, strict=False))
+        for k, (array, dtype) in enumerate(zip(lain[:given], program.field_dtypes, strict=False))
         if (reason := _unreadable(array, dtype))
     ]
-    return f"copied in blocks: {'; '.join(reasons)}" if reasons else ""
+    if reasons:
+        yield "strides", f"copied in blocks: {'; '.join(reasons)}"
+
+
+def _unlaid(program: Bound, fields: Sequence[Array]) -> str:
+    """Why a program does not take a stack that lies innermost as it is."""
+    lying = lanes(fields, (), program.ndim)
+    if program.positions:
+        return "positions are the same in all lanes"
+    if lying is None:
+        return "rows have gaps, or not all fields have the stack inside"
+    if program.every:
+        return "rows of lanes have no steps"
+    if lying.count > MANY:
+        return f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
+    return "the kernel takes the general path"
 
 
 def _unreadable(array: Array, dtype: np.dtype) -> str:

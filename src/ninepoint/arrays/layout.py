@@ -145,9 +145,6 @@ class Layout:
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
-        self.has_fill = border.uses("fill")
-        self.has_keep = border.uses("keep")
-        self.has_constant = border.uses("constant")
 
     @property
     def inside(self) -> bool:

@@ -289,15 +289,15 @@ def check_values(
     The last fields may be `positions`, beside which nothing stands.
     """
     values = Values([0] * len(fields), [0] * len(outs))
-    if plan.has_keep:
+    if plan.border.uses("keep"):
         check_kept(fields, outs)
     if type(cval) is int and cval == 0:
         return values
-    if plan.has_constant:
+    if plan.border.uses("constant"):
         given = fields[: len(fields) - positions]
         values.fields = [fitting_cval(cval, dtype, "the array") for dtype in given]
         values.fields += [0] * positions
-    if plan.has_fill:
+    if plan.border.uses("fill"):
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values
 

@@ -69,7 +69,7 @@ def way_of(
         # Of some one element a row is read, wherever the others lie.
         if not is_readable(array, dtype) and not (k in rows and array.dtype == dtype)
     )
-    exact = all(array.dtype == dtype for array, dtype in zip(arrays, dtypes, strict=True))
+    exact = dtypes == tuple(array.dtype for array in arrays)
     by_machine = (
         program.takes_commands
         and has_movable_zones(program, plan)
@@ -90,8 +90,7 @@ def way_of(
     if values.ghosts:
         return made
     # An iteration is bound each time that it is called.
-    constants = (np.asarray(one).tobytes() for one in (*values.fields, *values.outs))
-    key = limits.current, plan, strides, moved, by_machine, *constants
+    key = limits.current, plan, strides, moved, by_machine, made.constants
     ways = program.compiled.ways
     if key not in ways:
         ways[key] = made
@@ -103,7 +102,7 @@ def has_movable_zones(program: Bound, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
     count = len(program.out_dtypes) // program.compiled.phases
     pairs = zip(program.field_dtypes, program.out_dtypes[:count], strict=False)
-    return not plan.has_keep or all(field == out for field, out in pairs)
+    return not plan.border.uses("keep") or all(field == out for field, out in pairs)
 
 
 def are_same(one: Array, other: Array) -> bool:

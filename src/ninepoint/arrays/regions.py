@@ -83,10 +83,6 @@ class Node(Protocol):
         """The same call, which makes all points."""
 
     @property
-    def resizes(self) -> bool:
-        """Whether its results may have another shape than its fields."""
-
-    @property
     def cval(self) -> Any: ...
 
     @property
@@ -118,14 +114,19 @@ def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:
     return node.border.rules[node.along.index(axis)] if axis in node.along else None
 
 
-def wraps(nodes: Iterable[Node], axis: int) -> bool:
+def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
     """Whether the nodes that look along an axis take it as a ring."""
-    return any("wrap" in (rules(node, axis) or ()) and any(look(node, axis)) for node in nodes)
+    return {"wrap" in (rules(node, axis) or ()) for node in nodes if any(look(node, axis))}
+
+
+def wraps(nodes: Iterable[Node], axis: int) -> bool:
+    """Whether some nodes that look along an axis take it as a ring."""
+    return True in rings(nodes, axis)
 
 
 def mixed(nodes: Iterable[Node], axis: int) -> bool:
     """Whether some nodes that look along an axis take it as a ring, and others do not."""
-    return len({"wrap" in (rules(n, axis) or ()) for n in nodes if any(look(n, axis))}) > 1
+    return len(rings(nodes, axis)) > 1
 
 
 def hull(one: Span | None, other: Span) -> Span:

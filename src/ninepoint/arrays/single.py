@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from ..backends.compiled import Bound
-from ..language.positions import Length
+from ..language.box import Length
 from . import phases
 from .accepted import is_cupy
 from .borders import Array, Border, Rule
@@ -136,11 +136,7 @@ def bind_call(
     program = numbers.bound
     run: Run
     if node.boundary.conditions:
-        opened = [
-            (named[0] != own[0], named[1] != own[1])
-            for named, own in zip(node.border.rules, border.rules, strict=True)
-        ]
-        run = GhostCall(node, program, fields, opened, work.threads)
+        run = GhostCall(node, program, fields, border, work.threads)
     elif any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda

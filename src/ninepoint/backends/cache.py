@@ -39,7 +39,8 @@ SETTINGS = Path(".numba_config.yaml")
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "numba/relative", "numba/kept",
+    "numba/relative", "numba/kept", "numba/users", "numba/compilers",
+    "../gufuncs/bodies", "../gufuncs/compiled", "../gufuncs/inferring",
     "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/elements", "llvm/commands",
     "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
@@ -340,12 +341,12 @@ def _named(name: str, meaning: str, suffix: str) -> str:
     return f"{identifier(name)}_{_hashed(meaning)}.{suffix}"
 
 
-def kept_by_meaning(name: str, meaning: str) -> Any:
-    """What Numba compiles of that meaning on this machine (see `numba.kept`)."""
+def kept_by_meaning(name: str, meaning: str, word: str) -> Any:
+    """What Numba compiles of that meaning on this machine; names of its files have the word."""
     # Imported here, not above: it imports Numba.
     from .numba.kept import Kept
 
-    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.loop")
+    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.{word}")
 
 
 def clear() -> None:

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .. import limits
-from ..language.box import Box, joined
+from ..language.box import Box, Length, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..language.positions import Length
 from ..lowering.schedule import Schedule
 from ..remembered import Remembered
 from ..undisturbed import Later

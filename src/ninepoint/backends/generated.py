@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,8 +36,8 @@ class Module:
     it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
     that it read outside its neighborhood; `places` says where each of its reads stands.  It
-    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` is left
-    to Numba.
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
+    of its own to machine code, from the file of the text and what it is compiled to.
     """
 
     text: str
@@ -45,7 +46,7 @@ class Module:
     checked: bool = False
     places: tuple[str, ...] = ()
     shorts: bool = False
-    opaque: bool = False
+    opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
 
 
 # Tables.

@@ -235,7 +235,7 @@ def compile_chain(
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
     kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.chain_module(kernel, edges, name, reach, fastmath=request.fastmath)
+    module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

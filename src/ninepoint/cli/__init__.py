@@ -1,24 +1,27 @@
 """The command `ninepoint`: stencils on files, without writing a program.
 
-    parser    the words of the command line       kernels   the kernel that is meant
-    commands  what each command does
+    here      the words of the command line, and what is said of mistakes
+    kernels   the kernel that is meant            commands  what each command does
 
 What a command needs is imported when it runs, so that `--help` is there at once.
 """
 
 from __future__ import annotations
 
+import argparse
+import ast
+import math
 import os
 import sys
 import traceback
 import warnings
-from argparse import Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any
 
+from .. import __version__
 from ..language.errors import StencilError
 from ..undisturbed import imported
-from .parser import make_parser
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 
@@ -104,3 +107,259 @@ def _say(options: Namespace, words: str) -> None:
     if options.debug:
         traceback.print_exc()
     print(words, file=sys.stderr)
+
+
+_EXAMPLES = """\
+examples:
+  ninepoint apply median frames/ smooth/ --param size=5
+  ninepoint apply kernels.py:smooth 'frames/*.png' 'smooth/{:04d}.tif' --boundary reflect
+  ninepoint apply kernels.py:edges photo.jpg edges.tif
+  ninepoint apply median volume.zarr out.zarr --param size=3 --resume
+  ninepoint explain kernels.py:smooth --dtype uint8
+  ninepoint info
+
+exit codes: 0 done, 1 data or kernel at fault, 2 command line at fault, 130 interrupted
+"""
+
+_KERNEL = "file.py:name, package.module:name, or a ready-made filter such as median"
+
+_APPLY = """\
+Apply a stencil to images, a few frames at a time, or to a store of arrays, a few blocks at a time:
+neither need fit into memory. Colour images are filtered channel by channel. Names that end in
+.zarr, .nc, .h5 or .npy are those of arrays.
+"""
+
+_APPLY_EXAMPLES = """\
+A kernel file holds ordinary Python:
+
+  import ninepoint as npt
+
+  @npt.stencil(boundary="reflect")
+  def smooth(x, weight=1):
+      return (x[-1, 0] + x[0, -1] + weight * x[0, 0] + x[0, 1] + x[1, 0]) / (4 + weight)
+
+examples:
+  ninepoint apply smooth.py:smooth frames/ smooth/ --dtype uint8 --overflow saturate
+  ninepoint apply smooth.py:smooth 'scans/**/*.tif' smooth.tif --param weight=2
+  ninepoint apply gaussian photo.jpg soft.png --param sigma=2.5 --boundary nearest
+  ninepoint apply median frames/ clean/ --param size=5 --resume
+  ninepoint apply median volume.zarr out.zarr --param "size=(3, 3, 3)" --shards 64,512,512
+  ninepoint apply median volume.zarr out.zarr --param size=3 --part "$SLURM_ARRAY_TASK_ID/8"
+"""
+
+
+def make_parser() -> ArgumentParser:
+    """Give the parser of the whole command line."""
+    parser = ArgumentParser(
+        prog="ninepoint",
+        description="Apply stencils, functions of a point and its neighbours, to images.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"ninepoint {__version__}",
+        help="show the version and leave",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_apply(_command(commands, "apply", "apply a stencil to images", _APPLY, _APPLY_EXAMPLES))
+    _add_explain(
+        _command(
+            commands,
+            "explain",
+            "tell how a stencil is understood and computed",
+            "Tell how a stencil is understood and computed.",
+        )
+    )
+    _command(
+        commands,
+        "info",
+        "show versions, processor, threads and cache",
+        "Show what one pastes into a bug report.",
+    )
+    cache = _command(
+        commands,
+        "cache",
+        "show or clear the folder of compiled kernels",
+        "Show the folder of compiled kernels and its size.",
+    )
+    cache.add_argument("--clear", action="store_true", help="remove everything in it")
+    return parser
+
+
+def _command(
+    commands: Any, name: str, words: str, description: str, examples: str = ""
+) -> ArgumentParser:
+    """Give the parser of one command."""
+    made: ArgumentParser = commands.add_parser(
+        name,
+        help=words,
+        description=description,
+        epilog=examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    return made
+
+
+def _add_apply(apply: ArgumentParser) -> None:
+    apply.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
+    apply.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="+",
+        help="files, a folder or a pattern such as 'frames/*.png', or a store such as volume.zarr",
+    )
+    apply.add_argument(
+        "output",
+        metavar="OUTPUT",
+        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif', or a store as out.zarr",
+    )
+    _add_params(apply)
+    groups = {}
+    for title, rows in _rows().items():
+        groups[title] = apply.add_argument_group(title)
+        for name, metavar, kind, words in rows:
+            groups[title].add_argument(name, metavar=metavar, type=kind, help=words)
+    groups["what is computed"].add_argument(
+        "--overflow",
+        choices=("saturate", "wrap"),
+        help="what happens to a number that --dtype cannot hold",
+    )
+    files = groups["files"]
+    files.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave out frames whose file exists; go on with a store that is not complete",
+    )
+    files.add_argument(
+        "--overwrite",
+        action=argparse.BooleanOptionalAction,
+        help="whether what exists is replaced (default: images yes, stores no)",
+    )
+    running = groups["running"]
+    running.add_argument(
+        "--device", choices=("cuda",), help="compute on a GPU of NVIDIA, which needs CuPy"
+    )
+    running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+
+
+def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
+    """The options that have a value, in groups: name, what stands for it, how it is read, help."""
+    return {
+        "what is computed": (
+            ("--boundary", "NAME[,NAME]", boundary,
+             "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
+             "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
+             "own"),
+            ("--cval", "V", number, "value of fill and constant"),
+            ("--dtype", "D", str,
+             "type of the result, such as uint8; floats are rounded to integers"),
+            ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
+        ),
+        "files": (
+            ("--compression", "0..9", int, "of PNG and TIFF"),
+            ("--quality", "1..100", int, "of JPEG"),
+        ),
+        "stores and files of arrays": (
+            ("--variable", "NAME", str, "which array of INPUT, if of several"),
+            ("--chunks", "N[,N]", lengths, "what is compressed as one piece"),
+            ("--shards", "N[,N]", lengths, "files of many chunks, each for one task"),
+            ("--part", "I/N", part,
+             "write only part I, from 1, of N; each may be a job of its own, in any order"),
+        ),
+        "running": (
+            ("--threads", "N", positive,
+             "threads to use (default: NINEPOINT_THREADS, or every core)"),
+        ),
+    }  # fmt: skip
+
+
+def _add_explain(explain: ArgumentParser) -> None:
+    explain.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
+    explain.add_argument(
+        "--dtype",
+        action="append",
+        metavar="D",
+        help="type of the field, again for each further one",
+    )
+    _add_params(explain)
+    form = explain.add_mutually_exclusive_group()
+    form.add_argument("--ir", action="store_true", help="show the intermediate form instead")
+    form.add_argument("--source", action="store_true", help="show the generated code instead")
+    explain.add_argument(
+        "--device", choices=("cuda",), help="tell what a GPU does, which need not be there"
+    )
+
+
+def _add_params(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--param",
+        type=param,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a parameter, as Python writes it; may be repeated",
+    )
+
+
+def param(text: str) -> tuple[str, Any]:
+    """Read `name=value`, the value as a Python literal."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name.strip(), _literal(value)
+
+
+def number(text: str) -> bool | int | float | complex:
+    """Read a number."""
+    value = _literal(text)
+    if not isinstance(value, bool | int | float | complex):
+        raise ArgumentTypeError(f"{text!r} is no number")
+    return value
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    value = _literal(text)
+    if type(value) is not int or value < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return value
+
+
+def lengths(text: str) -> int | tuple[int, ...]:
+    """Read `64` or `64,512,-1`."""
+    value: int | tuple[int, ...] = _literal(text)
+    if any(type(one) is not int for one in (value if isinstance(value, tuple) else (value,))):
+        raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
+    return value
+
+
+def part(text: str) -> tuple[int, int]:
+    """Read `1/8`, the first of eight parts."""
+    number, slash, parts = text.partition("/")
+    if not slash or not number.isdecimal() or not parts.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no part of many, as 1/8")
+    if not 1 <= int(number) <= int(parts):
+        raise ArgumentTypeError(f"{text!r}: parts are counted from 1 to {parts}")
+    return int(number) - 1, int(parts)
+
+
+def boundary(text: str) -> str | tuple[Any, ...]:
+    """Read `reflect`, `reflect,wrap` or `nearest:constant,wrap`; the names are checked later."""
+    axes = [tuple(side.strip() for side in axis.split(":")) for axis in text.split(",")]
+    entries = tuple(sides[0] if len(sides) == 1 else sides for sides in axes)
+    return entries[0] if entries == (text.strip(),) else entries
+
+
+def _literal(text: str) -> Any:
+    text = text.strip()
+    if text.lstrip("+-") in ("inf", "nan"):
+        return float(text) if "inf" in text else math.nan
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ArgumentTypeError(
+            f'{text!r} is no value as Python writes it, such as 5, 2.5, True, (1, 2) or "text"'
+        ) from error

@@ -19,12 +19,13 @@ from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
 from ..inspecting.explaining import explained, intermediate, texts
-from ..io.formats import Options, check_options
+from ..io.formats import check_options
 from ..io.frames import imsave, parse_pattern
 from ..io.images import imread
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
+from ..io.run import How
 from ..io.saving import save
 from ..language.errors import StencilError
 from ..recording import lazy
@@ -60,9 +61,8 @@ def apply(options: Namespace) -> None:
     if not of_store:
         _check_held(result.dtype, array.dtype, options.output)
     progress = _Count(options.quiet)
-    config: Any = imported("dask.config")
     try:
-        with config.set(scheduler="threads", num_workers=threads):
+        with imported("dask.config").set(scheduler="threads", num_workers=threads):
             text = (_to_store if of_store else _to_images)(result, options, progress)
     except AmongInputsError as error:
         raise UsageError(str(error)) from error
@@ -89,7 +89,8 @@ def _check_options(options: Namespace, of_store: bool) -> None:
 def _check_output(options: Namespace) -> None:
     try:
         form = parse_pattern(options.output).format
-        check_options(form, Options(options.compression, options.quality))
+        how = How(compression=options.compression, quality=options.quality)
+        check_options(form, how)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -22,13 +21,14 @@ from ..tracebacks import door, shorten
 from ..undisturbed import Later
 from ..waiting import waiting
 from .calling import arguments, called, types_of, whole
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, foreign_values, packed
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, packed
 from .signature import Signature, parsed
 
 if TYPE_CHECKING:
-    from . import looking
-    from .compiled import Compiled
+    from . import compiled, looking
 else:
+    # Numba takes half a second to be imported.
+    compiled = Later(".compiled", __package__)
     looking = Later(".looking", __package__)
 
 _ARRAY = np.ndarray
@@ -85,8 +85,7 @@ class Gufunc:
 
     def __reduce__(self) -> Any:
         own = self.definition
-        foreign = packed(own.foreign)
-        return _restored, (own.token, own.captured, own.signature, own.options, foreign)
+        return _restored, (own.token, packed(own.function), own.signature, own.options)
 
     def __dask_tokenize__(self) -> str:
         return self.definition.token
@@ -201,7 +200,7 @@ class Gufunc:
         if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
             dtypes = [one.dtype for one in args]
             wanted = definition.options.dtypes
-            self._last = dtypes, definition.compiled(types_of(dtypes, {}), wanted)
+            self._last = dtypes, compiled.compile_for(definition, types_of(dtypes, {}), wanted)
         return result
 
     # Looking inside.
@@ -266,7 +265,7 @@ class Gufunc:
         return Page(looking.explained(self.definition, types, named))
 
 
-def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
+def _takes(out: Any, last: compiled.Compiled, args: tuple[Any, ...]) -> bool:
     """Whether the one result is written to an array as it lies, apart from all others."""
     return (
         type(out) is _ARRAY
@@ -280,18 +279,8 @@ def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
 _gufuncs: Registry[Gufunc] = Registry()
 
 
-def _restored(
-    token: str,
-    function: Function,
-    signature: Signature,
-    options: Options,
-    foreign: Mapping[tuple[str, str], bytes],
-) -> Gufunc:
-    def made() -> Gufunc:
-        values = {names: pickle.loads(one) for names, one in foreign.items()}
-        return Gufunc(GufuncDefinition(function, signature, options, values))
-
-    return _gufuncs.restored(token, made)
+def _restored(token: str, function: Function, signature: Signature, options: Options) -> Gufunc:
+    return _gufuncs.restored(token, lambda: Gufunc(GufuncDefinition(function, signature, options)))
 
 
 @as_read
@@ -378,11 +367,8 @@ def gufunc(
                 f"{getattr(function, '__name__', repr(function))!r}."
             )
 
-        def made() -> Gufunc:
-            captured = capture(plain)
-            foreign = dict(foreign_values(captured))
-            return Gufunc(GufuncDefinition(captured, read, options, foreign), plain)
-
-        return with_room(made, plain)
+        return with_room(
+            lambda: Gufunc(GufuncDefinition(capture(plain), read, options), plain), plain
+        )
 
     return decorate

@@ -1,10 +1,4 @@
-"""The function of the user as Numba's, with what its names meant, and results made in place.
-
-    def mean(x): return np.sum(x) / SCALE     ->     the same text, in which SCALE is 100 for ever
-
-Its names mean what they did also in a process that has neither the user's file nor modules.
-Functions that it calls are compiled with it.  Lines stay those of the user's file: Numba's errors
-lead there.
+"""The function of the user as Numba's, and results made in place.
 
 Results that it makes in arrays of its own may be made in those of the call instead:
 
@@ -28,24 +22,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from ..backends.numba.compilers import BoundedCompiler
-from ..language import errors
+from ..backends.numba.users import jitted
 from ..language.definitions import Definition, copied
-from ..language.source import (
-    ArrayFunction,
-    Function,
-    SelfReference,
-    Unusable,
-    live_names,
-    rebuild,
-)
+from ..language.source import Function
 from .definition import GufuncDefinition, returned_values
-
-# Functions that are called from machine code alone need no door to Python.
-INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-
 
 # What makes a new array of a shape, or like another array, and what fills it.
 _FILLS: dict[Any, Any] = {
@@ -98,9 +80,6 @@ def _free_word(tree: ast.AST, word: str) -> str:
     return word
 
 
-# What names mean.
-
-
 def _jitted(definition: GufuncDefinition, tree: Definition, more: Mapping[str, Any]) -> Any:
     """Numba's function of a tree, which was made from the user's and also names what is in `more`.
 
@@ -109,54 +88,11 @@ def _jitted(definition: GufuncDefinition, tree: Definition, more: Mapping[str, A
     StencilError
         If it names what cannot be used.
     """
-    options = definition.options
-    how = {"error_model": "numpy", "fastmath": options.fastmath, **INSIDE}
-    if options.boundscheck:
-        how |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
-    # What functions that are being made are called by their own texts.
-    active: dict[str, Any] = {}
-
-    def made(function: Function, **options: Any) -> Any:
-        # Numba imports the module of what it kept on disk.
-        names: dict[str, Any] = {"__name__": __name__}
-        plain = rebuild(function, names)
-        # All that Numba has compiled is in one engine, where names of code from disk differ too.
-        plain.__qualname__ = f"{definition.token}.{function.name}"
-        found = njit(**how, **options)(plain)
-        before = active.get(function.name)
-        active[function.name] = found
-        known = {name: meant(function, name, one) for name, one in function.constants.items()}
-        active[function.name] = before
-        names |= live_names(replace(function, constants=known))
-        return found
-
-    def meant(function: Function, name: str, value: Any) -> Any:
-        match value:
-            case Function():
-                return made(value)
-            case SelfReference(name=own):
-                return active[own]
-            case Unusable(words=words):
-                raise errors.bad_constant(_place(function, name), name, words)
-            case ArrayFunction():
-                words = "a stencil, which makes whole arrays"
-                raise errors.bad_constant(_place(function, name), name, words)
-            case tuple():
-                return tuple(meant(function, name, one) for one in value)
-            case _:
-                return value
-
-    whole = made(replace(definition.function, tree=tree, defaults={}), forceinline=True)
-    whole.py_func.__globals__.update(more)
-    return whole
-
-
-def _place(function: Function, name: str) -> errors.Span:
-    """Where a function first says a name."""
-    for node in ast.walk(function.definition):
-        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == name:
-            return function.span(node)
-    return function.place
+    options: dict[str, Any] = {"fastmath": definition.options.fastmath}
+    if definition.options.boundscheck:
+        options |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+    function = replace(definition.function, tree=tree, defaults={})
+    return jitted(function, definition.token, options, more)
 
 
 # What is made in place.

@@ -12,10 +12,8 @@ as a gufunc of its own: it broadcasts.  To both a number is an array of one elem
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,24 +23,23 @@ from numba import types as kinds
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
-from numba.extending import overload
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
 from ..backends.numba.cpu import interpreted
+from ..backends.numba.users import INSIDE, by_type
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short
-from ..remembered import digest
 from ..undisturbed import undisturbed
-from .bodies import INSIDE, body, body_in_place, body_tree, made_in_place
+from .bodies import body, body_in_place, body_tree, made_in_place
 from .definition import GufuncDefinition, Types
-from .inferring import inferred, input_type, out_type
-from .raising import WrongShape, explained
+from .inferring import inferred, input_type, mistakes, out_type
 from .signature import Core, Signature
 
-# The modules whose text takes part in what is compiled.
-_CODE = ("bodies", "compiled", "inferring", "raising")
+
+class WrongShape(ValueError):
+    """Its arguments are the number of a result, counted from 1, and the shape that it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +73,16 @@ class Compiled:
     most: float = 0
 
 
-def compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
-    """Compile for results of these dtypes, or of those that the function gives; or load it."""
+def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
+    """What is compiled for given types and results of these dtypes, or of those it gives; once."""
+    key = types, dtypes
+    found: Compiled | None = definition.made.get(key)
+    if found is None:
+        found = definition.made.setdefault(key, _compiled(definition, types, dtypes))
+    return found
+
+
+def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
     natural = result_types(definition, types)
     asked = checked_types(definition, natural, dtypes)
     plain = definition.signature.plain
@@ -142,12 +147,7 @@ def checked_types(
 
 def _meaning(definition: GufuncDefinition, *types: Types) -> str:
     """What compiled code depends on, save for versions and the machine."""
-    return "\n".join([definition.token, *map(str, types), _texts()])
-
-
-@functools.cache
-def _texts() -> str:
-    return digest([Path(__file__).with_name(f"{name}.py").read_text() for name in _CODE])
+    return "\n".join([definition.token, *map(str, types)])
 
 
 @global_compiler_lock
@@ -169,10 +169,10 @@ def _loop(
     if not definition.foreign:
         dtypes = [tuple(one.dtype for one in side) for side in (inputs, outputs)]
         # Values of others may mean something else in another process.
-        kept = cache.kept_by_meaning(definition.name, _meaning(definition, *dtypes))
+        kept = cache.kept_by_meaning(definition.name, _meaning(definition, *dtypes), "loop")
         found = kept.load_overload(call, cpu_target.target_context)
     if found is None:
-        with explained(definition):
+        with mistakes(definition):
             stored = _stored(definition, natural, outputs, call.args)
             stored.compile(call)
             found = stored.overloads[call.args]
@@ -256,12 +256,9 @@ def _store(number: int, out: str, operand: Operand) -> str:
     return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
+@by_type()
 def _shape(like):
     """The shape of an array, or of one that is made of that shape."""
-
-
-@overload(_shape)
-def _shape_of(like):
     if isinstance(like, kinds.Integer):
         return lambda like: (like,)
     if isinstance(like, kinds.Array):

@@ -20,7 +20,7 @@ from ninepoint.gufuncs.calling import (
     single_or_tuple,
     wanted_types,
 )
-from ninepoint.gufuncs.compiled import checked_types
+from ninepoint.gufuncs.compiled import checked_types, result_types
 from ninepoint.gufuncs.definition import GufuncDefinition
 
 # Dask's functions carry no annotations.
@@ -38,7 +38,7 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
         inputs.append(value if is_dask(value) else as_input(value, name))
     _check_chunks(definition, inputs, core_axes(definition.signature, given.options)[0])
     call = items(definition, inputs, given)
-    natural = definition.result_types(call.types)
+    natural = result_types(definition, call.types)
     dtypes = checked_types(definition, natural, wanted_types(definition, given.options))
     options = {"sizes": given.options["sizes"]} if "sizes" in given.options else {}
     plain = definition.signature.plain

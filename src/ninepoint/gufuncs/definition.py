@@ -11,26 +11,19 @@ from __future__ import annotations
 
 import ast
 import copyreg
-from collections.abc import Iterator, Mapping
+import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..language import errors
 from ..language.positions import Spacing
-from ..language.source import Function, SelfReference, Unusable, own_nodes
+from ..language.source import Function, SelfReference, Unusable, meaning, own_nodes
 from ..options import Parameters, no_number, renamed
 from ..remembered import digest
-from ..undisturbed import Later
 from .signature import Signature
-
-if TYPE_CHECKING:
-    from . import compiled
-    from .compiled import Compiled
-else:
-    # Numba takes half a second to be imported.
-    compiled = Later(".compiled", __package__)
 
 # What a call takes besides the function's own parameters.
 CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
@@ -54,15 +47,15 @@ class GufuncDefinition:
 
     Attributes
     ----------
-    captured, function : Function
-        The user's function, as it is pickled, and with what is foreign in its place.
+    function : Function
+        The user's function.
     signature : Signature
         Its core axes.
     options : Options
         What it was decorated with.
-    foreign : dict
-        Values that have no place in a pickle of ours, such as functions of other compilers, by
-        the function that names them and the name.
+    foreign : bool
+        Whether it names values that cannot be frozen, such as functions of other compilers; they
+        are used as they are.
     parameters : tuple of str
         The names of the parameters, in the order of the function.
     defaults : dict
@@ -76,20 +69,15 @@ class GufuncDefinition:
         Puts the arguments of a call in their order.
     token : str
         Names the meaning, in any process.
+    made : dict
+        What is compiled of it, for types of arguments and of results.
     """
 
-    def __init__(
-        self,
-        function: Function,
-        signature: Signature,
-        options: Options,
-        foreign: Mapping[tuple[str, str], Any],
-    ) -> None:
-        self.captured = function
-        self.function = function = _with(function, foreign) if foreign else function
+    def __init__(self, function: Function, signature: Signature, options: Options) -> None:
+        self.function = function
         self.signature = signature
         self.options = options
-        self.foreign = foreign
+        self.foreign = _names_foreign(function)
         self.name = function.name
         self.parameters = parameters = function.parameters
         # An array for a result may be left out.
@@ -113,8 +101,8 @@ class GufuncDefinition:
         self.cores = signature.inputs + ((),) * len(self.scalars)
         self.defaults |= dict.fromkeys(self.outs)
         self._check()
-        self.token = digest(("gufunc", _meaning(self.captured), str(signature), options))
-        self._compiled: dict[Any, Compiled] = {}
+        self.token = digest(("gufunc", meaning(function), str(signature), options))
+        self.made: dict[Any, Any] = {}
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
@@ -146,18 +134,6 @@ class GufuncDefinition:
                 f"are told: {told}."
             )
 
-    def result_types(self, types: Types) -> Types:
-        """The dtypes of what the function gives, by Numba's inference or from disk."""
-        return compiled.result_types(self, types)
-
-    def compiled(self, types: Types, wanted: Types | None) -> Compiled:
-        """What is compiled for given types and for results of these dtypes, once."""
-        key = types, wanted
-        found = self._compiled.get(key)
-        if found is None:
-            found = self._compiled.setdefault(key, compiled.compiled(self, types, wanted))
-        return found
-
 
 def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
     """What a function returns, wherever it does so."""
@@ -167,70 +143,62 @@ def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
     return [node.value for node in found if node.value is not None]
 
 
-def _meaning(function: Function) -> tuple[Any, ...]:
-    """What a function does, wherever it stands: its text, and what its names mean."""
-    values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
-    return (
-        function.name,
-        function.text,
-        function.columns,
-        tuple((name, _meant(value)) for name, value in values),
+def _names_foreign(function: Function) -> bool:
+    """Whether a function names a value that cannot be frozen, but is there."""
+    return any(
+        _names_foreign(one)
+        if isinstance(one, Function)
+        else isinstance(one, Unusable) and one.value is not None
+        for one in function.constants.values()
     )
 
 
-def _meant(value: Any) -> Any:
-    if isinstance(value, Function):
-        return _meaning(value)
-    return tuple(map(_meant, value)) if isinstance(value, tuple) else value
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """What is pickled in the place of a value that cannot be frozen."""
+
+    words: str
+    content: bytes
+
+    def __reduce__(self) -> Any:
+        return _unpacked, (self.words, self.content)
 
 
-def foreign_values(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
-    """The values that a function names and that cannot be frozen, as they are now."""
-    for name, value in function.constants.items():
-        if isinstance(value, Function):
-            yield from foreign_values(value)
-        if isinstance(value, Unusable) and value.value is not None:
-            yield (function.name, name), value.value
+def _unpacked(words: str, content: bytes) -> Unusable:
+    return Unusable(words, pickle.loads(content))
 
 
-def _with(function: Function, foreign: Mapping[tuple[str, str], Any]) -> Function:
-    """The function with these values in the place of what cannot be frozen."""
-    known = {
-        name: _with(value, foreign)
-        if isinstance(value, Function)
-        else foreign.get((function.name, name), value)
-        for name, value in function.constants.items()
-    }
-    return replace(function, constants=known)
-
-
-def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes]:
-    """Values by the names that functions have for them, each as a pickle.
+def packed(function: Function) -> Function:
+    """The function as it is pickled, with the values that cannot be frozen.
 
     Raises
     ------
     TypeError
         If one cannot be sent to another process.
     """
-    found: dict[tuple[str, str], bytes] = {}
-    if not values:
-        return found
-    # Imported here, not above: `import ninepoint` must not import Numba.
-    from numba import cloudpickle
-    from numba.stencils.stencil import StencilFunc
 
-    copyreg.pickle(StencilFunc, _parts)
-    # Partly typed: Any, or mypy finds the gaps.
-    theirs: Any = cloudpickle
-    for (function, name), value in values.items():
+    def pack(name: str, one: Any) -> Any:
+        if isinstance(one, Function):
+            return packed(one)
+        if not isinstance(one, Unusable) or one.value is None:
+            return one
+        # Imported here, not above: `import ninepoint` must not import Numba.
+        from numba import cloudpickle
+        from numba.stencils.stencil import StencilFunc
+
+        copyreg.pickle(StencilFunc, _parts)
+        # Partly typed: Any, or mypy finds the gaps.
+        theirs: Any = cloudpickle
         try:
-            found[function, name] = theirs.dumps(value)
+            return _Packed(one.words, theirs.dumps(one.value))
         except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
             raise TypeError(
-                f"'{function}' uses '{name}', a value of type '{type(value).__name__}', which "
-                "cannot be sent to another process; use a function of Python instead."
+                f"'{function.name}' uses '{name}', a value of type '{type(one.value).__name__}', "
+                "which cannot be sent to another process; use a function of Python instead."
             ) from error
-    return found
+
+    known = {name: pack(name, one) for name, one in function.constants.items()}
+    return replace(function, constants=known)
 
 
 def _parts(value: Any) -> Any:

@@ -1,12 +1,16 @@
 """What a function gives for inputs of given types, as Numba finds it, without a run.
 
 def f(x): return x.sum() / len(x)      x: int8[:]     ->     float64, of no axes
+
+And what Numba finds wrong, in words for the user.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -15,14 +19,25 @@ from numba import types as kinds
 from numba.core import ir
 from numba.np.numpy_support import as_dtype
 
+from ..backends.numba.users import explained, reason
 from ..language import errors
 from ..language.errors import Span
+from ..language.source import own_nodes
 from .bodies import body
 from .definition import GufuncDefinition, Types, returned_values
-from .raising import explained
 
 # How often the types of arrays that are written into may be guessed anew.
 _GUESSES = 4
+
+_NUMBER = r"(?:bool|u?int\d+|float\d+|complex\d+)"
+_WRITES = re.compile(
+    r"Cannot modify readonly array|(?:setitem|arr_fill|run_quicksort\d?)\(readonly array"
+)
+_INDEXED_NUMBER = re.compile(rf">>> (?:static_)?getitem\({_NUMBER},")
+_ALGEBRA = re.compile(
+    r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
+    r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
+)
 
 
 def input_type(dtype: np.dtype[Any], axes: int) -> Any:
@@ -94,7 +109,7 @@ def _compiled(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtyp
         for name, dtype, core in zip(definition.outs, outs, outputs, strict=bool(outs))
     }
     arguments = tuple(named[name] for name in definition.parameters)
-    with explained(definition):
+    with mistakes(definition):
         made = body(definition)
         made.compile(arguments)
     return made.overloads[arguments]
@@ -141,3 +156,33 @@ def _stored(definition: GufuncDefinition, found: Any, name: str) -> np.dtype[Any
         place = next(one for one in nodes if isinstance(one, ast.arg) and one.arg == name)
         raise errors.result_unknown(function.span(place), name)
     return np.result_type(*dtypes)
+
+
+# What Numba says.
+
+
+def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
+    """Raise what Numba finds as a mistake at the user's line."""
+
+    def words(text: str, place: Span, error: Exception) -> Exception:
+        if isinstance(error, AttributeError) and (changed := _changed(definition)):
+            return errors.input_changed(changed)
+        if _WRITES.search(text):
+            return errors.input_changed(place)
+        if _INDEXED_NUMBER.search(text):
+            return errors.core_number(place)
+        if _ALGEBRA.search(text):
+            return errors.core_integers(place)
+        return errors.body_not_compiled(place, reason(text))
+
+    return explained(definition.function, words)
+
+
+def _changed(definition: GufuncDefinition) -> Span | None:
+    """Where an input is the target of `+=` and the like, if it is anywhere."""
+    function = definition.function
+    for node in own_nodes(function.definition):
+        match node:
+            case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
+                return function.span(node)
+    return None

@@ -77,15 +77,10 @@ def _named(
     # The input that first has a size.
     first: dict[str, str] = {}
     found: list[list[Hashable]] = []
-    lengths: list[list[int]] = []
+    lengths: list[Sequence[int]] = []
     for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
-        if not is_xarray(value):
-            shape = getattr(value, "shape", ())
-            lengths.append(list(shape[len(shape) - len(core) :]))
-            found.append([])
-            continue
-        own = _own_dims(signature, value, name, core, dims)
-        for size, dim in zip(core, own, strict=True):
+        own = _own_dims(signature, value, name, core, dims) if is_xarray(value) else []
+        for size, dim in zip(core, own, strict=False):
             before = names.setdefault(size, dim)
             if before != dim and first.get(size) != name:
                 raise ValueError(
@@ -94,7 +89,8 @@ def _named(
                     f"{name}.rename({{{dim!r}: {before!r}}})."
                 )
             first.setdefault(size, name)
-        lengths.append([value.sizes[dim] for dim in own])
+        shape = getattr(value, "shape", ())
+        lengths.append([value.sizes[dim] for dim in own] or shape[len(shape) - len(core) :])
         found.append(own)
     # xarray would say of dimensions alone that one is two.
     core_lengths(definition, lengths)

@@ -23,6 +23,7 @@ from .calling import (
     types_of,
     wanted_types,
 )
+from .compiled import result_types
 from .definition import GufuncDefinition
 
 
@@ -57,7 +58,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
 
     dtypes: Any = wanted_types(definition, given.options)
     if not dtypes and not interpreted():
-        dtypes = definition.result_types(call.types)
+        dtypes = result_types(definition, call.types)
     elif not dtypes and (definition.outs or 0 in call.stack):
         dtypes = [np.result_type(*call.types[: len(definition.inputs)])] * len(call.cores)
     elif not dtypes:
@@ -96,7 +97,7 @@ def explained(
         found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
         for dtype, name in zip(found, definition.inputs, strict=True):
             check_kind(dtype, name)
-        natural = definition.result_types(types_of(found, given.scalars))
+        natural = result_types(definition, types_of(found, given.scalars))
         dtypes = [f"{dtype}, " for dtype in wanted_types(definition, {}) or natural]
         lines.append(f"  for {', '.join(map(str, found))}:")
     made = made_in_place(definition, body_tree(definition))

@@ -15,14 +15,15 @@ import numpy as np
 
 from .. import limits
 from ..arrays.accepted import check_writable
+from ..backends.numba.users import whole_line, with_helpers
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
+from ..language.errors import Diagnostic
 from ..waiting import before_writing, waiting
 from .calling import Arguments, Items, as_input, items, single_or_tuple, wanted_types
-from .compiled import Compiled, Operand
+from .compiled import Compiled, Operand, WrongShape, compile_for
 from .definition import GufuncDefinition
-from .raising import WrongShape, in_words
 
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
@@ -39,7 +40,7 @@ def on_numpy(gufunc: Any, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
     definition: GufuncDefinition = gufunc.definition
     call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
-    compiled = definition.compiled(call.types, wanted_types(definition, given.options))
+    compiled = compile_for(definition, call.types, wanted_types(definition, given.options))
     out = given.options.get("out")
     if out is None:
         outs: Sequence[Any] = ()
@@ -57,7 +58,7 @@ def on_numpy(gufunc: Any, given: Arguments) -> Any:
     try:
         _compute(compiled, inputs, made, given.options.get("threads"))
     except (Outside, WrongShape) as error:
-        raise in_words(definition, error) from None
+        raise _in_words(definition, error) from None
     if made is not targets:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
@@ -150,3 +151,38 @@ def _in_order(array: Any, kind: Operand) -> bool:
     if not kind.core or array.flags.c_contiguous or not array.size:
         return True
     return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
+
+
+# What goes wrong meanwhile.
+
+
+def _in_words(definition: GufuncDefinition, error: Outside | WrongShape) -> Exception:
+    """The error that a user sees, for one that compiled code raised."""
+    if isinstance(error, Outside):
+        return _outside(definition, *error.args)
+    number, shape = error.args
+    signature = definition.signature
+    which = f"result {number}" if len(signature.outputs) > 1 else "the result"
+    return ValueError(
+        f"{which} of '{definition.name}' has the shape {shape}, which is not "
+        f"({', '.join(signature.outputs[number - 1])}) of {signature} for these arrays."
+    )
+
+
+def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> IndexError:
+    """The error that says at which of the user's lines an array was left."""
+    span = definition.function.place
+    for one in with_helpers(definition.function):
+        if one.name == name:
+            span = whole_line(one, one.definition.lineno + row)
+            break
+    where = repr(array) if array else "an array"
+    return IndexError(
+        Diagnostic(
+            "outside-array",
+            f"'{definition.name}' reads or writes outside {where}.",
+            span,
+            "an index here is outside its array",
+            f"{definition.name}.debug(...) computes in Python, and says which index it is.",
+        )
+    )

@@ -18,7 +18,7 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
-from ..arrays.lanes import told, told_copies, told_order
+from ..arrays.lanes import told
 from ..backends.numba.cpu import interpreted
 from ..backends.pipeline import Forms
 from ..calls import Call
@@ -244,11 +244,8 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     # What other calls make for it lies in memory as the fields do.
     made = len(program.field_dtypes) - program.positions - len(whole)
     read = [*whole, *whole[:1] * made]
-    stack, order = told(program, read), told_order(program, read)
-    copies = "" if "copied" in stack + order else told_copies(program, whole)
-    for label, text in (("stack", stack), ("axes", order), ("strides", copies)):
-        if text:
-            page.add(label, text)
+    for label, text in told(program, read, len(whole)):
+        page.add(label, text)
 
 
 def _cut(array: Any) -> bool:

@@ -318,15 +318,12 @@ def in_turn(
 
     Ends after `repeat` samples of each, or once `limit` seconds are over and there are three.
     """
-    works = (call, other)
     taken: tuple[list[float], list[float]] = ([], [])
-    counts = []
-    for work in works:
-        _seconds(work, 1, wait)
-        once = _seconds(work, 1, wait)
-        several = _seconds(work, 3, wait) if once < _SAMPLE else once
-        counts.append(max(1, round(_SAMPLE / max(several, 1e-7))))
-    rows = list(zip(works, counts, taken, strict=True))
+    rows = []
+    for work, samples in zip((call, other), taken, strict=True):
+        # The first time takes longer than others.
+        once = min(_seconds(work, 1, wait) for _ in range(2))
+        rows.append((work, max(1, round(_SAMPLE / max(once, 1e-7))), samples))
     begin = perf_counter()
     while len(taken[0]) < repeat and (len(taken[0]) < 3 or perf_counter() - begin < limit):
         for work, count, samples in rows:

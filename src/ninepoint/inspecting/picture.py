@@ -113,31 +113,25 @@ def _svg(
     planes = list(itertools.islice(itertools.product(*outer), _PANELS + 1))
     if max(len(rows), len(columns)) > _MOST or len(planes) > _PANELS:
         return None
-    labels = [
-        [
-            f"{name}[{', '.join([*map(str, plane), ':', ':'])}]" if plane else name
-            for plane in planes
-        ]
-        for name in read
-    ]
-    letters = max(len(name) for line in labels for name in line)
+
+    def label(name: str, plane: Offset) -> str:
+        return f"{name}[{', '.join([*map(str, plane), ':', ':'])}]" if plane else name
+
+    letters = max(len(label(name, plane)) for name in read for plane in planes)
     across = max(len(columns) * _CELL, _LETTER * letters) + _GAP
     down = len(rows) * _CELL + 2 * _LINE + _GAP
     parts = [_words(1, _LINE - 5, title, "bold")]
-    for number, offsets in enumerate(read.values()):
+    for number, (name, offsets) in enumerate(read.items()):
         y = _LINE + 6 + number * down
         for place, plane in enumerate(planes):
             x = _MARGIN + place * across
-            parts.append(_words(x, y + _LINE - 6, labels[number][place]))
-            parts.append(f'<g transform="translate({x} {y + 2 * _LINE})">')
             filled = {(0, *offset)[-2:] for offset in offsets if offset[:-2] == plane}
-            parts += _panel(rows, columns, filled, _COLOURS[number % len(_COLOURS)])
+            colour = _COLOURS[number % len(_COLOURS)]
             # A signal has no rows to be counted.
-            if place == 0 and len(box.lo) > 1:
-                parts += _row_numbers(rows)
-            if not any(plane):
-                parts.append(_point(rows, columns))
-            parts.append("</g>")
+            is_counted = place == 0 and len(box.lo) > 1
+            cells = _panel(rows, columns, filled, colour, is_counted, not any(plane))
+            parts.append(_words(x, y + _LINE - 6, label(name, plane)))
+            parts.append(f'<g transform="translate({x} {y + 2 * _LINE})">{"".join(cells)}</g>')
     first = _LINE + 6 + len(read) * down
     parts += [_words(1, first + (k + 1) * _LINE - 6, line) for k, line in enumerate(below)]
     width = max(
@@ -151,29 +145,34 @@ def _svg(
     )
 
 
-def _panel(rows: range, columns: range, filled: set[Offset], colour: str) -> Iterator[str]:
-    """The cells of one plane, with the offsets of its columns."""
-    for (y, row), (x, column) in itertools.product(enumerate(rows), enumerate(columns)):
+def _panel(
+    rows: range,
+    columns: range,
+    filled: set[Offset],
+    colour: str,
+    is_counted: bool,
+    has_point: bool,
+) -> Iterator[str]:
+    """The cells of one plane, and the offsets of its columns; maybe of its rows, and the point."""
+    middle = _CELL // 2
+    for row, column in itertools.product(rows, columns):
         fill = colour if (row, column) in filled else "none"
         yield (
-            f'<rect x="{x * _CELL}" y="{y * _CELL}" width="{_CELL}" '
+            f'<rect x="{_at(column, columns)}" y="{_at(row, rows)}" width="{_CELL}" '
             f'height="{_CELL}" fill="{fill}" stroke="#888"/>'
         )
     for column in _told(columns):
-        x = (column - columns[0]) * _CELL + _CELL // 2
-        yield _words(x, -4, str(column), size=10, anchor="middle")
+        yield _words(_at(column, columns) + middle, -4, str(column), size=10, anchor="middle")
+    for row in _told(rows) if is_counted else ():
+        yield _words(-4, _at(row, rows) + middle + 4, str(row), size=10, anchor="end")
+    if has_point:
+        x, y = (_at(0, offsets) + middle for offsets in (columns, rows))
+        yield f'<circle cx="{x}" cy="{y}" r="{_CELL // 5}" fill="#c0392b"/>'
 
 
-def _row_numbers(rows: range) -> Iterator[str]:
-    for row in _told(rows):
-        y = (row - rows[0]) * _CELL + _CELL // 2 + 4
-        yield _words(-4, y, str(row), size=10, anchor="end")
-
-
-def _point(rows: range, columns: range) -> str:
-    """The point itself."""
-    x, y = (-offsets[0] * _CELL + _CELL // 2 for offsets in (columns, rows))
-    return f'<circle cx="{x}" cy="{y}" r="{_CELL // 5}" fill="#c0392b"/>'
+def _at(offset: int, offsets: range) -> int:
+    """Where the cell of an offset begins."""
+    return (offset - offsets[0]) * _CELL
 
 
 def _told(offsets: range) -> Sequence[int]:

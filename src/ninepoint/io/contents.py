@@ -63,17 +63,15 @@ class Layout:
     shards: Shape | None
 
 
-# Nobody says how it lies, or divides it.
+# Nobody says how it lies.
 UNKNOWN = Layout((), None)
-NONE = Units((), ())
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
-    How it `lies` in a store is what it was where it was read, if anything, until that is chosen;
-    then it has `units`, of which `first` is the number of the first in the store.
+    How it `lies` in a store is what it was where it was read, if anything, until that is chosen.
     """
 
     name: str
@@ -81,13 +79,23 @@ class Variable:
     dims: tuple[Hashable, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
     lies: Layout = UNKNOWN
-    units: Units = NONE
-    first: int = 0
 
     @property
     def of(self) -> str:
         """Which one it is, for what is said of it."""
         return f" of '{self.name}'" if self.name else ""
+
+    @property
+    def units(self) -> Units:
+        """What a task writes: a shard, or as many chunks as a chunk of Dask holds.
+
+        A task for each piece of a store whose pieces are small would cost more than it does.
+        """
+        array, size = self.array, list(self.lies.chunks)
+        for axis, (sizes, one) in enumerate(zip(array.chunks, self.lies.chunks, strict=True)):
+            fit = UNIT_BYTES // max(1, math.prod(size) * array.itemsize)
+            size[axis] = max(1, min(max(sizes, default=1) // one, fit)) * one
+        return Units(array.shape, self.lies.shards or tuple(size))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +110,9 @@ class Contents:
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def laid(self, choose: Callable[[Variable], Layout]) -> Contents:
-        """Choose how each variable lies in the store, and divide it into units."""
-        variables: list[Variable] = []
-        first = 0
-        for one in self.variables:
-            lies = choose(one)
-            grid = units(one.array, lies)
-            variables.append(replace(one, lies=lies, units=grid, first=first))
-            first += grid.count
-        return replace(self, variables=tuple(variables))
+        """Choose how each variable lies in the store."""
+        variables = tuple(replace(one, lies=choose(one)) for one in self.variables)
+        return replace(self, variables=variables)
 
     @property
     def dims(self) -> list[Hashable]:
@@ -135,7 +137,7 @@ class Contents:
                 facts[f"what a task writes{one.of}"] = one.units.size
         if self.attributes:
             facts["the axes and channels"] = dict(self.attributes)
-        tokenize: Any = imported("dask.base").tokenize
+        tokenize = imported("dask.base").tokenize
         lazy = {one.name for one in self.variables}
         around = {} if self.dataset is None else self.dataset.variables
         for name in sorted(around.keys() - lazy, key=str):
@@ -170,11 +172,13 @@ class Contents:
 
         `put` takes the name of a variable, its elements, and where they belong.
         """
-        jobs = []
+        jobs, first = [], 0
         for one in self.variables:
-            own = {n: 1 for n in range(one.units.count) if one.first + n in numbers}
-            task = Put(partial(put, one.name), path, journal, one.units, one.first)
-            jobs.append((one.array, Writer(one.units, task, one.array.dtype), own))
+            units = one.units
+            own = {n: 1 for n in range(units.count) if first + n in numbers}
+            task = Put(partial(put, one.name), path, journal, first)
+            jobs.append((one.array, Writer(units, task, one.array.dtype), own))
+            first += units.count
         with shown(progress, len(numbers)) as advance:
             write(jobs, advance)
 
@@ -186,10 +190,9 @@ class Put:
     write: Callable[[np.ndarray, Region], None]
     path: str
     journal: Journal | None
-    units: Units
     first: int
 
-    def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
+    def __call__(self, block: np.ndarray, number: int, region: Region) -> None:
         """Write one unit."""
         rest = "what is written stays, and resume=True goes on after it"
         if self.journal is None:
@@ -198,7 +201,7 @@ class Put:
         with not_written(f"[{where}]", rest, self.path):
             self.write(block, region)
             if self.journal is not None:
-                self.journal.mark(self.first + self.units.number(place))
+                self.journal.mark(self.first + number)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -219,9 +222,6 @@ def contents(result: Any, *, of_zarr: bool = False) -> Contents:
         return _labelled(result.to_dataset(name=result.name if named else "data"), of_zarr)
     if is_dataset(result):
         return _labelled(result, of_zarr)
-    if isinstance(result, np.ma.MaskedArray):
-        raise TypeError("save would lose the mask of this array; use array.filled(value)")
-    result = as_dask(result)
     if not (isinstance(result, np.ndarray) or is_dask(result)):
         kind = type(result)
         raise TypeError(
@@ -244,6 +244,8 @@ def lazily(array: Any, name: str = "") -> Any:
         if isinstance(array._meta, np.ma.MaskedArray):
             raise TypeError(f"save would lose the mask of the array{of}; fill it first")
         return array
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(f"save would lose the mask of the array{of}; use array.filled(value)")
     return imported("dask.array").from_array(array, chunks=-1)
 
 
@@ -338,18 +340,6 @@ def layout(
                 f"{near} would be"
             )
     return Layout(pieces, tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True)))
-
-
-def units(array: Any, lies: Layout) -> Units:
-    """Choose what a task writes: a shard, or as many chunks as a chunk of Dask holds.
-
-    A task for each piece of a store whose pieces are small would cost more than it does.
-    """
-    size = list(lies.chunks)
-    for axis, (sizes, one) in enumerate(zip(array.chunks, lies.chunks, strict=True)):
-        fit = UNIT_BYTES // max(1, math.prod(size) * array.itemsize)
-        size[axis] = max(1, min(max(sizes, default=1) // one, fit)) * one
-    return Units(array.shape, tuple(size) if lies.shards is None else lies.shards)
 
 
 def divided(size: Shape, itemsize: int, most: int) -> Shape:

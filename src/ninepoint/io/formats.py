@@ -24,10 +24,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..undisturbed import imported
 from .paths import need
 
 if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
+
+    from .run import How
 
 # Pillow's own level, 6, is 2 to 6 times as slow as 1 on images of 8 and 16 bits, and its files are
 # smaller by a tenth or not at all (skimage's camera at 1000 x 1000, smooth and with noise, Pillow
@@ -64,17 +67,9 @@ FORMATS = (PNG, JPEG, TIFF)
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How hard to compress: PNG and TIFF by `compression`, JPEG by `quality`."""
-
-    compression: int | None = None
-    quality: int | None = None
-
-
-def check_options(form: Format, options: Options) -> None:
+def check_options(form: Format, how: How) -> None:
     """Raise `ValueError` for an option that is out of range or that the format does not have."""
-    level, quality = options.compression, options.quality
+    level, quality = how.compression, how.quality
     if level is not None and form not in (PNG, TIFF):
         raise ValueError(f"{form.name} has no compression level; JPEG has quality=")
     if quality is not None and form != JPEG:
@@ -145,37 +140,29 @@ def as_grey(array: Any, form: Format) -> Any:
     return array.astype(np.uint8) * np.uint8(255)
 
 
-def encode(frame: np.ndarray, form: Format, options: Options) -> bytes:
+def encode(frame: np.ndarray, form: Format, how: How) -> bytes:
     """Turn one frame that passed `check_holds` into the contents of a file."""
     if frame.ndim == 3 and frame.shape[2] == 1:
         frame = frame[:, :, 0]
     frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
+    file, level = BytesIO(), how.compression
     if form == TIFF:
-        return _encode_tiff(frame, options.compression)
-    from PIL import Image
-
-    file = BytesIO()
-    level = PNG_LEVEL if options.compression is None else options.compression
-    if form == JPEG:
-        Image.fromarray(frame).save(file, "JPEG", quality=options.quality or JPEG_QUALITY)
-    elif frame.dtype == np.uint16 and frame.ndim == 3:
+        imported("tifffile").imwrite(
+            file,
+            frame,
+            compression="zlib" if level else None,
+            compressionargs={"level": level} if level else None,
+            **tiff_layout(frame.shape),
+        )
+        return file.getvalue()
+    level = PNG_LEVEL if level is None else level
+    if frame.dtype == np.uint16 and frame.ndim == 3:
         return bytes(codecs_of_wide_png().png_encode(frame, level))
+    image = imported("PIL.Image").fromarray(frame)
+    if form == JPEG:
+        image.save(file, "JPEG", quality=how.quality or JPEG_QUALITY)
     else:
-        Image.fromarray(frame).save(file, "PNG", compress_level=level)
-    return file.getvalue()
-
-
-def _encode_tiff(frame: np.ndarray, level: int | None) -> bytes:
-    from tifffile import imwrite
-
-    file = BytesIO()
-    imwrite(
-        file,
-        frame,
-        compression="zlib" if level else None,
-        compressionargs={"level": level} if level else None,
-        **tiff_layout(frame.shape),
-    )
+        image.save(file, "PNG", compress_level=level)
     return file.getvalue()
 
 
@@ -223,8 +210,8 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-def check_claim(found: Header, max_pixels: int | None, expected: Header | None = None) -> None:
-    """Raise `ValueError` for an image without pixels, with too many, or unlike the first one."""
+def check_claim(found: Header, max_pixels: int | None) -> None:
+    """Raise `ValueError` for an image without pixels, or with too many."""
     rows, columns = found.shape[:2]
     if rows < 1 or columns < 1:
         raise ValueError(f"it claims to be {rows} x {columns} pixels")
@@ -233,13 +220,15 @@ def check_claim(found: Header, max_pixels: int | None, expected: Header | None =
             f"it claims {rows} x {columns} pixels, more than max_pixels={max_pixels}; "
             "if you trust the file, raise max_pixels or pass max_pixels=None"
         )
-    if expected is not None and found != expected:
+
+
+def check_like(found: Header, expected: Header) -> None:
+    """Raise `ValueError` for an image unlike the first one, whose claim was checked."""
+    if found != expected:
         raise ValueError(f"it is {found}, but the first frame is {expected}")
 
 
-def header(
-    file: BinaryIO, size: int, max_pixels: int | None, expected: Header | None = None
-) -> Header:
+def header(file: BinaryIO, size: int, max_pixels: int | None) -> Header:
     """Read what `file`, of `size` bytes, claims to hold, without decoding it."""
     picture = _opened(file)
     columns, rows = picture.size
@@ -259,20 +248,19 @@ def header(
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
-    check_claim(found, None, expected)
     return found
 
 
-def decode(data: bytes, expected: Header, max_pixels: int | None) -> np.ndarray:
+def decode(data: bytes, expected: Header) -> np.ndarray:
     """Decode a whole file, after a check that it holds an image like `expected`."""
-    found = header(BytesIO(data), len(data), max_pixels, expected)
+    check_like(header(BytesIO(data), len(data), None), expected)
     if data.startswith(PNG_SIGNATURE):
         _check_png(data)
     picture = _opened(BytesIO(data))
     if _is_wide_colour(picture):
         return np.asarray(codecs_of_wide_png().png_decode(data))
     if picture.mode == "P":
-        return np.asarray(picture.convert("RGBA" if found.shape[2] == 4 else "RGB"))
+        return np.asarray(picture.convert("RGBA" if expected.shape[2] == 4 else "RGB"))
     return np.asarray(picture)
 
 

@@ -1,4 +1,4 @@
-"""imsave: a stack, streamed to image files; each task computes some frames and writes them.
+"""imsave: a stack, streamed to image files; each task writes one frame.
 
 A frame has its file by number or by name. A whole stack in one TIFF is written by many tasks at
 once in any order.  Pages that are not compressed all have the same size, so the file is laid out
@@ -8,14 +8,11 @@ The layout is written under a temporary name: nobody sees a page without its pix
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -25,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
-from ..backends.threads import cores
+from ..backends.threads import cores, run_parallel
 from ..language.colour import coloured_shape
 from ..tracebacks import door
 from .formats import (
@@ -33,7 +30,6 @@ from .formats import (
     IMAGES,
     TIFF,
     Format,
-    Options,
     as_grey,
     check_holds,
     check_options,
@@ -53,15 +49,12 @@ from .paths import (
     write_at,
     write_whole,
 )
-from .progress import Progress, shown
+from .progress import Advance, Progress, shown
 from .resume import Seen
 from .run import (
     How,
-    Job,
     Region,
-    Shape,
     Units,
-    Work,
     Writer,
     follow,
     not_written,
@@ -158,17 +151,9 @@ def _format_of(name: str) -> Format:
     raise ValueError(f"imsave cannot tell the format of {name!r}: the name should end in {known}")
 
 
-def _write_file(
-    target: Target, options: Options, resume: bool, own: range, frame: np.ndarray, number: int
-) -> None:
-    """Encode one frame and put it under its name.
-
-    With `resume` a frame whose file is there is left out.  So are those that are not among its
-    `own`: a chunk may hold some of each.
-    """
-    path = target.path(number)
-    if number in own and not (resume and os.path.lexists(path)):
-        write_whole(path, encode(frame, target.format, options))
+def _write_file(target: Target, how: How, frame: np.ndarray, number: int) -> None:
+    """Encode one frame and put it under its name."""
+    write_whole(target.path(number), encode(frame, target.format, how))
 
 
 def _write_page(path: str, start: int, step: int, frame: np.ndarray, number: int) -> None:
@@ -189,17 +174,16 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     frames, rows, columns = shape[:3]
     if len(shape) == 4 and shape[3] == 1:
         shape = shape[:3]
-    is_bits = dtype.kind == "b"
-    nbytes = rows * -(-columns // 8) if is_bits else math.prod(shape[1:]) * dtype.itemsize
-    # tifffile leaves room for whole bytes; bits it has to be given.
-    blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if is_bits else None
+    # tifffile leaves room for whole bytes; bits it has to be given, and does not count them then.
+    blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if dtype.kind == "b" else None
+    is_large = frames * rows * -(-columns // 8) > LARGEST_CLASSIC
     with open(temporary, "r+b") as file:
         imwrite(
             file,
             blank,
             shape=shape,
             dtype=dtype.newbyteorder("="),
-            bigtiff=frames * nbytes > LARGEST_CLASSIC,
+            bigtiff=is_large or None,
             rowsperstrip=rows,
             **tiff_layout(shape[1:]),
         )
@@ -213,27 +197,17 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     return start, step
 
 
-# Where chunks cut the frames they are merged to whole frames, as many as fit [bytes].
-MERGED_BYTES = 2**26
-
-
-@dataclass(frozen=True, slots=True)
-class Frames:
-    """Writes frames one by one and says which one failed."""
-
-    target: Target
-    write: Callable[[np.ndarray, int], None]
-
-    def __call__(self, block: np.ndarray, place: Shape, region: Region) -> None:
-        """Write the frames of a block."""
-        for number, frame in enumerate(block, region[0].start):
-            self.put(frame, number)
-
-    def put(self, frame: np.ndarray, number: int) -> None:
-        """Write one frame."""
-        rest = "the files that are there are whole, and resume=True goes on after them"
-        with not_written(f"frame {number}", rest, self.target.path(number)):
-            self.write(frame, number)
+def _put(
+    target: Target,
+    write: Callable[[np.ndarray, int], None],
+    block: np.ndarray,
+    number: int,
+    _: Region,
+) -> None:
+    """Write a block, which is one frame, and say which one fails."""
+    rest = "the files that are there are whole, and resume=True goes on after them"
+    with not_written(f"frame {number}", rest, target.path(number)):
+        write(block[0], number)
 
 
 @door
@@ -310,20 +284,18 @@ def imsave(
     >>> [file.name for file in files]
     ['0000.png', '0001.png', '0002.png']
     """
-    options = Options(compression, quality)
-    return save_frames(array, pattern, How(resume, None, progress, overwrite), options)
+    how = How(resume, None, progress, overwrite, compression, quality)
+    return save_frames(array, pattern, how)
 
 
-def save_frames(
-    array: Any, pattern: str | PathLike[str], how: How, options: Options
-) -> list[Path]:
+def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path]:
     """Do what `imsave` does, for all frames or a part of them."""
     target = parse_pattern(pattern)
     need("Writing images", "tifffile" if target.format == TIFF else "PIL")
-    check_options(target.format, options)
+    check_options(target.format, how)
     stack = _as_stack(array, target)
     frames = stack.shape[0]
-    if not target.numbered and frames > 1 and options.compression:
+    if not target.numbered and frames > 1 and how.compression:
         raise ValueError(
             "a stack in one TIFF is not compressed; write a file for each frame, '{:04d}.tif'"
         )
@@ -340,20 +312,25 @@ def save_frames(
         return paths
     make_folder(target.folder, "imsave")
     if is_dask(stack):
-        _check_not_read(stack, names, [names[number] for number in missing])
+        _check_not_read(stack, names, {names[number] for number in missing})
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
-        one: Any = partial(_write_file, target, options, how.resume, own)
+        # Who hears of the progress does not go to a worker.
+        one: Any = partial(_write_file, target, replace(how, progress=None))
         if not target.numbered and frames > 1:
             temporary = held.enter_context(replacement(names[0]))
             one = partial(_write_page, temporary, *_lay_out(temporary, stack.shape, stack.dtype))
-        writer = Frames(target, one)
+        frame = (1, *stack.shape[1:])
+        task = Writer(Units(stack.shape, frame), partial(_put, target, one), stack.dtype, "imsave")
         advance = held.enter_context(shown(how.progress, len(numbers)))
         if is_dask(stack):
-            write([_job(stack, writer, numbers)], advance)
+            if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
+                # So that a chunk of several frames is computed once, and not a frame at a time.
+                stack = stack.rechunk(frame, method="tasks")
+            write([(stack, task, dict.fromkeys(numbers, 1))], advance)
         else:
-            follow(lambda work: _write(stack, numbers, writer, work), advance)
+            follow(partial(_write, stack, numbers, task), advance)
     sync_folder(target.folder)
     return paths
 
@@ -394,46 +371,29 @@ def _as_stack(array: Any, target: Target) -> Any:
     return as_grey(array, target.format)
 
 
-def _job(array: Any, writer: Frames, numbers: Sequence[int]) -> Job:
-    """Divide a stack into whole frames: as a chunk has, or as fit where chunks cut them."""
-    depth = max(array.chunks[0])
-    if any(len(lengths) > 1 for lengths in array.chunks[1:]):
-        frame = int(np.prod(array.shape[1:])) * array.dtype.itemsize
-        depth = min(depth, max(1, MERGED_BYTES // frame))
-    units = Units(array.shape, (depth, *array.shape[1:]))
-    task = Writer(units, writer, array.dtype, "imsave")
-    return array, task, Counter(number // depth for number in numbers)
-
-
-def _write(stack: np.ndarray, numbers: Sequence[int], writer: Frames, work: Work[int]) -> None:
+def _write(stack: np.ndarray, numbers: Sequence[int], task: Writer, tell: Advance) -> None:
     """Write frames of a NumPy array on all cores."""
 
     def one(number: int) -> None:
-        writer.put(stack[number], number)
+        tell(task(stack[number : number + 1], number))
 
-    # What closes the results, as an error or an interrupt does, cancels what has not begun.
-    with ThreadPoolExecutor(cores()) as pool:
-        written: Any = pool.map(one, numbers)
-        with closing(written):
-            for _ in written:
-                work.tell(1)
+    run_parallel((partial(one, number) for number in numbers), cores())
 
 
-def _check_not_read(array: Any, targets: Sequence[str], missing: Sequence[str]) -> None:
+def _check_not_read(array: Any, targets: Sequence[str], missing: Collection[str]) -> None:
     """Raise `ValueError` if `targets` lie among the files that `array` is read from.
 
     Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
     paths, patterns = files_of(Seen(array.dask, None).parts)
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
-    places = {target: os.path.join(folder, os.path.basename(target)) for target in targets}
-    for target in missing:
-        if places[target] in paths:
+    for target in targets:
+        path = os.path.join(folder, os.path.basename(target))
+        if path in paths and target in missing:
             raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
-    for target, path in places.items():
         pattern = next((one for one in patterns if found_by(one, path)), None)
         if pattern is not None:
             raise AmongInputsError(

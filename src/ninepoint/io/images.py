@@ -7,16 +7,12 @@ graph tells by its parts which files it reads.
 from __future__ import annotations
 
 import glob
-import hashlib
 import itertools
 import os
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from io import BufferedReader
-from typing import TYPE_CHECKING, Any, Literal
+from functools import cache, partial
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
@@ -35,7 +31,8 @@ from .paths import (
     local_path,
     natural_key,
     need,
-    reason_of,
+    opening,
+    said,
     stamp,
 )
 
@@ -96,7 +93,6 @@ class Part:
     first: int
     header: Header
     frames: tuple[Frame, ...]
-    max_pixels: int | None
     found: tuple[str, ...] = ()
 
 
@@ -172,23 +168,17 @@ def imread(
         warn(dropped, MetadataWarning)
     step = _frames_per_chunk(chunks, len(frames), header)
     parts = [
-        Part(first, header, tuple(frames[first : first + step]), max_pixels, found)
+        Part(first, header, tuple(frames[first : first + step]), found)
         for first in range(0, len(frames), step)
     ]
 
     # By its files, their sizes and times, and the way it is cut.
-    digest = hashlib.blake2b(f"{step} {max_pixels}".encode(), digest_size=16)
-    for one in frames:
-        digest.update(f"\0{one}".encode("utf-8", "surrogateescape"))
-    name = stack_name(header.shape, digest.hexdigest())
+    token = imported("dask.base").tokenize(repr(frames), step)
+    name = stack_name(header.shape, token)
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
     lengths = (tuple(len(part.frames) for part in parts), *((length,) for length in header.shape))
-    # Dask is partly typed: Any, or mypy finds the gaps.
-    dask_array: Any = imported("dask.array")
-    highlevelgraph: Any = imported("dask.highlevelgraph")
-    graph = highlevelgraph.HighLevelGraph.from_collections(name, tasks)
-    array: da.Array = dask_array.Array(graph, name, chunks=lengths, dtype=header.dtype)
+    array: da.Array = imported("dask.array").Array(tasks, name, chunks=lengths, dtype=header.dtype)
     return array
 
 
@@ -265,12 +255,16 @@ def _look_at(path: str, number: int) -> list[Frame]:
     now = stamp(path)
     if cure := _cure_for(path):
         raise ImageReadError(path, number, cure)
-    _check_regular(path, number)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path!r} is a folder, not an image")
+    if not os.path.isfile(path):
+        # Opening a pipe would wait for ever.
+        raise ImageReadError(path, number, "it is a pipe or a device, not a file")
     # The name costs nothing; the first bytes tell of an unusual one.
     is_tiff = path.lower().endswith(TIFF.suffixes)
     if path.lower().endswith(IMAGES) and not is_tiff:
         return [Frame(now)]
-    with open(path, "rb") as file, _named(path, number):
+    with open(path, "rb") as file, opening(path, partial(ImageReadError, path, number)):
         if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
             return [Frame(now)]
         file.seek(0)
@@ -279,32 +273,14 @@ def _look_at(path: str, number: int) -> list[Frame]:
     return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
 
 
-@contextmanager
-def _named(path: str, number: int) -> Iterator[None]:
-    """Raise what is wrong with a file as an error that names the frame."""
-    try:
-        yield
-    except DAMAGE as error:
-        raise ImageReadError(path, number, reason_of(error)) from error
-
-
-def _check_regular(path: str, frame: int) -> None:
-    """Raise for a folder or a device: opening a pipe would wait for ever."""
-    mode = os.stat(path).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(f"{path!r} is a folder, not an image")
-    if not stat.S_ISREG(mode):
-        raise ImageReadError(path, frame, "it is a pipe or a device, not a file")
-
-
 def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:
     """Read the shape and the dtype of the first frame, and what the labels of its file lose."""
     now = frames[0].stamp
     places = [one.place for one in frames if one.stamp is now and one.place is not None]
-    with _opened(now, 0) as file, _named(now.path, 0):
+    wrong = partial(ImageReadError, now.path, 0)
+    with _opened(now, 0) as file, opening(now.path, wrong), tiff.lines_once(now.path):
         if places:
-            with tiff.lines_once(now.path):
-                return tiff.header(file, now.path, places, max_pixels)
+            return tiff.header(file, now.path, places, max_pixels)
         return formats.header(file, now.size, max_pixels), None
 
 
@@ -319,42 +295,37 @@ def read_part(part: Part) -> np.ndarray:
         If a file has changed since the stack was opened, is damaged, or differs in shape or
         dtype from the first frame of the stack.
     """
-    stack = np.empty((len(part.frames), *part.header.shape), part.header.dtype)
+    header = part.header
+    stack = np.empty((len(part.frames), *header.shape), header.dtype)
     done, damage = 0, None
-    for now, frames in itertools.groupby(part.frames, lambda one: one.stamp):
-        with _opened(now, part.first + done) as file:
+    for now, group in itertools.groupby(part.frames, lambda one: one.stamp):
+        frames = list(group)
+        places = [one.place for one in frames if one.place is not None]
+        with _opened(now, part.first + done) as file, tiff.lines_once(now.path):
             try:
-                with tiff.lines_once(now.path):
-                    for frame in _decoded(list(frames), file, part):
+                if places:
+                    for frame in tiff.frames(file, places, header):
                         stack[done] = frame
                         done += 1
+                else:
+                    stack[done : done + len(frames)] = formats.decode(file.read(), header)
+                    done += len(frames)
             except DAMAGE as error:
                 page, number = part.frames[done].page, part.first + done
-                damage = ImageReadError(now.path, number, reason_of(error), page)
+                damage = ImageReadError(now.path, number, said(error), page)
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
         if damage is not None:
             raise damage
     return stack
 
 
-def _decoded(frames: list[Frame], file: BufferedReader, part: Part) -> Iterator[np.ndarray]:
-    places = [one.place for one in frames if one.place is not None]
-    if places:
-        return tiff.frames(file, places, part.header, part.max_pixels)
-    data = file.read()
-    return (formats.decode(data, part.header, part.max_pixels) for _ in frames)
-
-
-@contextmanager
-def _opened(then: Stamp, number: int) -> Iterator[BufferedReader]:
-    """Open a file, and raise `ImageReadError` if it is no longer the same."""
-    _check_regular(then.path, number)
-    with open(then.path, "rb") as file:
-        if not then.is_true:
-            raise ImageReadError(
-                then.path, number, "the file has changed since imread; call imread again"
-            )
-        yield file
+def _opened(then: Stamp, number: int) -> BinaryIO:
+    """Open a file, or raise `ImageReadError` if it is no longer the same."""
+    if not then.is_true:
+        raise ImageReadError(
+            then.path, number, "the file has changed since imread; call imread again"
+        )
+    return open(then.path, "rb")
 
 
 def files_of(parts: Sequence[Part]) -> tuple[set[str], set[str]]:

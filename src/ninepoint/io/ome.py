@@ -128,12 +128,12 @@ def _unfit(result: Any) -> str | None:
 
 
 def _attributes(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
-    axes: list[dict[str, str]] = []
-    for dim in map(str, result.dims):
-        named = dim in result.coords and dim != "c"
-        unit = result.coords[dim].attrs.get("units") if named else None
-        axes.append({"name": dim, "type": _TYPES[dim]} | ({"unit": str(unit)} if unit else {}))
-    steps = [_scale(result, axis["name"]) or (1.0, 0.0) for axis in axes]
+    units = {dim: one.attrs.get("units") for dim, one in result.coords.items() if dim != "c"}
+    axes = [
+        {"name": dim, "type": _TYPES[dim]} | ({"unit": str(units[dim])} if units.get(dim) else {})
+        for dim in map(str, result.dims)
+    ]
+    steps = [_scale(result, dim) or (1.0, 0.0) for dim in result.dims]
     scale, start = [step for step, _ in steps], [first for _, first in steps]
     changes: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
     if any(start):

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..undisturbed import imported
 from .paths import DAMAGE, ImageReadError, Stamp, need, opening, readable, said
-from .run import Units
+from .run import Shape, Units
 
 
 def open_npy(path: str) -> Found:
@@ -173,7 +173,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(shown[:12]) + (f" and {more} more" if more > 0 else "") if shown else "none"
 
 
-Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = np.ndarray
 
 # So many pieces are tried one by one for the one that is damaged.
@@ -198,13 +197,12 @@ class Opened:
     """An array that is read when it is sliced; `pieces` tells what is decoded at once.
 
     `opener` is called with what stands in `place`, and what it gives is sliced, by any thread at
-    any time: by slices within the array, of step 1.  `name` is where a user would say it is.
+    any time: by slices within the array, of step 1.
     """
 
     opener: Callable[..., Any]
     place: tuple[str | int, ...]
     stamp: Stamp
-    name: str
     shape: Shape
     dtype: np.dtype
     pieces: Shape
@@ -213,6 +211,11 @@ class Opened:
     def ndim(self) -> int:
         """How many axes it has."""
         return len(self.shape)
+
+    @property
+    def name(self) -> str:
+        """Where a user would say it is: the file, and the array in it if that has a name."""
+        return "/".join(one for one in self.place[:2] if one and isinstance(one, str))
 
     def __getitem__(self, index: Any) -> Array:
         entries = index if isinstance(index, tuple) else (index,)
@@ -280,10 +283,8 @@ def opened(
 ) -> Opened:
     """An array in a file or a store, with the shape and dtype of another; `inner` begins where."""
     real = path if "://" in path else os.path.abspath(path)
-    return Opened(
-        opener, (real, *inner), stamp, "/".join((real, *filter(None, inner[:1]))),
-        tuple(like.shape), np.dtype(like.dtype), tuple(map(int, pieces or (1,) * like.ndim)),
-    )  # fmt: skip
+    pieces = tuple(map(int, pieces or (1,) * like.ndim))
+    return Opened(opener, (real, *inner), stamp, tuple(like.shape), np.dtype(like.dtype), pieces)
 
 
 @lru_cache(maxsize=64)
@@ -351,14 +352,13 @@ def natural(
     wide = wide or list(range(len(shape)))[-2:]
     others = [k for k in reversed(range(len(shape))) if k not in wide]
 
-    def grown(axis: int) -> Shape:
-        return (*sizes[:axis], min(2 * sizes[axis], shape[axis]), *sizes[axis + 1 :])
-
-    while True:
-        left = sorted((k for k in wide if sizes[k] < shape[k]), key=lambda k: sizes[k])
-        left = left or [k for k in others if sizes[k] < shape[k]][:1]
-        larger = (grown(axis) for axis in left)
-        found = next((one for one in larger if math.prod(one) * itemsize <= most), None)
-        if found is None:
-            return sizes
-        sizes = found
+    lengths, grows = list(sizes), True
+    while grows:
+        grows = False
+        for axis in (*sorted(wide, key=lambda k: lengths[k]), *others):
+            longer = min(2 * lengths[axis], shape[axis])
+            nbytes = math.prod(lengths) // lengths[axis] * longer * itemsize
+            if lengths[axis] < longer and nbytes <= most:
+                lengths[axis], grows = longer, True
+                break
+    return tuple(lengths)

@@ -12,8 +12,9 @@ from ..tracebacks import door
 from ..undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, Shape, natural, open_hdf5, open_netcdf, open_npy
+from .opened import Found, natural, open_hdf5, open_netcdf, open_npy
 from .paths import AnyPath, ImageReadError, is_zarr, local_path, need, opening
+from .run import Shape
 from .tiff import open_tiff
 from .zarr import open_zarr
 
@@ -189,7 +190,6 @@ def _chosen(
     ValueError
         If a dimension is not there, or they do not fit the shape.
     """
-    normalize: Any = imported("dask.array").core.normalize_chunks
     if chunks is None:
         chunks = tuple(own)
     elif isinstance(chunks, Mapping):
@@ -206,7 +206,7 @@ def _chosen(
         # Dask divides by zero, and takes True for a length.
         if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
             raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
-    found: tuple[tuple[int, ...], ...] = normalize(
+    found: tuple[tuple[int, ...], ...] = imported("dask.array").core.normalize_chunks(
         chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
     )
     return found

@@ -18,11 +18,11 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from os import PathLike
+from pathlib import PurePath
 from secrets import token_hex
 from typing import Any, TypeAlias
 
@@ -117,24 +117,21 @@ def opening(path: str, wrong: Callable[[str], OSError | ValueError]) -> Iterator
     try:
         yield
     except DAMAGE as error:
-        if isinstance(error, CLEAR) or path in str(error) or repr(path)[1:-1] in str(error):
+        # Our own words begin with the name, others' may hold all of it.
+        is_named = repr(path)[:-1] in str(error) or os.path.abspath(path) in str(error)
+        if is_named or isinstance(error, CLEAR):
             raise
         raise wrong(said(error)) from error
 
 
-def reason_of(error: BaseException) -> str:
-    """Say what an error of another library says, in one short line and never in no words."""
+def said(error: BaseException) -> str:
+    """What an error says, in one short line; with its name where that is half of what it says."""
     text = " ".join(str(error).split())
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]} ..."
-    return text or type(error).__name__
-
-
-def said(error: BaseException) -> str:
-    """What an error says, in one line; with its name where that is half of what it says."""
-    text = reason_of(error)
-    plain = isinstance(error, OSError | ValueError) or text == type(error).__name__
-    return text if plain else f"{type(error).__name__}: {text}"
+    if text and isinstance(error, OSError | ValueError | SyntaxError):
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 @contextmanager
@@ -325,13 +322,9 @@ def found_by(pattern: str, path: str) -> bool:
     >>> found_by("/in/**/*.png", "/in/0000.png"), found_by("/in/*.png", "/in/0000.tif")
     (True, False)
     """
-    return _matches(path.split(os.sep), pattern.split(os.sep))
-
-
-def _matches(names: Sequence[str], parts: Sequence[str]) -> bool:
-    if not parts:
-        return not names
-    if parts[0] == "**":
-        # As many folders as there are, or none.
-        return any(_matches(names[k:], parts[1:]) for k in range(len(names) + 1))
-    return bool(names) and fnmatchcase(names[0], parts[0]) and _matches(names[1:], parts[1:])
+    # PurePath knows "**", which stands for as many folders as there are, since Python 3.13 only.
+    head, deep, rest = (f"{pattern}/*" if pattern.endswith("**") else pattern).partition("**/")
+    if not deep:
+        return PurePath(path).match(pattern)
+    depths = range(path.count("/"))
+    return any(found_by(f"{head}{'*/' * depth}{rest}", path) for depth in depths)

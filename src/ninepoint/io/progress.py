@@ -137,7 +137,7 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     Exception
         Whatever a task raises.
     """
-    distributed: Any = imported("distributed")
+    distributed = imported("distributed")
     watch = _Watch(client)
     watch.check_open()
     watch.check_workers()
@@ -185,9 +185,8 @@ def _check_done(future: Any) -> None:
 
 def patience() -> float:
     """How long a cluster may be without workers [s]."""
-    config: Any = imported("dask.config")
-    utils: Any = imported("dask.utils")
-    return float(utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE)))
+    told = imported("dask.config").get("ninepoint.cluster-timeout", PATIENCE)
+    return float(imported("dask.utils").parse_timedelta(told))
 
 
 class _Watch:
@@ -242,38 +241,32 @@ class _Watch:
         self.check_open()
         now = time.monotonic()
         if self._client.status != "running":
-            self._give_up(now, "the Dask client cannot reach its scheduler")
+            wrong = "the Dask client cannot reach its scheduler"
+        elif now - self._asked < min(SILENCE, self._patience / 4):
             return
-        if now - self._asked < min(SILENCE, self._patience / 4):
-            return
-        scheduler = self._client.scheduler
-        told = self.ask(lambda: scheduler.identity(), max(self._patience / 2, 1))
-        self._asked = time.monotonic()
-        if told is None:
-            self._give_up(self._asked, "the Dask scheduler does not answer")
-        elif told["workers"]:
-            self._well = self._asked
-        elif not self._is_growing():
-            self._give_up(self._asked, "the Dask cluster has no workers")
+        else:
+            scheduler = self._client.scheduler
+            told = self.ask(lambda: scheduler.identity(), max(self._patience / 2, 1))
+            now = self._asked = time.monotonic()
+            if told is not None and (told["workers"] or self._is_growing()):
+                self._well = now
+            wrong = "the Dask scheduler does not answer"
+            if told is not None:
+                wrong = "the Dask cluster has no workers"
+        if now - self._well >= self._patience:
+            raise ConnectionError(f"{wrong}, for {now - self._well:.0f} s now; {_REST}")
 
     def _is_growing(self) -> bool:
         """Whether workers are on their way, or come when there is something to do.
 
-        The plan of a cluster that has lost its workers still has them, whether or not others come.
+        The plan of a cluster that has lost a worker still has it, whether or not another comes.
         """
-        cluster = self._client.cluster
+        cluster, scheduler = self._client.cluster, self._client.scheduler
         if getattr(cluster, "_adaptive", None) is not None:
             return True
-        return len(getattr(cluster, "plan", ())) > 0 and not self._has_lost()
-
-    def _has_lost(self) -> bool:
-        """Whether the scheduler has lost a worker."""
-        scheduler = self._client.scheduler
+        if not getattr(cluster, "plan", ()):
+            return False
         events = self.ask(lambda: scheduler.events(topic="all"), 10) or ()
-        return any(
+        return not any(
             isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
         )
-
-    def _give_up(self, now: float, what: str) -> None:
-        if now - self._well >= self._patience:
-            raise ConnectionError(f"{what}, for {now - self._well:.0f} s now; {_REST}")

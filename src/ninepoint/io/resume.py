@@ -159,34 +159,25 @@ class Seen:
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
         self.parts: list[Part] = []
-        pickler: Any = imported("cloudpickle").Pickler
         found = self
 
-        class Looking(pickler):  # type: ignore[misc]
+        class Looking(imported("cloudpickle").Pickler):  # type: ignore[misc]
             def persistent_id(self, one: Any) -> Any:
                 return found._looked_at(one)
 
         for piece in _pieces(graph, many):
-            buffers: list[Any] = []
-            try:
-                Looking(io.BytesIO(), protocol=5, buffer_callback=buffers.append).dump(piece)
-            except _UNPICKLED:
-                continue
+            with suppress(*_UNPICKLED):
+                Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
         self.paths |= files_of(self.parts)[0]
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
-        if isinstance(one, str):
-            if 1 < len(one) < 4096 and "\n" not in one:
-                self._path(one)
-            return None
-        if isinstance(one, PurePath):
+        if isinstance(one, str | PurePath):
             self._path(str(one))
             return None
-        if isinstance(one, np.memmap) and one.filename is not None:
-            self._path(str(one.filename))
-            return "array"
         if isinstance(one, np.ndarray):
+            # Of a map in memory the file.
+            self._path(str(getattr(one, "filename", "")))
             return None if one.dtype.hasobject else "array"
         if isinstance(one, Part):
             self.parts.append(one)
@@ -209,18 +200,17 @@ class Seen:
                 self.functions[str(getattr(definition, "name", "function"))] = token
                 return "function"
         if module == "h5py":
-            file: Any = getattr(one, "file", None)
-            if file is not None:
-                self._path(file.filename)
+            self._path(str(getattr(getattr(one, "file", None), "filename", "")))
             return "h5py"
         return None
 
     def _path(self, text: str) -> None:
+        """Take note of a text that is the name of something that is there."""
         text = text.removeprefix("file://")
         suffix = os.path.splitext(text)[1]
-        if suffix in _PROGRAMS or not (suffix or os.path.isabs(text)) or "\0" in text:
+        if suffix in _PROGRAMS or not (suffix or os.path.isabs(text)) or len(text) >= 4096:
             return
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             if os.path.lexists(text):
                 self.paths.add(os.path.realpath(text))
 

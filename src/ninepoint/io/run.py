@@ -23,12 +23,13 @@ import math
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -36,8 +37,6 @@ from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
 from .progress import Advance, Progress, finished
-
-_T = TypeVar("_T")
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -60,18 +59,6 @@ class Units:
         """How many units there are."""
         return math.prod(self.counts)
 
-    @property
-    def chunks(self) -> tuple[Shape, ...]:
-        """The grid as Dask writes it: the lengths along each axis."""
-        return tuple(
-            tuple(min(one, n - start) for start in range(0, n, one))
-            for n, one in zip(self.shape, self.size, strict=True)
-        )
-
-    def number(self, place: Shape) -> int:
-        """The number of the unit at a place of the grid."""
-        return int(np.ravel_multi_index(place, self.counts)) if place else 0
-
     def place(self, number: int) -> Shape:
         """Where in the grid the unit of that number lies."""
         return tuple(map(int, np.unravel_index(number, self.counts))) if self.counts else ()
@@ -86,35 +73,37 @@ class Units:
 
 def share(count: int, part: tuple[int, int] | None) -> range:
     """The units of one part: neighbours, so that parts read little beside their own."""
-    if part is None:
-        return range(count)
-    number, parts = part
+    number, parts = part or (0, 1)
     return range(count * number // parts, count * (number + 1) // parts)
 
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What one was asked for besides an array and its place."""
+    """What one was asked for besides an array and its place.
+
+    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.
+    """
 
     resume: bool = False
     part: tuple[int, int] | None = None
     progress: Progress = None
     overwrite: bool = False
+    compression: int | None = None
+    quality: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The task for a unit, which has a place in the grid; `who` writes, for what is said."""
+    """The task for a unit, by its number; `who` writes, for what is said."""
 
     units: Units
-    put: Callable[[np.ndarray, Shape, Region], None]
+    put: Callable[[np.ndarray, int, Region], None]
     dtype: np.dtype
     who: str = "save"
 
-    def __call__(self, block: Any, block_id: Shape | None = None) -> int:
+    def __call__(self, block: Any, number: int) -> int:
         """Write the elements of `block`."""
-        assert block_id is not None, "map_blocks passes it"
-        region = self.units.region(block_id)
+        region = self.units.region(self.units.place(number))
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
@@ -125,7 +114,7 @@ class Writer:
                 f"a chunk of the Dask array is {block.shape[first:]} {block.dtype}, but the array "
                 f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
             )
-        self.put(block.get() if is_cupy(block) else np.asarray(block), block_id, region)
+        self.put(block.get() if is_cupy(block) else np.asarray(block), number, region)
         return 1
 
 
@@ -145,24 +134,29 @@ Job: TypeAlias = tuple[Any, Writer, Mapping[int, int]]
 
 def write(jobs: Iterable[Job], advance: Advance) -> None:
     """Compute and write the units that are to be written."""
+    graphs = imported("dask.highlevelgraph").HighLevelGraph
     wanted: dict[tuple[Any, ...], int] = {}
-    arrays = []
+    layers = []
     for array, writer, numbers in jobs:
         if numbers:
-            name = f"{writer.who}-{secrets.token_hex(16)}"
-            cut, meta = _cut(array, writer.units.chunks), np.empty((0,) * array.ndim, np.int8)
-            arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
-            wanted |= {(name, *writer.units.place(one)): n for one, n in numbers.items()}
+            cut, name = _cut(array, writer.units.size), f"{writer.who}-{secrets.token_hex(16)}"
+            tasks = {
+                (name, number): (writer, (cut.name, *writer.units.place(number)), number)
+                for number in numbers
+            }
+            layers.append(graphs.from_collections(name, tasks, [cut]))
+            wanted |= {(name, number): count for number, count in numbers.items()}
     if wanted:
-        _compute(arrays, wanted, advance)
+        _compute(type(cut), graphs.merge(*layers), wanted, advance)
 
 
-def _cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
-    """The same values in other chunks: by other reads of the sources, where that can be.
+def _cut(array: Any, size: Shape) -> Any:
+    """The same values in chunks of a size: by other reads of the sources, where that can be.
 
     Else Dask puts pieces of chunks together; never by sending all chunks through all workers
     ("p2p"), which is lost with one of them.
     """
+    chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
     if array.chunks == chunks:
         return array
     made = None
@@ -175,47 +169,40 @@ def _cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
 
 
 def _compute(
-    arrays: Sequence[Any], wanted: Mapping[tuple[Any, ...], int], advance: Advance
+    kind: Any, graph: Any, wanted: Mapping[tuple[Any, ...], int], advance: Advance
 ) -> None:
-    """Run the tasks `wanted` of some Dask arrays on the scheduler in use.
+    """Run the tasks `wanted` of a graph of arrays of a kind on the scheduler in use.
 
     Their values are what each adds to the progress; what the tasks give stays where it is.
     """
-    # Dask is partly typed: Any, or mypy finds the gaps.
-    base: Any = imported("dask.base")
-    callbacks: Any = imported("dask.callbacks")
-    config: Any = imported("dask.config")
-    threaded: Any = imported("dask.threaded")
-    merge: Any = imported("dask.highlevelgraph").HighLevelGraph.merge
     keys = list(wanted)
-    graph = arrays[0].__dask_optimize__(merge(*(array.dask for array in arrays)), keys)
-    schedule = base.get_scheduler(cls=type(arrays[0]))
+    graph = kind.__dask_optimize__(graph, keys)
+    schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
+    pool = imported("dask.config").get("pool", None)
     if hasattr(client, "scheduler_info"):
         for key in finished(client, schedule, graph, keys):
             advance(wanted.get(key, 0))
-    elif schedule is threaded.get and config.get("pool", None) is None:
-        follow(lambda work: _on_threads(graph, wanted, work), advance, stop_elsewhere)
+    elif schedule is imported("dask.threaded").get and pool is None:
+        follow(partial(_on_threads, graph, wanted), advance, stop_elsewhere)
     else:
-        with callbacks.Callback(posttask=lambda key, *_: advance(wanted.get(key, 0))):
+        told = imported("dask.callbacks").Callback
+        with told(posttask=lambda key, *_: advance(wanted.get(key, 0))):
             schedule(graph, keys)
 
 
-def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], work: Work[int]) -> None:
+def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], tell: Advance) -> None:
     """Run tasks on threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that nobody leaves a file that is about to appear.
     """
-    callbacks: Any = imported("dask.callbacks")
-    threaded: Any = imported("dask.threaded")
-    told = callbacks.Callback(
-        pretask=lambda *_: work.check(),
-        posttask=lambda key, *_: work.tell(wanted.get(key, 0)),
+    told = imported("dask.callbacks").Callback(
+        pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(wanted.get(key, 0))
     )
     number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
     with ThreadPoolExecutor(number) as pool, told:
-        threaded.get(graph, list(wanted), pool=pool)
+        imported("dask.threaded").get(graph, list(wanted), pool=pool)
 
 
 class Stopped(Exception):
@@ -223,58 +210,49 @@ class Stopped(Exception):
 
 
 def follow(
-    do: Callable[[Work[_T]], None],
-    hear: Callable[[_T], None],
+    do: Callable[[Advance], None],
+    hear: Advance,
     halt: Callable[[], None] = lambda: None,
 ) -> None:
     """Do some work apart, and hear what it tells; whatever happens here, it ends before this.
 
-    `halt` ends what cannot ask whether to go on.
+    It is given what it tells with, which raises `Stopped` once nobody waits any more, also when
+    it is told 0; `halt` ends what tells nothing.
     """
-    work: Work[_T] = Work()
-    thread = threading.Thread(target=work.run, args=(do,), name="ninepoint-files", daemon=True)
-    try:
-        start(thread)
-        while (told := work.messages.get()) is not None:
-            hear(told)
-    finally:
-        work.stopped = True
-        # One that does not run yet, where its start was interrupted, will find that it is stopped.
-        if thread.ident is not None and not work.ended:
-            halt()
-            while work.messages.get() is not None:
-                pass
-    if work.error is not None:
-        raise work.error
+    messages: SimpleQueue[int | None] = SimpleQueue()
+    stopped = ended = False
+    errors: list[BaseException] = []
 
-
-class Work(Generic[_T]):
-    """Something to do, which tells how far it is; None is told at the end."""
-
-    def __init__(self) -> None:
-        self.stopped = self.ended = False
-        self.messages: SimpleQueue[_T | None] = SimpleQueue()
-        self.error: BaseException | None = None
-
-    def tell(self, message: _T) -> None:
-        """Give a message to who waits for them; raise `Stopped` if nobody does any more."""
-        self.messages.put(message)
-        self.check()
-
-    def check(self) -> None:
-        """Raise `Stopped` if nobody wants the rest."""
-        if self.stopped:
+    def tell(number: int) -> None:
+        if number:
+            messages.put(number)
+        if stopped:
             raise Stopped
 
-    def run(self, do: Callable[[Work[_T]], None]) -> None:
-        """Do it, unless it is stopped before it begins."""
+    def run() -> None:
+        nonlocal ended
         try:
-            self.check()
-            do(self)
+            tell(0)
+            do(tell)
         except Stopped:
             pass
         except BaseException as error:
-            self.error = error
+            errors.append(error)
         finally:
-            self.ended = True
-            self.messages.put(None)
+            ended = True
+            messages.put(None)
+
+    thread = threading.Thread(target=run, name="ninepoint-files", daemon=True)
+    try:
+        start(thread)
+        while (told := messages.get()) is not None:
+            hear(told)
+    finally:
+        stopped = True
+        # One that does not run yet, where its start was interrupted, will find that it is stopped.
+        if thread.ident is not None and not ended:
+            halt()
+            while messages.get() is not None:
+                pass
+    if errors:
+        raise errors[0]

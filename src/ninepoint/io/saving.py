@@ -12,7 +12,7 @@ from ..arrays.engines import as_dask
 from ..tracebacks import door
 from . import ome
 from .contents import Contents, Cut, Variable, contents, lazily
-from .formats import IMAGES, Options
+from .formats import IMAGES
 from .frames import parse_pattern, save_frames
 from .paths import local_path
 from .progress import Progress
@@ -196,7 +196,7 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
     if old is None or not (how.resume or how.part):
         journal.begin(means)
-    save_frames(array, pattern, how, Options())
+    save_frames(array, pattern, how)
 
 
 def check_part(part: object) -> tuple[int, int] | None:

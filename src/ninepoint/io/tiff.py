@@ -16,16 +16,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
-from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
+from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
 from .opened import Array, Found, Opened, open_raster
-from .paths import DAMAGE, ImageReadError, need, readable, reason_of
+from .paths import DAMAGE, ImageReadError, need, readable, said
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPage
@@ -103,40 +103,29 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
     return frames
 
 
-# What tifffile logs while it works for us, and the lines about a file that were passed on.
-_kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
+# The file that is being read for us, and the lines about such files that were logged.
+_reading: ContextVar[str] = ContextVar("reading", default="")
 _shown: set[tuple[str, str]] = set()
 
 
-def _keep(record: logging.LogRecord) -> bool:
-    """Keep a record, or let it pass, which others have asked for."""
-    kept = _kept.get()
-    if kept is not None:
-        kept.append(record)
-    return kept is None
+def _is_new(record: logging.LogRecord) -> bool:
+    """Let a record pass which others have asked for, or that was not there yet."""
+    line = _reading.get(), record.getMessage()
+    is_new = line not in _shown
+    if line[0]:
+        _shown.add(line)
+    return is_new
 
 
 @contextmanager
 def lines_once(path: str) -> Iterator[None]:
-    """Let tifffile log each line about a file once; what goes with an error becomes its notes."""
-    logger = logging.getLogger("tifffile")
-    logger.addFilter(_keep)
-    kept: list[logging.LogRecord] = []
-    before = _kept.set(kept)
+    """Let tifffile log each line about a file once."""
+    logging.getLogger("tifffile").addFilter(_is_new)
+    before = _reading.set(path)
     try:
         yield
-    except DAMAGE as error:
-        for text in dict.fromkeys(record.getMessage() for record in kept):
-            error.add_note(f"tifffile: {text}")
-        kept.clear()
-        raise
     finally:
-        _kept.reset(before)
-        for record in kept:
-            line = path, record.getMessage()
-            if line not in _shown:
-                _shown.add(line)
-                logger.callHandlers(record)
+        _reading.reset(before)
 
 
 def _pages(file: BinaryIO | str) -> TiffFile:
@@ -160,8 +149,7 @@ def header(
         page = page_at(tiff, places[0])
         claimed = _header(page)
         check_claim(claimed, max_pixels)
-        labels = _labels(tiff, page)
-        return claimed, None if labels is None else _dropped(labels, path, len(places))
+        return claimed, _dropped(tiff, page, path, len(places))
 
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:
@@ -171,17 +159,15 @@ def page_at(tiff: TiffFile, place: int) -> TiffPage:
     return page
 
 
-def frames(
-    file: BinaryIO, places: Sequence[int], expected: Header, max_pixels: int | None
-) -> Iterator[np.ndarray]:
+def frames(file: BinaryIO, places: Sequence[int], expected: Header) -> Iterator[np.ndarray]:
     """Decode pages one by one, after a check that each holds an image like `expected`."""
     with _pages(file) as tiff:
         for place in places:
-            yield _decoded(page_at(tiff, place), expected, max_pixels)
+            yield _decoded(page_at(tiff, place), expected)
 
 
-def _decoded(page: TiffPage, expected: Header, max_pixels: int | None) -> np.ndarray:
-    check_claim(_header(page), max_pixels, expected)
+def _decoded(page: TiffPage, expected: Header) -> np.ndarray:
+    check_like(_header(page), expected)
     _check_segments(page)
     # One worker: the chunks already fill the cores.
     data = page.asarray(maxworkers=1)
@@ -238,49 +224,42 @@ def _check_segments(page: TiffPage) -> None:
         raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")
 
 
-# What a TIFF says about its pages besides their numbers, to say that it is dropped: its kind, the
-# axes of the pages, slowest first, with their lengths, the size of a pixel, and how many images.
-_Labels: TypeAlias = "tuple[str, list[tuple[str, int]], str, int]"
-
-
-def _dropped(labels: _Labels, path: str, frames: int) -> str | None:
-    """Say what is lost when the pages become `frames` frames; None if that is nothing."""
-    kind, axes, size, images = labels
-    if images == 1 and len(axes) < 2 and not size:
+def _dropped(
+    tiff: TiffFile, page: TiffPage, path: str, frames: int, who: str = "imread"
+) -> str | None:
+    """Say what a file says besides its numbers, and is lost; None if that is nothing."""
+    kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
+    if kind is None:
         return None
-    what = [f"{images} images"] if images > 1 else []
+    series = tiff.series
+    # The axes of its pages, slowest first.
+    pairs = zip(series[0].axes, series[0].shape, strict=True)
+    axes = [(name, n) for name, n in pairs if name not in "YXS" and n > 1]
+    what, sizes = [], []
+    if kind == "ome":
+        if len(series) > 1:
+            what.append(f"{len(series)} images")
+        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
+        sizes = [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
+    elif kind == "imagej":
+        sizes = _sizes_of_imagej(tiff.imagej_metadata or {}, page)
+    if not what and len(axes) < 2 and not sizes:
+        return None
     if axes:
         # tifffile calls those Q of which nothing is known.
         named = ", ".join(f"{name}={n}" for name, n in axes if name != "Q")
         what.append(f"the axes {named or ' x '.join(str(n) for _, n in axes)}")
-    if size:
-        what.append(f"pixels of {size}")
-    words = (
-        f"{os.path.basename(path)} is {kind} with {' and '.join(what)}, which imread "
-        f"drops: it gives the pages as {frames} frame{'s' * (frames > 1)} in the file's order."
-    )
+    if sizes:
+        what.append(f"pixels of {', '.join(sizes)}")
+    words = f"{os.path.basename(path)} is {_KINDS[kind]} with {' and '.join(what)}, which {who} "
+    if frames == 1:
+        return f"{words}drops."
+    words += f"drops: it gives the pages as {frames} frames in the file's order."
     lengths = [length for _, length in axes]
     if len(lengths) > 1 and math.prod(lengths) == frames:
         shape = ", ".join(map(str, lengths))
         words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
     return words
-
-
-def _labels(tiff: TiffFile, page: TiffPage) -> _Labels | None:
-    """Its kind, the axes of its pages, the size of a pixel in words, and how many images."""
-    kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
-    if kind is None:
-        return None
-    series = tiff.series
-    axes = zip(series[0].axes, series[0].shape, strict=True)
-    pages = [(name, n) for name, n in axes if name not in "YXS" and n > 1]
-    sizes = []
-    if kind == "ome":
-        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
-        sizes = [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
-    elif kind == "imagej":
-        sizes = _sizes_of_imagej(tiff.imagej_metadata or {}, page)
-    return _KINDS[kind], pages, ", ".join(sizes), len(series) if kind == "ome" else 1
 
 
 def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
@@ -317,16 +296,13 @@ def open_tiff(path: str) -> Found | None:
                 return None
             if not min(page.chunks):
                 raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
-            said = _labels(tiff, page)
-    if said is not None and said[2]:
-        kind, _, size, _ = said
-        name = os.path.basename(path)
-        warn(f"{name} is {kind} with pixels of {size}, which open drops.", MetadataWarning)
+            dropped = _dropped(tiff, page, path, 1, "open")
+    if dropped is not None:
+        warn(dropped, MetadataWarning)
     inner = () if channels == 1 else (channels,)
     shape, dtype = (rows, columns, *inner), np.dtype(page.dtype).newbyteorder("=")
-    array = Opened(
-        _tiles, (now.path, places[0]), now, now.path, shape, dtype, (*page.chunks[:2], *inner)
-    )
+    pieces = (*page.chunks[:2], *inner)
+    array = Opened(_tiles, (now.path, places[0]), now, shape, dtype, pieces)
     return Found(array, layer=stack_name(shape, "{}"))
 
 
@@ -377,7 +353,7 @@ class _Tiles:
             tables = {} if page.jpegtables is None else {"jpegtables": page.jpegtables}
             tile, _, shape = page.decode(data, number, **tables)
         except DAMAGE as error:
-            damage = ImageReadError(self.path, 0, f"tile {number}: {reason_of(error)}")
+            damage = ImageReadError(self.path, 0, f"tile {number}: {said(error)}")
         else:
             # A volume has one more axis, of which this is one slice; what sticks out is cut off.
             whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]

@@ -57,22 +57,20 @@ def save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
     found = contents(result)
     check_dims(found.dims, chunks=chunks)
 
-    def choose(one: Variable) -> Layout:
-        _check_netcdf(one.name, one.array.dtype)
-        return Layout(layout(one.array, one.dims, chunks).chunks, None)
-
-    found = found.laid(choose)
+    for one in found.variables:
+        _check_netcdf(one)
+    found = found.laid(lambda one: Layout(layout(one.array, one.dims, chunks).chunks, None))
     _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
 
 
-def _check_netcdf(name: str, dtype: np.dtype) -> None:
+def _check_netcdf(one: Variable) -> None:
     """Raise where NetCDF has no type for these numbers."""
+    dtype = one.array.dtype
     if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
-        of = f" of {name!r}" if name else ""
         cure = (
             "save as .zarr" if dtype.kind == "c" else "convert them, with array.astype('float64')"
         )
-        raise TypeError(f"NetCDF cannot hold the {dtype} values{of}: {cure}")
+        raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
 
 
 def _lay_out_netcdf(found: Contents, path: str) -> None:
@@ -259,7 +257,7 @@ def _alone(path: str) -> Iterator[bool]:
             yield False
             return
         # Against processes of this machine, as those of Dask's scheduler "processes".
-        fcntl: Any = imported("fcntl")
+        fcntl = imported("fcntl")
         descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
         try:
             # Some file systems of networks have no such locks.

@@ -22,11 +22,9 @@ there, anything else         an error, unless it is to be replaced
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import warnings
-from contextlib import suppress
 from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
@@ -35,7 +33,7 @@ import numpy as np
 
 from ..undisturbed import imported
 from . import ome
-from .contents import Contents, Cut, Layout, Variable, check_dims, layout, stored_by_xarray
+from .contents import Contents, Cut, Variable, check_dims, layout, stored_by_xarray
 from .opened import Found, Opened, labelled, listed, open_variable, opened, pick
 from .paths import (
     ZARR_FILES,
@@ -65,19 +63,23 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
         if "://" not in path and os.path.lexists(os.path.join(path, name)):
             readable(os.path.join(path, name))
     node = zarr.open(path, mode="r")
-    _refuse_unfinished(path, node)
+    if INCOMPLETE in node.attrs:
+        raise ValueError(
+            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
+            "resume=True."
+        )
     if isinstance(node, zarr.Array):
         if variable is not None:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
         _refuse_level(path, level)
         return _plain(path, node)
-    if variable is None or variable.strip("/") not in node:
-        return _from_group(path, node, variable, level)
-    inner = node[variable.strip("/")]
-    if isinstance(inner, zarr.Group):
-        return _from_group(path, inner, None, level)
-    parent, _, last = variable.strip("/").rpartition("/")
-    return _from_group(path, node[parent] if parent else node, last, level)
+    name = (variable or "").strip("/")
+    if name and name in node:
+        parent, _, variable = name.rpartition("/")
+        if isinstance(node[name], zarr.Group):
+            parent, variable = name, None
+        node = node[parent] if parent else node
+    return _from_group(path, node, variable, level)
 
 
 def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
@@ -134,16 +136,7 @@ def _stamp(store: str, node: Any) -> Stamp:
             file = os.path.join(store, node.path.strip("/"), name)
             if os.path.isfile(file):
                 return readable(file)
-    text = json.dumps(node.metadata.to_dict(), sort_keys=True, default=str)
-    return Stamp(store, sign=hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
-
-
-def _refuse_unfinished(path: str, node: Any) -> None:
-    if node.attrs.get(INCOMPLETE):
-        raise ValueError(
-            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
-            "resume=True."
-        )
+    return Stamp(store, sign=imported("dask.base").tokenize(node.metadata.to_dict()))
 
 
 def _refuse_level(path: str, level: int | None) -> None:
@@ -169,11 +162,9 @@ def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How)
     _need_zarr()
     check_dims(contents.dims, chunks=chunks, shards=shards)
 
-    def choose(one: Variable) -> Layout:
-        _check_dtype(one.name, one.array.dtype)
-        return layout(one.array, one.dims, chunks, shards, one.lies)
-
-    contents = contents.laid(choose)
+    for one in contents.variables:
+        _check_dtype(one)
+    contents = contents.laid(lambda one: layout(one.array, one.dims, chunks, shards, one.lies))
     journal = _journal(path, contents)
     own = share(contents.count, how.part)
     if not _begun(path, contents, journal, own, how):
@@ -232,12 +223,12 @@ def _need_zarr() -> Any:
     return zarr
 
 
-def _check_dtype(name: str, dtype: np.dtype) -> None:
+def _check_dtype(one: Variable) -> None:
     """Raise where Zarr has no type for these numbers."""
+    dtype = one.array.dtype
     if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
-        of = f" of {name!r}" if name else ""
         raise TypeError(
-            f"a .zarr store cannot hold the {dtype} values{of}: convert them first, "
+            f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
             "such as array.astype('float64')"
         )
 
@@ -250,24 +241,18 @@ def _journal(path: str, contents: Contents) -> Journal:
     return Journal(os.path.join(path, *names[:1], FOLDER))
 
 
-def _described(path: str) -> Any:
-    with open(os.path.join(path, DESCRIBED), encoding="utf-8") as file:
-        return json.load(file)
-
-
 def _is_unfinished(path: str) -> bool:
     """Whether a store says that it is not complete."""
-    with suppress(OSError, ValueError):
-        return INCOMPLETE in _described(path).get("attributes", {})
-    return False
+    return INCOMPLETE in _need_zarr().open(path, mode="r").attrs
 
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    described = _described(path)
+    name = os.path.join(path, DESCRIBED)
+    with open(name, encoding="utf-8") as file:
+        described = json.load(file)
     if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
-        text = json.dumps(described, indent=2)
-        write_whole(os.path.join(path, DESCRIBED), text.encode())
+        write_whole(name, json.dumps(described, indent=2).encode())
 
 
 def _created(path: str, contents: Contents, means: Meaning) -> bool:
@@ -295,23 +280,22 @@ def _remove(path: str) -> None:
 
 
 def _lay_out_arrays(path: str, contents: Contents) -> None:
-    zarr: Any = imported("zarr")
+    zarr = imported("zarr")
     said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
-    for variable in contents.variables:
-        is_root = not variable.name
-        if not is_root:
-            zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
-        zarr.create_array(
-            path,
-            name=variable.name or None,
-            shape=variable.array.shape,
-            dtype=variable.array.dtype.newbyteorder("="),
-            chunks=variable.lies.chunks,
-            shards=variable.lies.shards,
-            zarr_format=3,
-            dimension_names=list(map(str, variable.dims)) or None,
-            attributes=said if is_root else dict(variable.attrs),
-        )
+    (variable,) = contents.variables
+    if variable.name:
+        zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+    zarr.create_array(
+        path,
+        name=variable.name or None,
+        shape=variable.array.shape,
+        dtype=variable.array.dtype.newbyteorder("="),
+        chunks=variable.lies.chunks,
+        shards=variable.lies.shards,
+        zarr_format=3,
+        dimension_names=list(map(str, variable.dims)) or None,
+        attributes=dict(variable.attrs) if variable.name else said,
+    )
 
 
 def _lay_out_group(path: str, contents: Contents) -> None:

@@ -62,12 +62,12 @@ def made(ops: Operations, array: np.ndarray, maker: Any, owner: object) -> Any:
 
 def written_names(definition: ast.AST) -> set[str]:
     """The names of what elements of are written to."""
-    nodes = (node for node in ast.walk(definition) if isinstance(node, ast.Subscript))
-    return {
-        node.value.id
-        for node in nodes
-        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
-    }
+    found = set()
+    for node in ast.walk(definition):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                found.add(name)
+    return found
 
 
 def steps(

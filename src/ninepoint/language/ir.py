@@ -30,8 +30,8 @@ from typing import Any, Literal, TypeAlias, assert_never
 
 import numpy as np
 
+from .box import Length
 from .dtypes import DType
-from .positions import Length
 
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]

@@ -62,15 +62,14 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
     """With how many indices a function reads its fields, by a read that its text shows."""
-    nodes = list(ast.walk(function.definition))
-    for node in nodes:
+    for node in ast.walk(function.definition):
         match node:
             case ast.Subscript(value=ast.Name(id=name), slice=place) if name in fields:
                 if isinstance(place, ast.Tuple):
                     return len(place.elts)
                 known = function.constants.get(ast.unparse(place))
                 return len(known) if isinstance(known, tuple) else 1
-    for node in nodes:
+    for node in ast.walk(function.definition):
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
                 if function.constants.get(ast.unparse(called)) is index:

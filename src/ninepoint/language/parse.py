@@ -15,13 +15,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from . import errors, ir
-from .box import Neighborhood
+from .box import Length, Neighborhood
 from .dtypes import DType, value_type
 from .frame import Axes
 from .ir import Kernel
 from .kinds import Argument, Coefficients, Field, Scalar
 from .parameters import indices
-from .positions import Length
 from .source import Function
 from .statements import Statements
 from .values import (

@@ -158,10 +158,3 @@ def spacing(axis: int, /) -> Any:
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise TypeError(f"npt.spacing takes the number of an axis of the kernel, not {axis!r}.")
     return Spacing(axis)
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int

@@ -30,8 +30,8 @@ from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
 from .kinds import Coefficients
 from .networks import merged, sort
 from .statistics import in_order, ranked
+from .subscripts import picked
 from .values import NotUnderstood, Operations, Value, is_number, words
-from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).

@@ -213,6 +213,19 @@ def _check_signature(function: Function) -> None:
             raise errors.generator(function.span(node), "await")
 
 
+def meaning(function: Function) -> tuple[Any, ...]:
+    """What a function does, wherever it stands: its text, and what its names mean."""
+
+    def meant(value: Any) -> Any:
+        if isinstance(value, Function):
+            return meaning(value)
+        return tuple(map(meant, value)) if isinstance(value, tuple) else value
+
+    values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
+    text = function.text if function.tree is None else ast.dump(function.tree)
+    return (function.name, text, function.columns, tuple((n, meant(v)) for n, v in values))
+
+
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function, leaving out the functions defined inside it."""
     pending = deque(ast.iter_child_nodes(node))

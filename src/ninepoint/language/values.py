@@ -457,7 +457,8 @@ class Operations:
             if value.dtype is not common:
                 common = promote(common, value.dtype, weak, value.weak)
             weak = weak and value.weak
-        if any(unsigned.mixed(self, one, other) for one in values for other in values):
+        naturals = [value for value in values if value.dtype is DType.UINT]
+        if naturals and any(unsigned.mixed(self, naturals[0], one) for one in values):
             for value in values:
                 negative = isinstance(value.atom, Const) and value.atom.text.startswith("-")
                 if negative and value.dtype is DType.INT:

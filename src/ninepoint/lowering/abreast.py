@@ -18,11 +18,10 @@ from itertools import product
 
 from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
 from ..language.ir import Atom, Call, Expr, Kernel, Offset, Reduce, State, Values, shifted
-from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
+from .cost import FUNCTION, NEAR, PASS, lane_size, row_effort, sizes_of
 from .fusion import flattened
 from .kept import rolling_axis
 from .schedule import Schedule
-from .staging import NEAR
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as

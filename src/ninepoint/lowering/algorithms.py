@@ -22,10 +22,11 @@ from dataclasses import replace
 from ..analysis.rewrite import Emit, as_type, binary, made_as, named, number, replayed
 from ..language.dtypes import DType
 from ..language.ir import Assign, Atom, Cast, Const, Expr, Kernel, Reduce, Ref, Select, needed
+from .cost import NEAR
 from .quantiles import quantile
 from .ranks import divided
 from .schedule import Refused, Schedule
-from .staging import ELEMENT_KEPT, NEAR, Elements, Fold, Staging
+from .staging import ELEMENT_KEPT, Elements, Fold, Staging
 from .windows import OPERATIONS, is_picked
 
 

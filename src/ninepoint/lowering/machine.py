@@ -17,24 +17,11 @@ from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 
-from ..analysis.ranges import Interval, interval, smallest_integer
+from ..analysis.ranges import Interval, interval, machine_type
 from ..language.dtypes import DType
 from ..language.ir import COMPARISONS, Atom, Binary, Expr, Unary
 
 _MODULAR = frozenset({"+", "-", "*", "<<", "**"})
-
-
-def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
-    """The type in which a value is kept."""
-    if dtype is DType.BOOL:
-        return "bool"
-    if dtype.is_integer:
-        if value.high > 2**63 - 1:
-            return "uint64"
-        if -(2 ** (least - 1)) <= value.low and value.high < 2 ** (least - 1) and least > 8:
-            return f"int{least}"
-        return str(smallest_integer(value))
-    return str(dtype.value)
 
 
 def working_type(

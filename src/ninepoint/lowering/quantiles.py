@@ -51,7 +51,7 @@ Order: TypeAlias = Callable[[Sequence[Atom], Emit], list[Atom]]
 
 
 def quantile(staging: Staging, reduce: Reduce) -> Atom:
-    """Small windows by sorted columns, large ones of short integers by histograms."""
+    """Small windows by sorted columns, large ones by what slides along."""
     count = math.prod(reduce.shape)
     if is_picked(reduce):
         if count <= staging.schedule.network:
@@ -91,7 +91,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
         lambda emit: [emit(Read(tap.dtype, tap.field, element))] * wanted,
         lambda names, body, _: Histogram(names, body[0], shape, low, lines),
     )
-    short = kind_of(storage) != "f" and storage.itemsize <= 2
+    short = storage.itemsize == 1
     in_plane = not lines or len(lines[0]) == 3
     count = math.prod(shape)
     how = f"a histogram of the {count} elements slides along"

@@ -44,6 +44,7 @@ from ..language.ir import (
     Values,
 )
 from . import runs
+from .cost import NEAR
 from .ranks import combined
 from .recognising import Factors, factors
 from .runs import ELEMENT, boxes
@@ -54,13 +55,6 @@ from .windows import most, small
 # floats, before these are made of their number: nanmean of 7 x 7 float32, 512 x 512, took 0.92 of
 # the time (Zen 5).
 COUNTED_APART = 4
-
-# The order in which floats of a window are added follows from its shape: along its rows first up
-# to so many elements along each axis, so that several rows that are made at once share the sums,
-# and else down its columns first, which loads less.  (3 x 3: a mean of float64, 512 x 512, took
-# 0.83 of the time so, nanmean of 2048 x 2048 0.57.  5 x 5: a mean of float32 1.15, weights 1.56,
-# Sapphire Rapids.)
-NEAR = 3
 
 # Boxes of a window that are named.
 _LISTED = 6

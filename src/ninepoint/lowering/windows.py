@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.footprint import zero_product
-from ..analysis.ranges import Interval
+from ..analysis.ranges import Interval, machine_type
 from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -37,7 +37,6 @@ from ..language.ir import (
     window_indices,
 )
 from ..language.networks import sort
-from .machine import machine_type
 from .ranks import Valid, combined, divided, interpolated, not_nan, quantile_position
 from .schedule import Schedule
 

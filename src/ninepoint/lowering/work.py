@@ -16,7 +16,7 @@ from typing import assert_never
 
 import numpy as np
 
-from ..analysis.ranges import Interval, of_type, ranges, turn_ranges
+from ..analysis.ranges import Interval, machine_type, of_type, ranges, turn_ranges
 from ..language.ir import (
     Assign,
     Carried,
@@ -36,7 +36,7 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
-from .machine import machine_type, working_type
+from .machine import working_type
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30
@@ -107,8 +107,8 @@ class _Count:
         element in order takes a few steps for each of its bytes.
         """
         size = self.fields[stage.read.field].itemsize
-        short = size <= 2 and stage.values[0].dtype.is_integer
-        moved, found = 2 * len(stage.lines), 2 ** (4 * size) if short else 6 * size + _WORDS
+        short = size == 1 and stage.values[0].dtype.is_integer
+        moved, found = 2 * len(stage.lines), 16 if short else 6 * size + _WORDS
         self.loads += moved
         self.lanes["int64"] += 2 * moved + found
 

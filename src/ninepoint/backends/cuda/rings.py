@@ -20,14 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
-from ...analysis.ranges import Interval, of_storage, ranges
+from ...analysis.ranges import Interval, machine_type, of_storage, ranges
 from ...analysis.rewrite import reads
 from ...language.box import Box, joined
 from ...language.dtypes import value_type
 from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
 from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
-from ...lowering.machine import machine_type
 from .bodies import Body
 from .memory import ABSENT, Rules, left_out
 

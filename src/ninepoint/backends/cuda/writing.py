@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...analysis.control import loops
-from ...analysis.ranges import ranges
+from ...analysis.ranges import machine_type, ranges
 from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.kept import needed
-from ...lowering.machine import machine_type
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
 from ...lowering.sharing import merged

@@ -1,4 +1,4 @@
-"""What all generated modules have in common: imports, functions of rows, sums of lengths.
+"""What all generated modules have in common: imports, functions of rows, tables.
 
 import numpy as np
 
@@ -11,9 +11,8 @@ def band(x, out0):              the loops over rows, which `loops` writes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from ..generated import Tables, is_table
 from .expressions import LIBRARY, RESERVED
@@ -22,42 +21,6 @@ from .window_loops import indented
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
-
-# How often each name is added, and the number itself under "".
-Sum: TypeAlias = Mapping[str, int]
-
-
-def sum_text(sums: Iterable[Sum]) -> str:
-    """The sum of sums: `n + 2 * before1 - 3`."""
-    total: dict[str, int] = {}
-    for one in sums:
-        for name, times in one.items():
-            total[name] = total.get(name, 0) + times
-    text = ""
-    for name, times in sorted(total.items(), key=lambda item: (item[0] == "", item[1] < 0)):
-        if not times:
-            continue
-        term = name if name and abs(times) == 1 else f"{abs(times)} * {name}"
-        term = term if name else str(abs(times))
-        text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
-    return text or "0"
-
-
-def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[str]:
-    """The first lines of a generated module: imports of what `text` uses.
-
-    `names` are those that it may use of each module.
-    """
-    used = set(_NAME.findall(text))
-    lines = [f'"""{title}"""', ""]
-    if "math" in used:
-        lines += ["import math", ""]
-    if "np" in used:
-        lines += ["import numpy as np", ""]
-    for module, known in names.items():
-        if listed := ",\n    ".join(name for name in known if name in used):
-            lines.append(f"from ninepoint.backends.{module} import (\n    {listed},\n)")
-    return [*lines, ""]
 
 
 class Texts:
@@ -99,8 +62,14 @@ class Texts:
             lines += ["", "", *numbers]
         lines += ["", "", f"def band({', '.join(parameters)}):", *indented(band)]
         text = "\n".join(lines[1:]) + "\n"
-        title += ": written by ninepoint; changes made here are lost."
-        return "\n".join([*heading(title, text, {"llvm.library": LIBRARY}), text])
+        used = set(_NAME.findall(text))
+        head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
+        head += ["import math", ""] * ("math" in used) + ["import numpy as np", ""] * (
+            "np" in used
+        )
+        if listed := ",\n    ".join(name for name in LIBRARY if name in used):
+            head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
+        return "\n".join([*head, "", text])
 
     def _lines(self, function: RowFunction) -> list[str]:
         """The text of a row function, after blank lines."""

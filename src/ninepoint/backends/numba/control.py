@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...analysis.control import outside
-from ...analysis.ranges import interval, turn_ranges
+from ...analysis.ranges import interval, machine_type, turn_ranges
 from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
@@ -34,12 +34,8 @@ from ...language.ir import (
     renamed_atom,
     within,
 )
-from ...lowering.machine import machine_type
 from .expressions import Expressions
 from .window_loops import WindowLoops, plus
-
-# What the notes are called, which is no name of a kernel's, and in the text.
-NOTES = "#notes"
 
 # After so many turns a loop looks whether it shall go on.
 EACH = 256

@@ -30,6 +30,7 @@ from .. import cache
 from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.native import Kind
+from ..outside import REACH, SITE
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
 
@@ -105,8 +106,8 @@ def loaded(compiled: Compiled) -> Loaded:
         if key not in _loaded:
             use = f"{types}\n{fastmath}\n{cache.machine()}"
             path = cache.written(text, f"{name}_{cache.key(text, use)}")
-            if compiled.module.opaque:
-                found = _by_numba(path, _signature(compiled), fastmath)
+            if compiled.module.opaque is not None:
+                found = compiled.module.opaque(path, compiled)
             elif interpreted():
                 found = Loaded(_module(path).band)
             else:
@@ -117,12 +118,6 @@ def loaded(compiled: Compiled) -> Loaded:
         return _loaded[key]
 
     return _loaded.get(key) or undisturbed.undisturbed(make)
-
-
-def module(text: str, name: str) -> ModuleType:
-    """The generated module itself, with nothing of it compiled yet."""
-    place = f"{name}_{cache.key(text, '')}"
-    return undisturbed.undisturbed(lambda: _module(cache.written(text, place)))
 
 
 def _module(path: Path) -> ModuleType:
@@ -166,27 +161,6 @@ def in_numpy(code: CodeType) -> CodeType:
 
 
 # Machine code.
-
-
-def _by_numba(path: Path, signature: Any, fastmath: bool) -> Loaded:
-    """What Numba compiles of a module, or made of it before.
-
-    `parallel` is never used: Numba's default threading layer aborts the process when two
-    threads enter it at once.
-    """
-    # Imported here, not above: a program that only builds graphs never needs Numba.
-    from numba import njit
-
-    function = _module(path).band
-    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
-    if interpreted():
-        return Loaded(dispatcher)
-    from .kept import kept
-
-    dispatcher._cache = kept(function)
-    dispatcher.compile(signature)
-    dispatcher.disable_compile()
-    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
 
 
 def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
@@ -257,23 +231,6 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
         *(Kind(computed(dtype), n) for dtype, n in compiled.coefficient_types),
         *(Kind(dtype.numpy) for dtype in compiled.scalar_types),
         *[Kind(np.dtype("int64"), 1)] * compiled.module.checked,
-    )
-
-
-def _signature(compiled: Compiled) -> Any:
-    """The Numba signature of a text of the general path, which also notes what it read."""
-    # Imported here, not above: `import ninepoint` must not import Numba.
-    from numba import from_dtype, types
-
-    def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
-        return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
-
-    return types.void(
-        *(array(d, compiled.ndim + 1, True) for d in compiled.field_dtypes),
-        *(array(d, compiled.ndim + 1, False) for d in compiled.out_dtypes),
-        *(array(d, n, True) for d, n in compiled.coefficient_types),
-        *(from_dtype(d.numpy) for d in compiled.scalar_types),
-        array(np.dtype("int64"), 1, False),
     )
 
 
@@ -353,8 +310,6 @@ def _ended(entry: Callable[..., None], arguments: Sequence[Any], notes: np.ndarr
 
 def _outside(compiled: Compiled, noted: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
-    from .general.reads import REACH, SITE
-
     site, offset = divmod(noted + REACH, SITE)
     offset -= REACH
     axis, file, line = compiled.module.places[site - 1].split("|")

@@ -41,16 +41,20 @@ class Expressions(Operations):
 
 # Names.
 
+# What the notes are called, which is no name of a kernel's, and in the text.
+NOTES = "#notes"
+
 LIBRARY = (
-    "row", "row_from", "row_function", "fetch", "padded",
-    "integer_divide", "integer_modulo", "integer_power", "nearest_multiple",
-    "round_to_half", "shift_left", "shift_right",
-    "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
-    "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
-    "absent_ends", "beyond_ends", "absent_row", "beyond_turn",
-    "go_on", "note", "nan", "inf", "LONG_ROW", *SHORT.values(),
+    *(
+        "row row_from row_function fetch padded integer_divide integer_modulo integer_power "
+        "nearest_multiple round_to_half shift_left shift_right floor_divide_float32 "
+        "floor_divide_float64 remainder saturate saturate_wide exp_float32 exp_float64 select "
+        "keyed ordered same_bits slid absent_ends beyond_ends absent_row beyond_turn go_on note "
+        "nan inf LONG_ROW"
+    ).split(),
+    *SHORT.values(),
     *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
-)  # fmt: skip
+)
 
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (

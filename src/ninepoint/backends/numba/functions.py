@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-import numpy as np
-
-from ...analysis.footprint import extents
 from ...analysis.ranges import ranges
 from ...analysis.rewrite import copied
-from ...language.box import Box
-from ...language.dtypes import computed, short
+from ...language.dtypes import short
 from ...language.ir import (
     Assign,
     Binary,
     Histogram,
-    Kernel,
     Ref,
     RunningSum,
     State,
@@ -25,41 +19,15 @@ from ...language.ir import (
     shifted,
 )
 from ...lowering.abreast import together
-from ...lowering.chain import Edges
 from ...lowering.kept import Kept
-from ...lowering.machine import machine_type
-from .bands import Texts, sum_text
-from .expressions import Expressions
-from .layout import Layout
+from .bands import Texts
+from .layout import Layout, sum_text
 from .ranks import histogram_function, in_bins, selecting_function
-from .rows import Made, RowFunction, Source, Space, row_function
+from .rows import Made, RowFunction, row_function
 
 
 class Functions(Layout):
-    """The functions of a kernel.
-
-    Its results are stored as `dtypes`, without which they are stored as they are computed.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        reach: Box,
-        dtypes: Sequence[np.dtype] = (),
-        edges: Edges | None = None,
-    ) -> None:
-        super().__init__(kernel, reach, edges)
-        self.dtypes = dtypes
-        # What slides along rows knows elements as they are computed with; a chain keeps them so.
-        slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.converts = not slides and edges is None
-        self.expressions = Expressions(
-            self.known,
-            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
-            {name: self.names[name] for name, _ in kernel.scalars},
-        )
-        # The last is where reads stand that may be outside of their neighborhood.
-        self.space = Space(self.kernel, self.names, self.expressions, reach, [])
+    """The functions of a kernel."""
 
     def write(self, texts: Texts) -> None:
         """Write those that make a row, of each stage and of the result, and those for several."""
@@ -71,36 +39,29 @@ class Functions(Layout):
 
     def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum there are two."""
-        stage, start = kept.stage, kept.low[-1]
+        stage = kept.stage
         name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values() | State():
-                return (self._function(Made(name, stage.body, stage.values)),)
+                return (row_function(Made(name, stage.body, stage.values), self),)
             case Histogram():
-                storage = dict(self.kernel.fields)[stage.read.field]
-                fields = {n: self.names[n] for n, _ in self.kernel.fields}
-                if in_bins(stage, storage):
-                    return (histogram_function(name, stage, storage, fields, self.reach, start),)
-                return (self._selecting(name, stage, storage, kept),)
+                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
+                    return (histogram_function(name, stage, self, kept.low[-1]),)
+                return (self._selecting(name, stage, kept),)
             case RunningSum():
                 return self._running(stage)
             case _:
                 assert_never(stage)
 
-    def _selecting(
-        self, name: str, stage: Histogram, storage: np.dtype, kept: Kept
-    ) -> RowFunction:
-        fields = {n: self.names[n] for n, _ in self.kernel.fields}
+    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
         every, rows = 1, "1"
         if self.kernel.ndim > 1:
             # Up to which row the stage is made, counted as those of the result.
             rows = sum_text(self.stop(kept, -2))
             if self.axis == -2 and not self.rolled:
                 every = self.every[-2]
-        return selecting_function(
-            name, stage, storage, fields, self.reach, kept.low[-1],
-            (rows, self.columns(kept)), every,
-        )  # fmt: skip
+        size = rows, self.columns(kept)
+        return selecting_function(name, stage, self, kept.low[-1], size, every)
 
     def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
@@ -119,7 +80,7 @@ class Functions(Layout):
         self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
         functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
         return tuple(
-            self._function(Made(text + word, lines, (Ref(kind, lines[-1].name),), name))
+            row_function(Made(text + word, lines, (Ref(kind, lines[-1].name),), name), self)
             for word, lines in functions
         )
 
@@ -135,7 +96,7 @@ class Functions(Layout):
             name = self.names[kept.stage.names[0]]
             one = Made(name, kept.stage.body, kept.stage.values)
             made = self._rows_at_once(one, f"{name}_r")
-            several.append(None if made is None else self._function(made))
+            several.append(None if made is None else row_function(made, self))
         last = self._rows_at_once(Made("band", self.kernel.body, self.kernel.outputs), "r")
         return [*several, None if last is None else self._result_function(last)]
 
@@ -152,23 +113,4 @@ class Functions(Layout):
         shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
         stores = tuple(one.store if one else "" for one in shorts)
         rows = len(made.values) // len(self.outs)
-        return self._function(replace(made, stores=stores * rows))
-
-    def _function(self, made: Made) -> RowFunction:
-        lowest: dict[str, int] = {}
-        for assign in made.body:
-            for name, low, _ in extents(assign.value):
-                lowest[name] = min(lowest.get(name, low[-1]), low[-1])
-        sources = {
-            n: Source(
-                self.names[n],
-                computed(d).name,
-                lowest.get(n, 0),
-                constant=n in self.constant,
-                load=one.load if self.converts and (one := short(d)) else "",
-            )
-            for n, d in self.kernel.fields
-        }
-        for n in self.by_name:
-            sources[n] = Source(self.names[n], self.stage_type(n), lowest.get(n, 0))
-        return row_function(made, sources, self.space)
+        return row_function(replace(made, stores=stores * rows), self)

@@ -1,22 +1,24 @@
 """The general path on the CPU: Numba infers what a kernel gives, and compiles it.
 
-translate    the user's body, its reads mapped    general
-_inferred    the types that `point` returns       Numba
-Compiled     machine code, when it first runs     cpu
+translate    the user's functions, their reads mapped    general
+_inferred    the types that `point` returns              Numba
+_loaded      machine code, when it first runs            Numba
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Mapping
-from typing import Any, cast
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numba import from_dtype, njit, types
 
 from ...language import errors
 from ...language.dtypes import DType, common, computed
-from ...language.errors import Span, StencilError
+from ...language.errors import Span
 from ...language.kinds import Argument, Coefficients, Field, Scalar
 from ...language.parameters import indexed_parameters
 from ...language.source import Function
@@ -25,11 +27,14 @@ from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
 from .. import cache
 from ..compiled import Compiled
+from ..generated import Module
+from ..llvm.native import Kind
 from ..patience import announced
 from ..pipeline import check_outputs
-from . import cpu
+from . import cpu, relative
 from .general import General, translate
-from .raised import plain, reason
+from .kept import Kept
+from .users import explained, jitted, reason
 
 
 def compile_general(
@@ -50,13 +55,20 @@ def compile_general(
     fields = [a for a in arguments.values() if isinstance(a, Field)]
     tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
     scalars = {n: a.dtype for n, a in arguments.items() if isinstance(a, Scalar)}
-    given, several = undisturbed(lambda: _inferred(function, general, arguments))
+    point, returned = undisturbed(lambda: _inferred(function, general, request.fastmath))
+    several = isinstance(returned, types.BaseTuple) and len(returned) > 0
+    several = several and not isinstance(returned, types.NamedTuple)
+    outputs: list[Any] = list(returned) if several else [returned]
+    if any(isinstance(kind, types.Array) for kind in outputs):
+        _refuse_array(function, arguments)
+    given = [_dtype(kind, general.returned, function) for kind in outputs]
     check_outputs(function.name, len(given), request)
     natural = [common(d, f.storage) for d, f in zip(given, fields, strict=False)]
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, request.overflow)
     positions = general.positions
+    band = general.band(len(given), several, request.overflow)
     return Compiled(
         name=cache.identifier(function.name),
         fields=(*(f.name for f in fields), *(one.words for one in positions)),
@@ -68,73 +80,100 @@ def compile_general(
         coefficient_types=tuple((one.storage, len(one.shape)) for one in tables),
         scalar_types=(*scalars.values(), *[DType.INT] * len(general.lengths)),
         fastmath=request.fastmath,
-        module=general.module(len(given), several, request.overflow),
+        module=Module(
+            general.text(band),
+            checked=True,
+            places=general.places,
+            opaque=partial(_loaded, point, band),
+        ),
         factor=general.factor,
         positions=positions,
     )
 
 
+def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> cpu.Loaded:
+    """What Numba compiles of a `band` around a `point`, or made of it before.
+
+    `parallel` is never used: Numba's default threading layer aborts the process when two
+    threads enter it at once.
+    """
+    names = {**vars(relative), "point": point}
+    exec(band, names)
+    names["band"].__qualname__ = f"{path.stem}.band"
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
+        names["band"]
+    )
+    dispatcher._cache = Kept(path.with_suffix(".band"))
+    # The last argument is where it notes what it read.
+    kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
+    dispatcher.compile(
+        types.void(
+            *(
+                types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
+                if one.ndim
+                else from_dtype(one.dtype)
+                for one in kinds
+            )
+        )
+    )
+    dispatcher.disable_compile()
+    return cpu.Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
+
+
 # What the kernel gives.
 
 
-def _inferred(
-    function: Function,
-    general: General,
-    arguments: Mapping[str, Argument],
-) -> tuple[list[np.dtype], bool]:
-    """The type of each output, as Numba infers it, and whether they are a tuple."""
-    # Imported here, not above: `import ninepoint` must not import Numba.
-    from numba import from_dtype, types
-    from numba.core.errors import NumbaError
+def _inferred(function: Function, general: General, fastmath: bool) -> tuple[Any, Any]:
+    """Numba's function of a point, and the type of what that gives."""
+    if cpu.interpreted():
+        raise RuntimeError(
+            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
+            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
+        )
+    arguments, name = general.arguments, cache.identifier(function.name)
+
+    def words(text: str, place: Span, error: Exception) -> Exception:
+        _refuse_array(function, arguments)
+        if relative.NOT_WHOLE in text:
+            return errors.offset_type(place, "a number that is not whole")
+        return errors.not_compiled(place, reason(text))
+
+    kinds = _kinds(general)
+    dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
+    with announced(name, dtypes), explained(function, words):
+        own = {word + general.suffix: one for word, one in vars(relative).items()}
+        options = {"boundscheck": True, "fastmath": fastmath}
+        point = jitted(general.functions[0], general.token, options, own)
+        point._cache = cache.kept_by_meaning(name, general.token, "point")
+        point.compile(kinds)
+    return point, point.overloads[kinds].signature.return_type
+
+
+def _kinds(general: General) -> tuple[Any, ...]:
+    """Numba's types of what a point is given."""
 
     def element(storage: np.dtype) -> Any:
         """The type of an element once `wide` has made its integers exact."""
         narrow = storage.kind in "iu" and storage.itemsize < 8
         return types.int64 if narrow else from_dtype(computed(storage))
 
-    from . import relative
-
-    if cpu.interpreted():
-        raise RuntimeError(
-            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
-            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
-        )
-    ndim, seen = general.box.ndim + 1, cast(Any, relative.seen)
+    ndim, asked = general.box.ndim + 1, [one.among for one in general.positions]
+    told = len(general.lengths), asked.count("elements"), asked.count("results")
     kinds: list[Any] = []
-    for argument in arguments.values():
-        if isinstance(argument, Field) and argument.pointwise:
-            kinds.append(element(argument.storage))
-        elif isinstance(argument, Field):
-            array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
-            asked = [one.among for one in general.positions]
-            counts = (asked.count("elements"), asked.count("results"))
-            kinds.append(seen(array, ndim, len(general.lengths), *counts))
-        elif isinstance(argument, Coefficients):
-            kinds.append(types.Array(element(argument.storage), len(argument.shape), "C"))
-        else:
-            kinds.append(from_dtype(argument.dtype.numpy))
+    for argument in general.arguments.values():
+        match argument:
+            case Field(storage=storage, pointwise=True):
+                kinds.append(element(storage))
+            case Field(storage=storage):
+                array = types.Array(from_dtype(computed(storage)), ndim, "A", readonly=True)
+                kinds.append(relative.seen(array, ndim, *told))
+            case Coefficients(storage=storage, shape=shape):
+                kinds.append(types.Array(element(storage), len(shape), "C"))
+            case Scalar(dtype=dtype):
+                kinds.append(from_dtype(dtype.numpy))
     if general.pointwise:
         kinds.append(types.Array(types.int64, 1, "A"))
-    text = general.module(1, False).text
-    spans = general.spans(text)
-    point = cpu.module(text, cache.identifier(function.name)).point
-    dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
-    try:
-        with announced(cache.identifier(function.name), dtypes):
-            point.compile(tuple(kinds))
-    except (NumbaError, AssertionError, NotImplementedError) as error:
-        # The last two where Numba has begun something and finds that it lacks a part.
-        _refuse_array(function, arguments)
-        raise _mistake(function, spans, error) from None
-    # Not the last signature: these types may have been compiled before some others.
-    returned: Any = point.overloads[tuple(kinds)].signature.return_type
-    several = isinstance(returned, types.BaseTuple) and len(returned) > 0
-    several = several and not isinstance(returned, types.NamedTuple)
-    outputs: list[Any] = list(returned) if several else [returned]
-    for kind in outputs:
-        if isinstance(kind, types.Array):
-            _refuse_array(function, arguments)
-    return [_dtype(kind, general.returned, function) for kind in outputs], several
+    return tuple(kinds)
 
 
 def _refuse_array(function: Function, arguments: Mapping[str, Argument]) -> None:
@@ -153,8 +192,6 @@ def _refuse_array(function: Function, arguments: Mapping[str, Argument]) -> None
 
 
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
-    from numba import types
-
     # A literal is of its number's type.
     kind = getattr(kind, "literal_type", kind)
     if isinstance(kind, types.Boolean):
@@ -169,8 +206,6 @@ def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
 
 
 def _words(kind: Any) -> str:
-    from numba import types
-
     if isinstance(kind, types.Array):
         return f"an array of {kind.ndim} axes"
     if isinstance(kind, types.NamedTuple):
@@ -189,20 +224,3 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
         return
     info = np.iinfo(dtype) if dtype.kind in "iu" else None
     raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
-
-
-# What Numba says.
-
-
-def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
-    """What Numba found, at the place in the user's file and without its traceback."""
-    from .relative import NOT_WHOLE
-
-    text = plain(error)
-    numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
-    loc = getattr(error, "loc", None)
-    numbers = [*numbers, *([loc.line] if loc is not None else [])]
-    span = next((spans[n] for n in numbers if n in spans), function.place)
-    if NOT_WHOLE in text:
-        return errors.offset_type(span, "a number that is not whole")
-    return errors.not_compiled(span, reason(text))

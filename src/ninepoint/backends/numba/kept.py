@@ -23,12 +23,6 @@ _UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeE
              ImportError, LookupError, AssertionError)  # fmt: skip
 
 
-def kept(function: Any) -> Kept:
-    """What Numba compiles of a generated function, on disk beside its text."""
-    path = Path(function.__code__.co_filename)
-    return Kept(path.with_suffix(f".{function.__name__}"))
-
-
 class Kept:
     """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
 

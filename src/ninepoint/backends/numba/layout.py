@@ -8,31 +8,59 @@ Places are sums of indices and lengths, for in a chain it depends on the block w
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import Interval, machine_type, ranges
 from ...language.box import Box
-from ...language.dtypes import computed
-from ...language.ir import Kernel, Offset, RunningSum, State
+from ...language.dtypes import computed, short
+from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
-from ...lowering.machine import machine_type
-from .bands import Sum, sum_text
-from .control import NOTES
-from .expressions import as_tuple, kernel_names
+from .expressions import NOTES, Expressions, as_tuple, kernel_names
 from .window_loops import plus
 
 # Bytes of a cache line.
 LINE = 64
 
 
-class Layout:
-    """Where the rows of a kernel lie, or of a chain whose arrays have such `edges`."""
+# How often each name is added, and the number itself under "".
+Sum: TypeAlias = Mapping[str, int]
 
-    def __init__(self, kernel: Kernel, reach: Box, edges: Edges | None) -> None:
-        self.reach, self.edges = reach, edges
+
+def sum_text(sums: Iterable[Sum]) -> str:
+    """The sum of sums: `n + 2 * before1 - 3`."""
+    total = Counter[str]()
+    for one in sums:
+        total.update(one)
+    text = ""
+    for name, times in sorted(total.items(), key=lambda item: (item[0] == "", item[1] < 0)):
+        if not times:
+            continue
+        term = name if name and abs(times) == 1 else f"{abs(times)} * {name}"
+        term = term if name else str(abs(times))
+        text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
+    return text or "0"
+
+
+class Layout:
+    """Where the rows of a kernel lie, or of a chain whose arrays have such `edges`.
+
+    Its results are stored as `dtypes`, without which they are stored as they are computed.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        reach: Box,
+        dtypes: Sequence[np.dtype] = (),
+        edges: Edges | None = None,
+    ) -> None:
+        self.reach, self.dtypes, self.edges = reach, dtypes, edges
         # What is needed of a stage where the array goes on, and where it ends.
         self.needs = self.ends = needed(kernel)
         if edges is not None:
@@ -49,6 +77,8 @@ class Layout:
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         # Those of the loops that are around all that rolls: a kernel of one axis has no rows.
         self.outer = self.indices[: len(self.indices) + self.axis + 2]
+        # The last of them tells which turn it is, of those in which stages roll.
+        self.turn = self.outer[-1] if self.outer else ""
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.constant = constant_in_rows(kernel)
         self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
@@ -64,6 +94,28 @@ class Layout:
         boxes.append((full((0,) * kernel.ndim),) * 2)
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
         self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+        # What a function takes that looks anywhere: the fields, and its place.
+        self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
+        # What slides along rows knows elements as they are computed with; a chain keeps them so.
+        slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
+        self.converts = not slides and edges is None
+        self.loads = {
+            name: one.load
+            for name, dtype in kernel.fields
+            if self.converts and (one := short(dtype))
+        }
+        self.expressions = Expressions(
+            self.known,
+            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
+            {name: self.names[name] for name, _ in kernel.scalars},
+        )
+        # Where reads stand that may be outside of their neighborhood.
+        self.places: list[str] = []
+
+    def machine(self, source: str) -> str:
+        """The machine type of what is read of a field or of a stage."""
+        dtype = dict(self.kernel.fields).get(source)
+        return self.stage_type(source) if dtype is None else computed(dtype).name
 
     def stage_type(self, name: str) -> str:
         """The machine type of what is kept of a stage."""
@@ -159,7 +211,7 @@ class Layout:
         """Where a stage keeps the plane of a row that is `row` from the result's, or volume."""
         index = "0"
         if kept.count > 1:
-            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
+            turn = plus(self.turn, row[self.axis + 1] - kept.low[self.axis])
             index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         low, _ = self.room(kept)
         axes = range(self.axis + 1, -2)

@@ -58,9 +58,10 @@ from ...lowering.abreast import effort
 from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, height
 from ..generated import Module
-from .bands import Sum, Texts, sum_text
+from .bands import Texts
 from .expressions import as_tuple
 from .functions import Functions
+from .layout import Sum, sum_text
 from .rows import RowFunction
 from .window_loops import indented, plus
 
@@ -92,22 +93,15 @@ def module(
     *,
     fastmath: bool = False,
     dtypes: Sequence[np.dtype] = (),
+    edges: Edges | None = None,
 ) -> Module:
-    """Write the loops of a kernel, whose outputs are already in their storage types.
+    """Write the loops of a kernel that looks as far as `reach`.
 
-    The outputs are stored as `dtypes`, without which they are stored as they are computed.
+    Its outputs are already in their storage types; they are stored as `dtypes`, without which
+    they are stored as they are computed.  A chain has `edges`, whose tables it is given between
+    its coefficients and its scalars.
     """
-    return _Writer(kernel, reach, dtypes).module(title, fastmath)
-
-
-def chain_module(
-    kernel: Kernel, edges: Edges, title: str, reach: Box, *, fastmath: bool = False
-) -> Module:
-    """Write the loops of a chain, which looks as far as `reach`.
-
-    Between its coefficients and its scalars it is given the tables of the `edges`.
-    """
-    return _Writer(kernel, reach, edges=edges).module(title, fastmath)
+    return _Writer(kernel, reach, dtypes, edges).module(title, fastmath)
 
 
 class _Writer(Functions):
@@ -127,7 +121,7 @@ class _Writer(Functions):
         ]
         text = texts.module(title, parameters, self._band(), self.expressions.tables)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
-        places = tuple(self.space.places)
+        places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)
 
     # The loops over rows, or over planes and their rows.
@@ -142,9 +136,7 @@ class _Writer(Functions):
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         lines += self.buffers()
         for function in (*(one for group in self.functions for one in group), self.final):
-            for buffer, count, machine in function.buffers:
-                new = "zeros" if buffer in function.cleared else "empty"
-                lines.append(f"{buffer} = np.{new}({count}, dtype=np.{machine})")
+            lines += [f"{name} = {room}" for name, room in function.buffers.items()]
         lines.append("for b in range(out0.shape[0]):")
         for depth, index in enumerate(self.outer[:-1], 1):
             lines += indented(self._loop(self.indices.index(index) - len(self.indices) - 1), depth)
@@ -163,12 +155,12 @@ class _Writer(Functions):
 
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
-        index, turn = self.outer[-1], self._turn()
+        turn = self._turn()
         if not self.rolls(self.axis) and (self.every[self.axis] > 1 or not self.warm):
             return [*self._loop(self.axis), *indented(turn)]
         first = f"{-self.warm}, " if self.warm else ""
         points = sum_text((self.points(self.axis),))
-        return [f"for {index} in range({first}{points}):", *indented(turn)]
+        return [f"for {self.turn} in range({first}{points}):", *indented(turn)]
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
@@ -208,9 +200,9 @@ class _Writer(Functions):
     def _fetched(self, function: RowFunction, count: int) -> list[str]:
         """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
         newest: dict[str, Offset] = {}
-        for source, offset in function.rows:
-            if source not in self.by_name and source not in self.constant:
-                newest[source] = max(newest.get(source, offset), offset)
+        for row in function.rows.values():
+            if row.source not in self.by_name and row.source not in self.constant:
+                newest[row.source] = max(newest.get(row.source, row.offset), row.offset)
         lines: list[str] = []
         for source, offset in newest.items():
             name = self.names[source]
@@ -239,7 +231,7 @@ class _Writer(Functions):
         """One plane of each stage after the other, and of the result; where rows roll, one row."""
         lines: list[str] = []
         for kept, functions in zip(self.kept, self.functions, strict=True):
-            at = plus(self.indices[self.axis + 1], kept.high[self.axis]) if self.indices else ""
+            at = plus(self.turn, kept.high[self.axis]) if self.turn else ""
             if isinstance(kept.stage, RunningSum):
                 lines += self._run(kept, functions)
                 continue
@@ -247,21 +239,20 @@ class _Writer(Functions):
             lines += _where(self._there(kept, at), self._plane(row, kept))
             lines += self._turned(kept, at)
         made = self._plane(self._result(self.final))
-        index = self.indices[self.axis + 1] if self.indices else ""
-        tests = [f"{index} >= 0"] * (self.warm > 0)
+        tests = [f"{self.turn} >= 0"] * (self.warm > 0)
         if self.rolls(self.axis):
-            tests.append(f"{index} % {self.every[self.axis]} == 0")
+            tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
         return lines + _where(" and ".join(tests), made)
 
     def _there(self, kept: Kept, at: str) -> str:
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
-        if not self.indices:
+        if not self.turn:
             return ""
         if self.edges:
             first, stop = (sum_text(of(kept, self.axis)) for of in (self.start, self.stop))
             return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
-        return "" if begin == -self.warm else f"{self.indices[self.axis + 1]} >= {begin}"
+        return "" if begin == -self.warm else f"{self.turn} >= {begin}"
 
     def _plane(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
@@ -402,24 +393,21 @@ class _Writer(Functions):
         columns: str,
     ) -> str:
         """Call a row function for the columns from `start` on of the row that is `row` away."""
-        arguments: list[str] = []
-        for source, offset in function.rows:
-            at = tuple(a + b for a, b in zip(row, offset, strict=True))
-            low, kept = {"": function.columns[source]}, self.by_name.get(source)
+        given: dict[str, str] = {"n": columns, **function.given}
+        given |= {f"o{k}": one for k, one in enumerate(results)}
+        given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
+        for label, source in function.rows.items():
+            at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
+            low, kept = {"": source.column}, self.by_name.get(source.source)
             if kept is not None:
                 first = sum_text((*start, low, {"": self.first(kept)}))
                 place = self.place(kept, at)
             else:
                 first = sum_text((*start, low, self.on("before", -1, -self.reach.lo[-1])))
                 place = as_tuple(["b", *self.at(at)])
-            first = "0" if source in self.constant else first
-            arguments.append(_row_text(self.names[source], place, first))
-        if function.loops:
-            arguments += [self.names[n] for n, _ in self.kernel.fields]
-            arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=True))]
-            arguments += [buffer for buffer, _, _ in function.buffers]
-        arguments += [*results, columns, *function.given]
-        arguments += [self.names[n] for n in function.others]
+            first = "0" if source.source in self.constant else first
+            given[label] = _row_text(self.names[source.source], place, first)
+        arguments = [given.get(name, name) for name in function.parameters]
         return f"{function.name}({', '.join(arguments)})"
 
 

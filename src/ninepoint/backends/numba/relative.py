@@ -1,4 +1,4 @@
-"""What the text of the general path calls: a field seen from a point.
+"""What kernels of the general path call: a field seen from a point.
 
 `near` turns an offset into a place in a block and sees to it that the place is in the block:
 a read outside the neighborhood is written down in `outside` and reported after the run.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
@@ -17,23 +16,11 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
+from ..outside import REACH, SITE
 from ..threads import LEFT, STOP
-from .general.reads import REACH, SITE
-from .kept import kept
+from .users import by_type
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
-
-
-def njit(*, cache=False, **options):
-    """Numba's decorator; what is cached lies beside the text, and is checked when it is loaded."""
-
-    def decorated(function):
-        dispatcher = numba.njit(**options)(function)
-        if cache:
-            dispatcher._cache = kept(function)
-        return dispatcher
-
-    return decorated
 
 
 class Neighbours(NamedTuple):
@@ -79,13 +66,9 @@ def unowned(typingctx, array):
     return array(array), codegen
 
 
+@by_type()
 def near(place, offset, low, high, outside, site):
     """Where the neighbour at `offset` lies in a block whose first offset is `low`."""
-    raise NotImplementedError
-
-
-@overload(near)
-def _near(place, offset, low, high, outside, site):
     if not isinstance(offset, types.Integer):
         raise TypingError(NOT_WHOLE)
 
@@ -128,13 +111,9 @@ def go_on(outside):
 # Elements and windows: integers of less than 64 bits become int64, and are exact.
 
 
+@by_type()
 def wide(value):
     """An element, or a window of its own, as the kernel computes with it."""
-    raise NotImplementedError
-
-
-@overload(wide)
-def _wide(value):
     kind = value.dtype if isinstance(value, types.Array) else value
     narrow = isinstance(kind, types.Integer) and getattr(kind, "bitwidth", 64) < 64
     if isinstance(value, types.Array):
@@ -175,13 +154,9 @@ def _ask_first() -> None:
 _ask_first()
 
 
+@by_type()
 def chosen(test, then, other):
     """`np.where` of numbers, of which Numba would make an array without axes."""
-    raise NotImplementedError
-
-
-@overload(chosen)
-def _chosen(test, then, other):
     if isinstance(test, types.Array):
         return lambda test, then, other: np.where(test, then, other)
     return lambda test, then, other: then if test else other
@@ -252,13 +227,9 @@ def _cut(low, high):
     return cut
 
 
+@by_type()
 def saturated(value, out):
     """The nearest whole number, cut to what `out` holds; NaN is 0."""
-    raise NotImplementedError
-
-
-@overload(saturated)
-def _saturated(value, out):
     if not isinstance(out.dtype, types.Integer):
         return lambda value, out: value
     info = np.iinfo(out.dtype.name)
@@ -270,13 +241,9 @@ def _saturated(value, out):
     return lambda value, out: min(max(kind(value), low), high)
 
 
+@by_type()
 def wrapped(value, out):
     """The lowest bits of the value, as many as `out` holds; NaN is 0."""
-    raise NotImplementedError
-
-
-@overload(wrapped)
-def _wrapped(value, out):
     if not isinstance(out.dtype, types.Integer) or not isinstance(value, types.Float):
         return lambda value, out: value
     cut = _cut(-(2**63), 2**63 - 1)
@@ -286,13 +253,9 @@ def _wrapped(value, out):
 # Reductions along an axis of a window, where Numba knows those of the whole array only.
 
 
+@by_type(prefer_literal=True)
 def along(name, a, axis):
     """What `name` reduces lines to."""
-    raise NotImplementedError
-
-
-@overload(along, prefer_literal=True)
-def _along(name, a, axis):
     if not isinstance(a, types.Array) or a.ndim > 2:
         raise TypingError("it reduces along an axis of an array of two axes at most")
     reduce_line = getattr(np, name.literal_value)

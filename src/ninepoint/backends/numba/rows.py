@@ -13,14 +13,13 @@ What it writes overlaps nothing that it reads, which LLVM is promised.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TypeAlias
 
 import numpy as np
 
-from ...language.box import Box
+from ...analysis.footprint import extents
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -29,7 +28,6 @@ from ...language.ir import (
     Cast,
     Coefficient,
     Element,
-    Kernel,
     Offset,
     Read,
     Reduce,
@@ -43,8 +41,9 @@ from ...language.ir import (
 )
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, pieces
-from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
-from .expressions import Expressions
+from .control import EACH, Control, gathered_rows, in_other_rows
+from .expressions import NOTES
+from .layout import Layout
 from .window_loops import WindowLoops, indented, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
@@ -58,26 +57,6 @@ VECTOR = 64
 LEFT = 350
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A field or a stage: its name in the text, its type, and the column its rows begin at.
-
-    All elements of a row of one that is `constant` are alike, positions along another axis, and
-    only the first is there.  Where there is a function to `load` them, elements are converted by
-    it.
-    """
-
-    name: str
-    machine: str
-    column: int
-    constant: bool = False
-    load: str = ""
-
-
-# A source, and an offset along all axes but the last.
-Row: TypeAlias = tuple[str, Offset]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,70 +77,85 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Space:
-    """What the functions of one module share.
+class Row:
+    """A row of a field or stage, at an offset along all axes but the last, from a column on."""
 
-    They add the places of reads that may be outside of their neighborhood to `places`.
-    """
-
-    kernel: Kernel
-    names: dict[str, str]
-    expressions: Expressions
-    reach: Box
-    places: list[str]
+    source: str
+    offset: Offset
+    column: int
 
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    `rows` are sources with their offsets along all axes but the last, each from one of the
-    `columns` on, relative to its own first; `others` are scalars and coefficients; `loops` says
-    that it also takes whole fields and the place.  With `overlap` (64, 9) the last 64 columns are
-    computed by themselves, some for the second time, where a multiple of 64 leaves at least 9.
-    It is told what is `given` besides, and the buffers that are `cleared` are zero when it is
-    first called.
+    Some of its `parameters` are `rows`, some are `given` other values than those of their names;
+    o0, o1, ... are its results, `n` is how many columns these have, and `i` and the like are its
+    place.  With `overlap` (64, 9) the last 64 columns are computed by themselves, some for the
+    second time, where a multiple of 64 leaves at least 9.  Its `buffers` are made once, so.
     """
 
     name: str
-    lines: tuple[str, ...]
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
     constants: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
-    columns: Mapping[str, int] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
-    buffers: tuple[tuple[str, int | str, str], ...] = ()
-    loops: bool = True
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    buffers: Mapping[str, str] = field(default_factory=dict)
     overlap: tuple[int, ...] = ()
-    given: tuple[str, ...] = ()
-    cleared: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its text."""
+        head = f"def {self.name}({', '.join(self.parameters)}):"
+        return (head, *indented(self.body))
 
 
-def row_function(made: Made, sources: Mapping[str, Source], space: Space) -> RowFunction:
+def row_function(made: Made, layout: Layout) -> RowFunction:
     """Write the function that makes a row."""
-    return _Writer(made, sources, space).function()
+    return _Writer(made, layout).function()
 
 
 class _Writer:
-    def __init__(self, made: Made, sources: Mapping[str, Source], space: Space) -> None:
-        self.made, self.sources, self.space = made, sources, space
-        kernel, self.expressions = space.kernel, space.expressions
+    def __init__(self, made: Made, layout: Layout) -> None:
+        self.made, self.layout, self.expressions = made, layout, layout.expressions
+        kernel = layout.kernel
         self.pieces: tuple[Piece, ...] = (Piece(made.body, ""),)
         if _cuttable(made):
             self.pieces = pieces(made.body, made.values[0])
         self.body = tuple(assign for piece in self.pieces for assign in piece.body)
-        self.reads = _places(self.body, sources)
+        # From which column on rows are read.
+        first: dict[str, int] = {}
+        for assign in self.body:
+            for name, low, _ in extents(assign.value):
+                first[name] = min(first.get(name, low[-1]), low[-1])
         along = gathered_rows(self.body)
-        found = {at for at, _ in self.reads.values()}
-        order = list(sources)
-        self.rows = sorted(found | along, key=lambda row: (order.index(row[0]), row[1]))
-        self.labels = _labels(self.rows, sources, {assign.name for assign in self.body})
+        found = along | {
+            (a.value.field, a.value.offset[:-1]) for a in self.body if isinstance(a.value, Read)
+        }
+        order = [*(name for name, _ in kernel.fields), *layout.by_name]
+        places = sorted(found, key=lambda row: (order.index(row[0]), row[1]))
+        rows = [Row(source, offset, first.get(source, 0)) for source, offset in places]
+        self.rows = dict(zip(self._labels(rows), rows, strict=True))
+        self.labels = {(row.source, row.offset): label for label, row in self.rows.items()}
         storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-        loads = {name: source.load for name, source in sources.items()}
-        self.windows = WindowLoops(self.expressions, storage, space.names, space.reach, loads)
-        rows = {row: (self.labels[row], sources[row[0]].column) for row in along}
-        self.control = Control(self.windows, rows, space.places)
+        self.windows = WindowLoops(
+            self.expressions, storage, layout.names, layout.reach, layout.loads
+        )
+        gathered = {at: (self.labels[at], first.get(at[0], 0)) for at in along}
+        self.control = Control(self.windows, gathered, layout.places)
         # What is done before the loop over the row.
         self.once: list[str] = []
+
+    def _labels(self, rows: Sequence[Row]) -> Iterator[str]:
+        """The names of the rows; no operation has them: those of a stage `__` begin so as well."""
+        taken = {assign.name for assign in self.body}
+        for k, row in enumerate(rows):
+            name = self.layout.names[row.source]
+            while f"{name}_{k}" in taken:
+                name += "_"
+            taken.add(f"{name}_{k}")
+            yield f"{name}_{k}"
 
     def function(self) -> RowFunction:
         made, tables = self.made, self.expressions.tables
@@ -184,37 +178,44 @@ class _Writer:
 
     def _called(self, lines: Sequence[str]) -> RowFunction:
         """The function of these lines, and what it is called with."""
-        made, kernel = self.made, self.space.kernel
+        made, layout, once = self.made, self.layout, self.once
         loops = any(
             isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(self.body)
         )
-        others, once = _others(self.body, made.values, kernel), self.once
-        if self.control.looks:
-            others, once = (*others, NOTES), [*once, f"turns = {EACH}"]
-        arguments = [self.labels[row] for row in self.rows]
+        parameters = [*self.rows]
         if loops:
-            arguments += [self.space.names[n] for n, _ in kernel.fields]
-            places = ["b", *(f"i{a}" for a in range(kernel.ndim - 2)), "i"]
-            arguments += places[: kernel.ndim]
-            arguments += [buffer for buffer, _, _ in self.windows.buffers]
-        arguments += [f"o{k}" for k in range(len(made.values))] + ["n"]
-        arguments += [self.space.names[n] for n in others]
-        inner = [*self.expressions.tables.fetched.values(), *once, *lines]
-        machines = [self.sources[field].machine for field, _ in self.rows]
+            parameters += [*layout.whole, *self.windows.buffers]
+        parameters += [*(f"o{k}" for k in range(len(made.values))), "n"]
+        parameters += [layout.names[name] for name in self._others()]
+        if self.control.looks:
+            parameters.append(layout.names[NOTES])
+            once = [*once, f"turns = {EACH}"]
+        machines = [layout.machine(row.source) for row in self.rows.values()]
         machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
         plain = not (made.held or loops or self.control.looks or made.every > 1)
         return RowFunction(
             made.name,
-            (f"def {made.name}({', '.join(arguments)}):", *indented(inner)),
+            tuple(parameters),
+            (*self.expressions.tables.fetched.values(), *once, *lines),
             tuple(self.windows.constants),
-            tuple(self.rows),
-            {name: source.column for name, source in self.sources.items()},
-            others,
-            tuple(self.windows.buffers),
-            loops,
-            _overlap(self.body, widest) if plain else (),
+            self.rows,
+            buffers=self.windows.buffers,
+            overlap=_overlap(self.body, widest) if plain else (),
         )
+
+    def _others(self) -> list[str]:
+        """The scalars and coefficients that the body uses."""
+        kernel = self.layout.kernel
+        used = {a.name for assign in self.body for a in atoms(assign.value) if isinstance(a, Ref)}
+        used |= {value.name for value in self.made.values if isinstance(value, Ref)}
+        for assign in within(self.body):
+            inner = assign.value.body if isinstance(assign.value, Reduce) else ()
+            for one in (assign, *inner):
+                if isinstance(one.value, Element | Coefficient):
+                    used.add(one.value.array)
+        known = [n for n, *_ in kernel.coefficients] + [n for n, _ in kernel.scalars]
+        return [n for n in known if n in used]
 
     def _lines(self, piece: Piece) -> list[str]:
         """The lines for a point."""
@@ -226,18 +227,22 @@ class _Writer:
             target, expr = assign.name, assign.value
             match expr:
                 case Read():
-                    source, (row, step) = self.sources[expr.field], self.reads[target]
-                    self.expressions.types[target] = source.machine
-                    if source.constant:
-                        self.once.append(f"{target} = {self.labels[row]}[0]")
-                        continue
-                    element = f"{self.labels[row]}[{plus('j', step)}]"
-                    lines.append(f"{target} = {self.windows.loaded(expr.field, element)}")
+                    lines += self._read(target, expr)
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
                     lines += self.control.lines(target, expr)
         return lines
+
+    def _read(self, target: str, read: Read) -> list[str]:
+        label = self.labels[read.field, read.offset[:-1]]
+        self.expressions.types[target] = self.layout.machine(read.field)
+        if read.field in self.layout.constant:
+            # All elements of the row are alike, and only the first is there.
+            self.once.append(f"{target} = {label}[0]")
+            return []
+        element = f"{label}[{plus('j', read.offset[-1] - self.rows[label].column)}]"
+        return [f"{target} = {self.windows.loaded(read.field, element)}"]
 
 
 def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:
@@ -277,39 +282,3 @@ def _in_vectors(assign: Assign) -> bool:
             return True
         case _:
             return False
-
-
-def _places(body: tuple[Assign, ...], sources: Mapping[str, Source]) -> dict[str, tuple[Row, int]]:
-    """Where each read of a body looks: in which row, and how far from the place there."""
-    found = {}
-    for assign in body:
-        read = assign.value
-        if isinstance(read, Read):
-            step = read.offset[-1] - sources[read.field].column
-            found[assign.name] = (read.field, read.offset[:-1]), step
-    return found
-
-
-def _labels(rows: Sequence[Row], sources: Mapping[str, Source], taken: set[str]) -> dict[Row, str]:
-    """The names of the rows, which no operation has: those of a stage `__` begin so as well."""
-    labels: dict[Row, str] = {}
-    for k, row in enumerate(rows):
-        name = sources[row[0]].name
-        while f"{name}_{k}" in taken:
-            name += "_"
-        labels[row] = f"{name}_{k}"
-        taken = taken | {labels[row]}
-    return labels
-
-
-def _others(body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel) -> tuple[str, ...]:
-    """The scalars and coefficients that a body uses."""
-    used = {a.name for assign in body for a in atoms(assign.value) if isinstance(a, Ref)}
-    used |= {value.name for value in values if isinstance(value, Ref)}
-    for assign in within(body):
-        inner = assign.value.body if isinstance(assign.value, Reduce) else ()
-        for one in (assign, *inner):
-            if isinstance(one.value, Element | Coefficient):
-                used.add(one.value.array)
-    known = [n for n, *_ in kernel.coefficients] + [n for n, _ in kernel.scalars]
-    return tuple(n for n in known if n in used)

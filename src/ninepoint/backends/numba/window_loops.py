@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ...analysis.footprint import live
-from ...analysis.ranges import Interval, window_range
+from ...analysis.ranges import Interval, machine_type, window_range
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -32,7 +32,6 @@ from ...language.ir import (
 )
 from ...loops.nodes import SHORT
 from ...loops.operations import number
-from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
 from ...lowering.windows import PIECE, total_type
 from .expressions import Expressions
@@ -49,7 +48,7 @@ class WindowLoops:
     # How floats of 16 bits that are converted where they are read are loaded, by their fields.
     loads: Mapping[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
-    buffers: list[tuple[str, int, str]] = field(default_factory=list)
+    buffers: dict[str, str] = field(default_factory=dict)
 
     def loaded(self, field: str, text: str) -> str:
         """An element of a field as it is computed with."""
@@ -80,7 +79,7 @@ class WindowLoops:
         buffer, at, count = f"buffer_{name}", f"at_{name}", math.prod(reduce.shape)
         machine = self.expressions.machine(reduce.result)
         result = self.expressions.atom(reduce.result)
-        self.buffers.append((buffer, count, machine))
+        self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
         kept = f"{buffer}[{at}] = {result}"
         if reduce.kind == "quantile":
             length = str(count)

@@ -251,7 +251,7 @@ class _Kernel:
                 # The finer result of a field whose length was rounded up.
                 beside = np.take(beside, range(shape[axis]), axis)
         try:
-            seen = np.broadcast_to(beside, shape)
+            seen: Array | None = np.broadcast_to(beside, shape)
         except ValueError:
             seen = None
         return Field(self, name, array, beside, seen)

@@ -208,6 +208,13 @@ def literal(value: Any) -> Any:
     return Text(value) if type(value) in (bool, int, float, complex) else value
 
 
+def known(value: Any) -> Any:
+    """A number of NumPy that is known: integers and truth values are literals, floats strong."""
+    value = plain(value)
+    value = int(value) if isinstance(value, np.uint64) else value
+    return literal(value) if isinstance(value, int) else Number(value)
+
+
 def see(value: Any) -> Any:
     """A bare value as a `Number`; a tuple as a tuple of them."""
     if isinstance(value, tuple):

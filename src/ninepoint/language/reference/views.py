@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..operators import PYTHON, UFUNCS
-from .number import Literal, Natural, Operand, Text, binary, plain, see
+from .number import Literal, Natural, Operand, Text, binary, known, plain, see
 from .reductions import MASKED, METHODS, PARAMETRIC, reduced
 
 
@@ -52,6 +52,9 @@ class Table(np.ndarray[Any, Any]):
 
 class Constant(Table):
     """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
+
+    def number(self, item: Any) -> Any:
+        return known(item)
 
 
 class Window(Operand, Table):
@@ -113,13 +116,11 @@ def _numpys(name: str) -> Callable[..., Any]:
     return lambda self, *rest, **options: whole(getattr(np.ndarray, name), self, *rest, **options)
 
 
-for _name in dir(np.ndarray):
+for _name in METHODS.union(dir(np.ndarray)):
     if _name in METHODS:
         setattr(Window, _name, partialmethod(Window.reduce, _name))
     elif not _name.startswith("_") and callable(getattr(np.ndarray, _name)):
         setattr(Window, _name, _numpys(_name))
-for _name in METHODS - set(dir(np.ndarray)):
-    setattr(Window, _name, partialmethod(Window.reduce, _name))
 
 
 class Field:

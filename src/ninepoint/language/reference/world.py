@@ -25,7 +25,7 @@ from ..readable import with_room
 from ..source import ArrayFunction, Function, Unusable, rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, Text, literal, place, plain, see
+from .number import Literal, Number, Text, known, literal, place, see
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
@@ -48,7 +48,7 @@ def live(function: Function) -> Any:
             case np.ndarray():
                 return value.view(Constant)
             case np.generic():
-                return _known(plain(value))
+                return known(value)
             case tuple():
                 return tuple(map(exchanged, value))
             case _:
@@ -92,12 +92,6 @@ def _readable(value: Any) -> Any:
     if isinstance(value, types.CodeType):
         return value.replace(co_consts=_readable(value.co_consts))
     return tuple(map(_readable, value)) if isinstance(value, tuple) else literal(value)
-
-
-def _known(value: Any) -> Any:
-    """A number of NumPy that is known: integers and truth values are literals, floats strong."""
-    value = int(value) if isinstance(value, np.uint64) else value
-    return literal(value) if isinstance(value, int) else Number(value)
 
 
 def call_arguments(
@@ -150,7 +144,7 @@ class _Stage:
 
     def __init__(self, function: Any, plain: Any = None) -> None:
         self._function, self._plain = function, plain
-        self._made: dict[bytes, Any] = {}
+        self._made: dict[Any, Any] = {}
 
     def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
@@ -158,12 +152,15 @@ class _Stage:
         if not fields and self._plain is not None:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
-        values = [
-            _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
-        ]
-        # It is the same at every point.
-        key = pickle.dumps((values, [*options]))
+        # It is the same at every point. Arrays live as long as the kernel that reads them.
+        given = (
+            id(o.array) if isinstance(o, Field) else pickle.dumps(bare(o)) for o in everything
+        )
+        key = *given, *options
         if key not in self._made:
+            values = [
+                _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
+            ]
             named = dict(zip(options, values[len(arguments) :], strict=True))
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
@@ -208,7 +205,7 @@ class _Known:
         everything = [*arguments, *options.values()]
         if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
             # Of literals alone: the result is one.
-            return _known(made.value)
+            return known(made.value)
         return made
 
     def __getattr__(self, name: str) -> Any:

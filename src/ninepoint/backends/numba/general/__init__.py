@@ -1,94 +1,69 @@
-"""The general path: kernels that are not analysed, as text that Numba compiles.
+"""The general path: kernels that are not analysed, as functions that Numba compiles.
 
     s = np.sort(x[-1:2])                ->      def point(x, ...):  the user's body
     return s[0] + s[1]                          def band(x, out0, outside):  point at every place
 
 The user's functions are kept as they stand, statement by statement, with Numba's rules for
-numbers; only their reads are mapped, and their constants written down.  A function of numbers is
+numbers; only their reads are mapped, and what their names mean is kept.  A function of numbers is
 given the elements themselves.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
-import keyword
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....language import errors
-from ....language.box import Box, joined
-from ....language.definitions import parsed
+from ....language.box import Box, Length, joined
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
 from ....language.kinds import Argument, Coefficients, Field, Scalar
-from ....language.positions import GREATEST, LEAST, Length, index
-from ....language.source import Function, bound_names
+from ....language.positions import GREATEST, LEAST, index
+from ....language.source import Function, meaning
 from ....lowering.schedule import Request
-from ...generated import Module
-from ..bands import heading
+from ....remembered import digest
 from ..window_loops import plus
 from .reads import accesses
-from .rewrite import Context, Globals, Rewriter, text_of
+from .rewrite import Context, Rewriter
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own
 
-# The names of `relative` that the text uses.
-_NAMES = (
-    "Neighbours along chosen clipped go_on in_order middle near njit ordered saturated unowned "
-    "wide wrapped"
-).split()
-_OWN = "np math point band outside FLAGS b j value inf nan".split()
-_RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
-_CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
-_LOOP = re.compile(r"^ *(for|while) ", re.MULTILINE)
-_MAKING = re.compile(
-    r"\b(np\.(empty|zeros|ones|full|array|nan\w+)|ordered|in_order|middle)\(|\.array\[.*:"
-)
 _STORES = {"saturate": "saturated", "wrap": "wrapped"}
 
 
 @dataclass(frozen=True, slots=True)
 class General:
-    """A kernel as text, before the types of its outputs are known.
+    """A kernel whose reads are mapped, before the types of its outputs are known.
 
-    `places` says for each read that is checked at run time where it stands; `lines` maps
-    lines of `functions` to the user's.  `pointwise` tells that its fields are numbers to it.
+    `functions` are that of a point, and those of the user's that it calls; `token` names what they
+    mean, and words of ours in them end in the `suffix`.  `places` says for each read that is
+    checked at run time where it stands.  It takes about `factor` times as long as an analysed
+    kernel of the same reads.  `pointwise` tells that its fields are numbers to it.
     """
 
-    name: str
-    functions: str
-    lines: Mapping[int, Span]
+    functions: tuple[Function, ...]
+    token: str
+    suffix: str
     box: Box
     places: tuple[str, ...]
+    factor: str
     returned: Span
     arguments: Mapping[str, Argument]
     lengths: tuple[Length, ...]
     positions: tuple[Position, ...]
     pointwise: bool
 
-    @property
-    def factor(self) -> str:
-        """How many times as long as an analysed kernel of the same reads it takes, about."""
-        if _MAKING.search(self.functions):
-            return "50 to 500"
-        return "20 to 200" if _LOOP.search(self.functions) else "5 to 20"
+    def text(self, band: str) -> str:
+        """The whole text, whose last function computes a block."""
+        point, *_ = self.functions
+        title = f"{point.name}, on the general path: written by ninepoint for {self.token[:24]}."
+        trees = [ast.unparse(one.definition) for one in reversed(self.functions)]
+        return "\n\n\n".join([f'"""{title}"""', *trees, band])
 
-    def module(self, outputs: int, several: bool, overflow: str | None = None) -> Module:
-        """The whole text, for a number of outputs and a rule for what does not fit."""
-        body = self.functions + "\n".join(self._band(outputs, several, overflow)) + "\n"
-        special = bool(_CONSTANT.search(body))
-        title = f"{self.name}, on the general path: written by ninepoint."
-        names = {"numba.relative": _NAMES}
-        lines = heading(title, body + " math" * special, names)
-        text = "\n".join([*lines, *["inf, nan = math.inf, math.nan"] * special, body])
-        return Module(text, checked=True, places=self.places, opaque=True)
-
-    def spans(self, text: str) -> dict[int, Span]:
-        """The user's lines for those of a module's text."""
-        before = text[: text.index(self.functions)].count("\n")
-        return {before + line: span for line, span in self.lines.items()}
+    def band(self, outputs: int, several: bool, overflow: str | None) -> str:
+        """What computes a block, for a number of outputs and a rule for what does not fit."""
+        return "\n".join(self._band(outputs, several, overflow)) + "\n"
 
     def _band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         outs = [f"out{n}" for n in range(outputs)]
@@ -112,7 +87,7 @@ class General:
         fields, arrays, scalars = named.values()
         fields += [f"place{k}" for k in range(len(self.positions))]
         order = [*fields, *outs, *arrays, *scalars, *lengths, "outside"]
-        yield from ["", "", f"def band({', '.join(order)}):"]
+        yield f"def band({', '.join(order)}):"
         yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
         yield from (f"    {n} = wide({n})" for n in arrays)
         for depth, axis in enumerate(axes, 1):
@@ -142,7 +117,7 @@ def translate(
     arguments: Mapping[str, Argument],
     request: Request,
 ) -> General:
-    """Write a kernel that is not analysed as text.
+    """Map the reads of a kernel that is not analysed.
 
     Raises
     ------
@@ -163,88 +138,37 @@ def translate(
     if any(value is index for s in scopes.all for value in s.function.constants.values()):
         # A position is read at the point itself.
         box = joined((box, Box((0,) * box.ndim, (0,) * box.ndim)))
-    taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
-    context = Context(
-        scopes,
-        found,
-        box,
-        pointwise,
-        Globals(_RESERVED, taken),
-        [],
-        set(),
-    )
-    for scope in scopes.helpers.values():
-        name = "point" if scope is scopes.root else context.globals.fresh(scope.function.name)
-        context.globals.names[id(scope.function)] = name
-    pieces = [
-        (scope, *_piece(context, scope, arguments)) for scope in reversed(scopes.helpers.values())
-    ]
-    flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={request.fastmath}"
-    text = "\n".join([f"FLAGS = dict({flags})", *context.globals.lines])
-    lines: dict[int, Span] = {}
-    for scope, written, statements in pieces:
-        start = text.count("\n") + 4
-        text += "\n\n\n" + written
-        lines |= _lines(written, start, scope, statements)
+    context = Context(scopes, found, box, pointwise, _suffix(scopes), [], set(), {})
+    point = Rewriter(context, scopes.root, {}).function(arguments)
+    asked = context.asked
+    factor = "50 to 500" if "making" in asked else "20 to 200" if "loops" in asked else "5 to 20"
+    kinds = tuple(arguments.items())
     return General(
-        function.name,
-        text + "\n",
-        lines,
+        (point, *context.helpers.values()),
+        digest((meaning(function), kinds, request.neighborhood, request.fastmath)),
+        context.suffix,
         box,
         tuple(context.places),
+        factor,
         _returned(scopes.root),
         arguments,
-        tuple(map(Length, range(box.ndim) if "lengths" in context.asked else ())),
+        tuple(map(Length, range(box.ndim) if "lengths" in asked else ())),
         tuple(
             Position(axis, among, LEAST, GREATEST)
             for among in ("elements", "results")
-            if among in context.asked
+            if among in asked
             for axis in range(box.ndim)
         ),
         pointwise,
     )
 
 
-def _piece(
-    context: Context, scope: Scope, arguments: Mapping[str, Argument]
-) -> tuple[str, list[ast.stmt]]:
-    """The text of a function, and its statements."""
-    rewriter = Rewriter(context, scope)
-    body = rewriter.body()
-    root = scope is context.scopes.root
-    parameters, fixed = [], []
-    for parameter in scope.parameters:
-        local, defaults = rewriter.local(parameter), scope.function.defaults
-        default = f" = {text_of(defaults[parameter])}" if parameter in defaults else ""
-        if root and parameter not in arguments:
-            fixed.append(f"    {local}{default}")
-        else:
-            parameters.append(local if root else local + default)
-    parameters += ["outside"] if root and context.pointwise else []
-    module = ast.fix_missing_locations(ast.Module(body, []))
-    inner = "\n".join("    " + line for line in ast.unparse(module).split("\n"))
-    # Called, it would be given the whole of its fields for each point: what reads at an offset
-    # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
-    flags = ", forceinline=True, cache=True" if root else ""
-    name = context.globals.names[id(scope.function)]
-    head = [f"@njit(**FLAGS{flags})", f"def {name}({', '.join(parameters)}):"]
-    return "\n".join([*head, *fixed, inner]), body
-
-
-def _lines(written: str, start: int, scope: Scope, statements: list[ast.stmt]) -> dict[int, Span]:
-    """For each line of a function's text the place in the user's file it was made from."""
-    tree = parsed(written).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    made = tree.body[len(tree.body) - len(statements) :]
-    found: dict[int, Span] = {}
-    pending = list(zip(made, statements, strict=True))
-    while pending:
-        new, old = pending.pop()
-        found[start + new.lineno - 1] = scope.function.span(old)
-        for field in ("body", "orelse", "finalbody"):
-            pairs = zip(getattr(new, field, []), getattr(old, field, []), strict=False)
-            pending += [(a, b) for a, b in pairs if isinstance(a, ast.stmt)]
-    return found
+def _suffix(scopes: Scopes) -> str:
+    """How no name of the user's ends."""
+    nodes = [node for scope in scopes.all for node in ast.walk(scope.definition)]
+    names = [getattr(node, key, "") for node in nodes for key in ("id", "arg", "name")]
+    longest = max(len(name) - len(name.rstrip("_")) for name in names if isinstance(name, str))
+    return "_" * (longest + 1)
 
 
 def _returned(root: Scope) -> Span:

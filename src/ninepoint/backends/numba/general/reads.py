@@ -7,38 +7,33 @@ x[0, s]   with s a scalar            ->     0 and whatever the neighborhood allo
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from ....language import errors
 from ....language.box import Box, Neighborhood
 from ....language.errors import Span
+from ....language.source import Function
 from ....language.values import words
 from .scopes import Bounds, Maybe, Scope, Scopes, of, own
-
-# A read outside the neighborhood is written down as one number: that of the read plus one,
-# times SITE, plus the offset, which is cut to -REACH .. REACH.
-SITE = 2**33
-REACH = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One offset, and its bounds; it is the first or, with `stop`, the last of a window."""
+    """One offset, and the least and the greatest that it may be, if these are known.
+
+    With `stop` the offset of the expression is that behind a window, and this one the last.
+    """
 
     node: ast.expr
     span: Span
-    bounds: Bounds | None
+    reached: Bounds | None
     stop: bool = False
 
-    @property
-    def reached(self) -> Bounds | None:
-        """The least and the greatest offset that is read, if these are known."""
-        if self.bounds is None:
-            return None
-        return self.bounds[0] - self.stop, self.bounds[1] - self.stop
 
+_May: TypeAlias = Callable[[ast.expr], Maybe]
 
 # For each axis an offset, or the first and the last of a window, of the reads by their nodes.
 Accesses: TypeAlias = dict[ast.Subscript, tuple[tuple[Step, ...], ...]]
@@ -87,52 +82,50 @@ def _found(
     scopes: Scopes,
 ) -> Iterator[tuple[ast.Subscript, Scope, tuple[tuple[Step, ...], ...]]]:
     for scope in scopes.all:
+        may = partial(scopes.may, scope=scope)
         for node in own(scope, ast.Subscript):
-            names = scopes.may(node.value, scope).fields
+            names = may(node.value).fields
             if not names:
                 continue
             if not isinstance(node.ctx, ast.Load):
                 raise errors.assigned_field(scope.function.span(node), min(names))
-            yield node, scope, tuple(_parts(node.slice, scopes, scope))
+            yield node, scope, tuple(_parts(node.slice, scope.function, may))
 
 
-def _parts(index: ast.expr, scopes: Scopes, scope: Scope) -> Iterator[tuple[Step, ...]]:
+def _parts(index: ast.expr, function: Function, may: _May) -> Iterator[tuple[Step, ...]]:
     """What stands for each axis; a tuple with a name, item by item."""
     for element in index.elts if isinstance(index, ast.Tuple) else [index]:
-        span, may = scope.function.span(element), scopes.may(element, scope)
+        span, found = function.span(element), may(element)
         if isinstance(element, ast.Slice):
-            yield _window(element, span, scopes, scope)
-        elif may.parts is None:
-            yield _step(element, may, span, scopes, scope)
+            yield _window(element, span, may)
+        elif found.parts is None:
+            yield _step(element, found, span, may)
         else:
-            for place, part in enumerate(may.parts):
+            for place, part in enumerate(found.parts):
                 item = ast.Subscript(element, ast.Constant(place), ast.Load())
                 one = ast.Constant(part.known[0]) if part.known else item
-                yield _step(ast.copy_location(one, element), part, span, scopes, scope)
+                yield _step(ast.copy_location(one, element), part, span, may)
 
 
-def _step(
-    node: ast.expr, may: Maybe, span: Span, scopes: Scopes, scope: Scope
-) -> tuple[Step, ...]:
-    for value in may.known:
+def _step(node: ast.expr, found: Maybe, span: Span, may: _May) -> tuple[Step, ...]:
+    for value in found.known:
         if isinstance(value, slice):
             ends = (None if one is None else ast.Constant(one) for one in
                     (value.start, value.stop, value.step))  # fmt: skip
-            return _window(ast.Slice(*ends), span, scopes, scope)
+            return _window(ast.Slice(*ends), span, may)
         if isinstance(value, bool) or not isinstance(value, int):
             raise errors.offset_type(span, words(value))
-    return (Step(node, span, may.bounds),)
+    return (Step(node, span, found.bounds),)
 
 
-def _window(window: ast.Slice, span: Span, scopes: Scopes, scope: Scope) -> tuple[Step, ...]:
-    if window.step is not None and scopes.may(window.step, scope) not in (of(1), of(None)):
+def _window(window: ast.Slice, span: Span, may: _May) -> tuple[Step, ...]:
+    if window.step is not None and may(window.step) not in (of(1), of(None)):
         raise errors.window_step(span)
     if window.lower is None or window.upper is None:
         raise errors.window_open(span)
-    (first,), (stop,) = (
-        _step(end, scopes.may(end, scope), span, scopes, scope)
-        for end in (window.lower, window.upper)
-    )
-    if first.bounds and stop.bounds and first.bounds[0] >= stop.bounds[1]:
-        raise errors.window_empty(span, first.bounds[0], stop.bounds[1])
-    return first, Step(stop.node, span, stop.bounds, stop=True)
+    (first,), (stop,) = (_step(end, may(end), span, may) for end in (window.lower, window.upper))
+    low, high = first.reached, stop.reached
+    if low and high and low[0] >= high[1]:
+        raise errors.window_empty(span, low[0], high[1])
+    last = (high[0] - 1, high[1] - 1) if high else None
+    return first, Step(stop.node, span, last, stop=True)

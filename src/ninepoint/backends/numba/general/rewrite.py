@@ -1,8 +1,10 @@
 """Rewrite: the user's functions with their reads mapped to places in a block.
 
-x[0, k]           ->     wide(x.array[x.place[0], x.place[1] + 1,
-                                      near(x.place[2], k, -1, 1, x.outside, 0)])
-while test: ...   ->     while test: go_on(x.outside); ...
+x[0, k]           ->     wide_(x.array[x.place[0], x.place[1] + 1,
+                                       near_(x.place[2], k, -1, 1, x.outside, 0)])
+while test: ...   ->     while test: go_on_(x.outside); ...
+
+All other names stay the user's, and mean what they did.
 """
 
 from __future__ import annotations
@@ -10,7 +12,9 @@ from __future__ import annotations
 import ast
 import builtins
 import math
-from dataclasses import dataclass, field
+from collections.abc import Container
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,67 +40,81 @@ _OURS: dict[Any, str] = {
     np.median: "middle",
     in_order: "in_order",
 }
-_MEASURES = ("len", "shape", "ndim", "size")
 _ALONG = "max min mean median std var prod any all ptp".split()
+_MEASURES = ("len", "shape", "ndim", "size")
 
-
-@dataclass(slots=True)
-class Globals:
-    """The constants and the names of functions of the generated module."""
-
-    reserved: frozenset[str]
-    taken: frozenset[str]
-    lines: list[str] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
-    held: list[Any] = field(default_factory=list)
-
-    def fresh(self, name: str) -> str:
-        """A name that nothing in the generated text has."""
-        new = name if name.isidentifier() else "function"
-        used = {*self.reserved, *self.taken, *self.names.values()}
-        while new in used:
-            new += "_"
-        return new
-
-    def constant(self, name: str, value: Any, text: str) -> str:
-        """The name of a constant of the module."""
-        if id(value) not in self.names:
-            self.names[id(value)] = self.fresh(name)
-            self.held.append(value)
-            self.lines.append(f"{self.names[id(value)]} = {text}")
-        return self.names[id(value)]
+# What takes memory for each point, besides windows.
+_MAKERS = {np.empty, np.zeros, np.ones, np.full, np.array, np.sort, np.median, in_order}
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """What the rewriting of every function of one kernel shares.
 
-    It is `pointwise` if its fields are numbers.  What lengths and positions it `asked` for is
-    known once it is rewritten.
+    It is `pointwise` if its fields are numbers.  Words of ours end as no name of the user's does:
+    in the `suffix`.  What lengths and positions it `asked` for, whether it has "loops" and makes
+    arrays ("making") is known once it is rewritten.
     """
 
     scopes: Scopes
     accesses: Accesses
     box: Box
     pointwise: bool
-    globals: Globals
+    suffix: str
     places: list[str]
     asked: set[str]
+    helpers: dict[int, Function]
+
+    def helper(self, function: Function) -> Function:
+        """A function of the user's that is called, rewritten."""
+        if id(function) not in self.helpers:
+            rewriter = Rewriter(self, self.scopes.helpers[id(function)], {})
+            self.helpers[id(function)] = rewriter.function(rewriter.scope.parameters)
+        return self.helpers[id(function)]
 
 
 class Rewriter(ast.NodeTransformer):
-    """Rewrites one function in place, and the functions inside it."""
+    """Rewrites one function in place, and the functions inside it.
 
-    def __init__(self, context: Context, scope: Scope, notes: str | None = None) -> None:
-        self.context = context
-        self.scope = scope
+    It gathers the values of the names from outside that it keeps, as Numba takes them.
+    """
+
+    def __init__(
+        self, context: Context, scope: Scope, known: dict[str, Any], notes: str | None = None
+    ) -> None:
+        self.context, self.scope, self.known = context, scope, known
         # The first field, by which all is reached that a kernel is told at run time.
         fields = (p for p in scope.parameters if context.scopes.may(ast.Name(p), scope).fields)
-        self.field = next((self.local(name) for name in fields), None)
+        self.field = next(fields, None)
         # Where loops look whether to go on.
         self.notes = f"{self.field}.outside" if self.field else notes
         if context.pointwise and scope is context.scopes.root:
-            self.notes = "outside"
+            self.notes = self.own("outside")
+
+    def function(self, given: Container[str]) -> Function:
+        """The function, called with these of its parameters: all others are their defaults."""
+        definition, function, body = self.scope.definition, self.scope.function, self.body()
+        root = self.scope is self.context.scopes.root
+        parameters = [name for name in self.scope.parameters if name in given]
+        for name in self.scope.parameters:
+            if name not in given:
+                # At the top, for it may be assigned to.
+                self.known[self.own(name)] = _default(function, name)
+                fixed = ast.Assign([ast.Name(name, ast.Store())], expression(self.own(name)))
+                body.insert(0, ast.copy_location(fixed, body[0]))
+        parameters += [self.own("outside")] if self.notes == self.own("outside") else []
+        tree = ast.FunctionDef(
+            name="point" if root else function.name.replace("<lambda>", "function"),
+            args=ast.arguments([], [ast.arg(p) for p in parameters], None, [], [], None, []),
+            body=body,
+            decorator_list=[],
+        )
+        ast.fix_missing_locations(ast.copy_location(tree, definition))
+        at = next((k for k, n in enumerate(parameters) if n in function.defaults), len(parameters))
+        # All arguments of a point are given; what has no default behind one that does, by name.
+        last = [] if root else parameters[at:]
+        defaults = {name: _default(function, name) for name in last}
+        return replace(function, tree=tree, constants=self.known, defaults=defaults)
 
     def body(self) -> list[ast.stmt]:
         """The statements of the function."""
@@ -106,18 +124,16 @@ class Rewriter(ast.NodeTransformer):
             return [ast.copy_location(ast.Return(value), definition.body)]
         return [self.visit(statement) for statement in definition.body]
 
-    # Names.
+    def own(self, word: str) -> str:
+        """A word of ours."""
+        return word + self.context.suffix
 
-    def local(self, name: str) -> str:
-        """A name of the user's own in the generated text."""
-        while name in self.context.globals.reserved:
-            name += "_"
-        return name
+    # Names.
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         for value in self.scope.constant(node):
             return self._outer(node, value)
-        return ast.copy_location(ast.Name(self.local(node.id), node.ctx), node)
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         for value in self.scope.constant(node):
@@ -135,26 +151,27 @@ class Rewriter(ast.NodeTransformer):
         return self._parsed(texts.get(name, shape), node)
 
     def _outer(self, node: ast.expr, value: Any) -> ast.AST:
-        """A value from outside the kernel."""
-        span = self.scope.function.span(node)
-        name = ast.unparse(node)
+        """A name from outside the kernel, and what it means there."""
+        span, name = self.scope.function.span(node), ast.unparse(node)
         if isinstance(value, SelfReference):
             raise errors.recursion(span, value.name)
         if isinstance(value, Unusable):
             raise errors.bad_constant(span, name, value.words)
         if isinstance(value, ArrayFunction):
             raise (errors.ufunc_stage if self.context.pointwise else errors.stage_use)(span, name)
-        text: str | None
         if isinstance(value, Function):
-            text = self.context.globals.names[id(value)]
-        else:
-            text = _OURS.get(value) if callable(value) else None
-            text = text or text_of(value)
-            if text is None:
-                raise errors.unknown_function(span, name)
-            if isinstance(value, np.ndarray | tuple):
-                text = self.context.globals.constant(name.replace(".", "_"), value, text)
-        return self._parsed(text, node)
+            self.known[name] = self.context.helper(value)
+            return node
+        if callable(value):
+            if value in _MAKERS or getattr(value, "__name__", "").startswith("nan"):
+                self.context.asked.add("making")
+            if value in _OURS:
+                return self._parsed(self.own(_OURS[value]), node)
+        try:
+            self.known[name] = _held(value)
+        except LookupError:
+            raise errors.unknown_function(span, name) from None
+        return node
 
     def _parsed(self, text: str, node: ast.AST) -> ast.expr:
         """An expression in the place of a node."""
@@ -163,26 +180,26 @@ class Rewriter(ast.NodeTransformer):
             ast.copy_location(part, node)
         return made
 
-    def visit_arg(self, node: ast.arg) -> ast.AST:
-        return ast.copy_location(ast.arg(self.local(node.arg)), node)
-
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node], self.notes)
-        node.args = self.visit(node.args)
-        node.name, node.body = self.local(node.name), inner.body()
+        node.body = self._inner(node).body()
         node.returns, node.decorator_list = None, []
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node], self.notes)
-        node.args, node.body = self.visit(node.args), inner.visit(node.body)
+        node.body = self._inner(node).visit(node.body)
         return node
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        plain = ast.Assign([self.visit(node.target)], self.visit(node.value))
-        return ast.copy_location(plain, node)
+    def _inner(self, node: ast.FunctionDef | ast.Lambda) -> Rewriter:
+        """What rewrites the body of a function inside this one."""
+        for argument in ast.walk(node.args):
+            if isinstance(argument, ast.arg):
+                argument.annotation = None
+        node.args = self.visit(node.args)
+        return Rewriter(self.context, self.scope.inner[node], self.known, self.notes)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        node.annotation = ast.Constant(None)
+        return self.generic_visit(node)
 
     # Loops.
 
@@ -190,14 +207,16 @@ class Rewriter(ast.NodeTransformer):
         return self._looking(node)
 
     def visit_For(self, node: ast.For) -> ast.AST:
+        self.context.asked.add("loops")
         short = self.context.scopes.may(node.iter, self.scope).parts is not None
         return self.generic_visit(node) if short else self._looking(node)
 
     def _looking(self, node: ast.While | ast.For) -> ast.AST:
         """A loop that may never end, which looks in each turn whether to go on."""
+        self.context.asked.add("loops")
         self.generic_visit(node)
         if self.notes:
-            look = ast.Expr(self._parsed(f"go_on({self.notes})", node))
+            look = ast.Expr(self._parsed(f"{self.own('go_on')}({self.notes})", node))
             node.body.insert(0, ast.copy_location(look, node))
         return node
 
@@ -213,7 +232,10 @@ class Rewriter(ast.NodeTransformer):
             ":".join(self._near(base, axis, step, node) + " + 1" * step.stop for step in steps)
             for axis, steps in enumerate(access)
         ]
-        return self._parsed(f"wide({base}.array[{base}.place[0], {', '.join(places)}])", node)
+        if any(len(steps) > 1 for steps in access):
+            self.context.asked.add("making")
+        read = f"{base}.array[{base}.place[0], {', '.join(places)}]"
+        return self._parsed(f"{self.own('wide')}({read})", node)
 
     def _near(self, base: str, axis: int, step: Step, node: ast.AST) -> str:
         """The place of an offset along an axis."""
@@ -221,12 +243,12 @@ class Rewriter(ast.NodeTransformer):
         place, known = f"{base}.place[{axis + 1}]", step.reached
         if known is not None and known[0] == known[1]:
             return plus(place, known[0] - low)
-        text = f"({ast.unparse(self.visit(step.node))}) - 1" if step.stop else ""
-        text = text or ast.unparse(self.visit(step.node))
+        text = ast.unparse(self.visit(step.node))
+        text = f"({text}) - 1" if step.stop else text
         site = len(self.context.places)
         span = self.scope.function.span(node)
         self.context.places.append(f"{axis}|{span.file}|{span.line}")
-        return f"near({place}, {text}, {low}, {high}, {base}.outside, {site})"
+        return f"{self.own('near')}({place}, {text}, {low}, {high}, {base}.outside, {site})"
 
     # Calls.
 
@@ -257,7 +279,8 @@ class Rewriter(ast.NodeTransformer):
         if name not in _ALONG or len(given) != 2:
             return None
         values = [ast.Constant(name), *map(self.visit, given)]
-        return ast.copy_location(ast.Call(ast.Name("along", ast.Load()), values, []), node)
+        along = ast.Name(self.own("along"), ast.Load())
+        return ast.copy_location(ast.Call(along, values, []), node)
 
     def _shape(self, node: ast.Call, function: Any) -> ast.AST:
         """The shape of a window that constant arguments say."""
@@ -271,12 +294,12 @@ class Rewriter(ast.NodeTransformer):
                 raise errors.shape_varies(span, name) from None
 
         args, named = [*map(known, node.args)], {str(k.arg): known(k.value) for k in node.keywords}
+        own = self.own(f"shape{len(self.known)}")
         try:
-            shape = function(*args, **named)
+            self.known[own] = _held(function(*args, **named))
         except (TypeError, ValueError) as error:
             raise errors.wrong_arguments(span, name, str(error)) from error
-        text = str(text_of(shape))
-        return self._parsed(self.context.globals.constant("shape", shape, text), node)
+        return self._parsed(own, node)
 
     def _position(self, node: ast.Call) -> ast.AST:
         """`npt.index(x)`, or `npt.index()` for the position among the results."""
@@ -297,66 +320,34 @@ class Rewriter(ast.NodeTransformer):
         return self._parsed(text + ("" if self.context.box.ndim > 1 else "[0]"), node)
 
 
-# Texts of the values that a kernel finds outside itself: numbers, arrays, functions.
-#
-#     0.25     ->  0.25                    np.sqrt           ->  np.sqrt
-#     (1, 2)   ->  (1, 2)                  array([1, 2])     ->  np.array([1, 2], dtype=np.int64)
-
-
-def text_of(value: Any) -> str | None:
-    """A constant as an expression; None for what no compiled kernel can hold."""
-    value = constant(value)
-    if isinstance(value, bool) or value is None:
-        return str(value)
-    if isinstance(value, int):
-        return str(value if -(2**63) <= value < 2**64 else wrapped(value))
-    if isinstance(value, np.generic):
-        return f"np.{value.dtype.name}({_number(value.item())})"
-    if isinstance(value, float | complex):
-        return _number(value)
-    if isinstance(value, str):
-        return repr(value)
-    if isinstance(value, tuple):
-        items = [text_of(item) for item in value]
-        if any(item is None for item in items):
-            return None
-        return f"({', '.join(str(i) for i in items)}{',' if len(items) == 1 else ''})"
-    if isinstance(value, np.ndarray):
-        return _array(value)
-    return function_text(value)
-
-
-def _number(value: Any) -> str:
-    if isinstance(value, complex):
-        return f"complex({_number(value.real)}, {_number(value.imag)})"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if value != value else ("inf" if value > 0 else "-inf")
-    return f"({value!r})" if value < 0 else repr(value)
-
-
-def _array(value: np.ndarray) -> str:
-    """An array; its integers are exact, so they become int64 unless they are uint64."""
-    dtype = computed(value.dtype)
-    if dtype.kind in "iu" and dtype != np.uint64:
-        dtype = np.dtype("int64")
-    text = str if dtype.kind == "b" else _number
-    numbers = [text(item) for item in value.ravel().tolist()]
-    rows = [", ".join(numbers[i : i + 8]) for i in range(0, len(numbers), 8)]
-    inner = ",\n    ".join(rows)
-    return f"np.array([\n    {inner},\n], dtype=np.{dtype.name}).reshape({value.shape})"
-
-
-def function_text(value: Any) -> str | None:
-    """Where a function or a type of Python or NumPy is found."""
-    name = getattr(value, "__name__", "")
-    if value is np.bool:
-        return "np.bool_"
-    for module, prefix in (
-        (np, "np."),
-        (np.linalg, "np.linalg."),
-        (math, "math."),
-        (builtins, ""),
-    ):
-        if name and getattr(module, name, None) is value:
-            return prefix + name
+def _default(function: Function, name: str) -> Any:
+    """The default of a parameter, as Numba is given it; None where there is none that it takes."""
+    with suppress(LookupError):
+        return _held(function.defaults[name])
     return None
+
+
+def _held(value: Any) -> Any:
+    """A value from outside as Numba is given it: integers are exact, so those of arrays are int64.
+
+    Raises
+    ------
+    LookupError
+        If it is no number, and no function of Python's or NumPy's.
+    """
+    value = constant(value)
+    match value:
+        case bool() | float() | complex() | str() | None | np.generic():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else wrapped(value)
+        case tuple():
+            return tuple(map(_held, value))
+        case np.ndarray():
+            dtype = computed(value.dtype)
+            exact = dtype.kind in "iu" and dtype != np.uint64
+            return value.astype(np.int64 if exact else dtype)
+    name = getattr(value, "__name__", "")
+    if name and any(getattr(m, name, None) is value for m in (np, np.linalg, math, builtins)):
+        return value
+    raise LookupError(name)

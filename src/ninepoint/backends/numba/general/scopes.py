@@ -12,6 +12,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,12 +26,13 @@ Bounds: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Maybe:
-    """What an expression may be: fields, an integer within bounds, a tuple; else anything.
+    """What an expression may be: fields, functions, a bounded integer, a tuple; else anything.
 
     `known` holds the value itself where that is a constant.
     """
 
     fields: frozenset[str] = frozenset()
+    functions: frozenset[Scope] = frozenset()
     bounds: Bounds | None = None
     parts: tuple[Maybe, ...] | None = None
     known: tuple[Any, ...] = ()
@@ -42,15 +44,21 @@ class Maybe:
             bounds = min(ends), max(ends)
         if self.parts and other.parts and len(self.parts) == len(other.parts):
             parts = tuple(a | b for a, b in zip(self.parts, other.parts, strict=True))
-        return Maybe(self.fields | other.fields, bounds, parts)
+        return Maybe(self.fields | other.fields, self.functions | other.functions, bounds, parts)
 
-    @property
-    def item(self) -> Maybe:
-        """What any of its items may be."""
-        return _joined(self.parts) if self.parts else ANYTHING
+    def at(self, place: int | None) -> Maybe:
+        """What an item is, or any of them."""
+        if not self.parts:
+            return ANYTHING
+        if place is None:
+            return _joined(self.parts)
+        return self.parts[place] if -len(self.parts) <= place < len(self.parts) else ANYTHING
 
 
 ANYTHING = Maybe()
+
+# What a name is given somewhere.
+Origin: TypeAlias = Callable[[], Maybe]
 
 
 def _joined(several: Sequence[Maybe]) -> Maybe:
@@ -71,16 +79,6 @@ def of(value: Any) -> Maybe:
     return Maybe(parts=parts, known=(value,))
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """The value of an expression, or each item of one in turn; `path` leads into it."""
-
-    node: ast.AST
-    scope: Scope
-    item: bool = False
-    path: tuple[int, ...] = ()
-
-
 @dataclass(eq=False, slots=True)
 class Scope:
     """A function, the kernel's or a helper's, and where its names come from."""
@@ -88,7 +86,7 @@ class Scope:
     function: Function
     definition: Definition
     parent: Scope | None
-    origins: dict[str, list[Given | Maybe]] = field(default_factory=dict)
+    origins: dict[str, list[Origin]] = field(default_factory=dict)
     inner: dict[ast.AST, Scope] = field(default_factory=dict)
 
     @property
@@ -96,11 +94,24 @@ class Scope:
         a = self.definition.args
         return [p.arg for p in (*a.posonlyargs, *a.args, *a.kwonlyargs)]
 
-    def lookup(self, name: str) -> list[Given | Maybe] | None:
+    def lookup(self, name: str) -> list[Origin] | None:
         """Where a name comes from; None for a name from outside the kernel."""
         if name in self.origins:
             return self.origins[name]
         return self.parent.lookup(name) if self.parent is not None else None
+
+    def give(self, target: ast.expr, origin: Origin) -> None:
+        """Note what a target is given."""
+        match target:
+            case ast.Name(id=name):
+                self.origins.setdefault(name, []).append(origin)
+            case ast.Starred(value=inner):
+                self.give(inner, _anything)
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                for place, one in enumerate(targets):
+                    self.give(one, partial(_item, origin, place))
+            case _:
+                pass
 
     def constant(self, node: ast.AST) -> tuple[Any, ...]:
         """The value of a name, maybe dotted, from outside; as a tuple of one, else empty."""
@@ -113,6 +124,14 @@ class Scope:
         return (constant(constants[dotted]),) if dotted in constants else ()
 
 
+def _anything() -> Maybe:
+    return ANYTHING
+
+
+def _item(origin: Origin, place: int | None) -> Maybe:
+    return origin().at(place)
+
+
 class Scopes:
     """The kernel's scope and those of all functions that it leads to."""
 
@@ -122,17 +141,17 @@ class Scopes:
         self._following: set[tuple[int, str]] = set()
         self.root = self._helper(function)
         for name in self.root.parameters:
-            self.root.origins[name] = [given[name]]
-        linked: set[tuple[ast.Call, int]] = set()
+            self.root.origins[name] = [partial(given.__getitem__, name)]
+        linked: set[tuple[ast.Call, Scope]] = set()
         before = -1
         while before < len(linked):
             before = len(linked)
             for scope in list(self.all):
                 for call in own(scope, ast.Call):
-                    for callee in self._callees(call.func, scope):
-                        if (call, id(callee)) not in linked:
-                            linked.add((call, id(callee)))
-                            _pass(call, scope, callee)
+                    for callee in self.may(call.func, scope).functions:
+                        if (call, callee) not in linked:
+                            linked.add((call, callee))
+                            self._pass(call, scope, callee)
 
     def _helper(self, function: Function) -> Scope:
         if id(function) not in self.helpers:
@@ -154,50 +173,47 @@ class Scopes:
             case ast.FunctionDef() | ast.Lambda():
                 scope.inner[node] = self._scope(scope.function, node, scope)
                 if isinstance(node, ast.FunctionDef):
-                    scope.origins.setdefault(node.name, []).append(Given(node, scope))
+                    scope.give(ast.Name(node.name), partial(self.may, node, scope))
                 return
             case ast.Assign(targets=targets, value=value):
                 for target in targets:
-                    _give(target, Given(value, scope))
+                    scope.give(target, partial(self.may, value, scope))
             case (
                 ast.AnnAssign(target=target, value=ast.expr() as value)
                 | ast.NamedExpr(target=target, value=value)
             ):
-                _give(target, Given(value, scope))
+                scope.give(target, partial(self.may, value, scope))
             case ast.AugAssign(target=target):
                 # It is computed of itself.
-                _give(target, Given(target, scope))
+                scope.give(target, partial(self.may, target, scope))
             case ast.For(target=target, iter=steps) | ast.comprehension(target=target, iter=steps):
-                _give(target, Given(steps, scope, item=True))
+                scope.give(target, partial(_item, partial(self.may, steps, scope), None))
             case _:
                 pass
         for child in ast.iter_child_nodes(node):
             self._collect(child, scope)
 
-    def _callees(self, node: ast.AST, scope: Scope) -> list[Scope]:
-        """The functions of the user that an expression may be."""
-        match node:
-            case ast.Lambda() | ast.FunctionDef():
-                return [scope.inner[node]]
-            case ast.IfExp(body=body, orelse=orelse):
-                return self._callees(body, scope) + self._callees(orelse, scope)
-            case ast.Name(id=name) if (origins := scope.lookup(name)) is not None:
-                nodes = [one for one in origins if isinstance(one, Given) and one.node is not node]
-                if (id(origins), name) in self._following:
-                    return []
-                self._following.add((id(origins), name))
-                found = [f for one in nodes for f in self._callees(one.node, one.scope)]
-                self._following.discard((id(origins), name))
-                return found
-            case _:
-                held = scope.constant(node)
-                return [self._helper(one) for one in held if isinstance(one, Function)]
+    def _pass(self, call: ast.Call, scope: Scope, callee: Scope) -> None:
+        """Note what parameters are given by a call."""
+        given: dict[str, ast.expr] = {}
+        if not any(isinstance(one, ast.Starred) for one in call.args):
+            given |= zip(callee.parameters, call.args, strict=False)
+        given |= {one.arg: one.value for one in call.keywords if one.arg}
+        defaults = callee.function.defaults if callee.parent is None else {}
+        for name in callee.parameters:
+            origin: Origin = partial(of, defaults[name]) if name in defaults else _anything
+            if name in given:
+                origin = partial(self.may, given[name], scope)
+            callee.origins[name].append(origin)
 
     def may(self, node: ast.AST, scope: Scope) -> Maybe:
         """What an expression may be."""
-        if held := scope.constant(node):
-            return of(held[0])
+        for value in scope.constant(node):
+            called = isinstance(value, Function)
+            return Maybe(functions=frozenset([self._helper(value)])) if called else of(value)
         match node:
+            case ast.FunctionDef() | ast.Lambda():
+                return Maybe(functions=frozenset([scope.inner[node]]))
             case ast.Constant(value=value):
                 return of(value)
             case ast.Name(id=name):
@@ -207,11 +223,8 @@ class Scopes:
             case ast.IfExp(body=body, orelse=orelse):
                 return self.may(body, scope) | self.may(orelse, scope)
             case ast.Subscript(value=base, slice=index):
-                parts, at = self.may(base, scope), self.may(index, scope)
-                place: int | None = at.known[0] if at.bounds and at.known else None
-                if place is None or not parts.parts or not _within(place, len(parts.parts)):
-                    return Maybe(bounds=parts.item.bounds, parts=parts.item.parts)
-                return parts.parts[place]
+                at = self.may(index, scope)
+                return self.may(base, scope).at(at.known[0] if at.bounds and at.known else None)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return _computed(operator.sub, of(0), self.may(operand, scope))
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _CORNERS:
@@ -231,21 +244,8 @@ class Scopes:
         if not origins or key in self._following:
             return ANYTHING
         self._following.add(key)
-        found = [self._origin(one) for one in origins]
+        found = _joined([origin() for origin in origins])
         self._following.discard(key)
-        return _joined(found)
-
-    def _origin(self, origin: Given | Maybe) -> Maybe:
-        if isinstance(origin, Maybe):
-            return origin
-        found = self.may(origin.node, origin.scope)
-        for place in (None, *origin.path) if origin.item else origin.path:
-            if place is None:
-                found = found.item
-            elif found.parts and place < len(found.parts):
-                found = found.parts[place]
-            else:
-                return ANYTHING
         return found
 
 
@@ -259,34 +259,6 @@ def own(scope: Scope, kind: Any) -> Iterator[Any]:
             yield node
         if node not in scope.inner:
             pending[:0] = list(ast.iter_child_nodes(node))
-
-
-def _give(target: ast.expr, origin: Given) -> None:
-    """Note what a target is given."""
-    match target:
-        case ast.Name(id=name):
-            origin.scope.origins.setdefault(name, []).append(origin)
-        case ast.Starred(value=inner):
-            _give(inner, Given(ast.Constant(None), origin.scope))
-        case ast.Tuple(elts=targets) | ast.List(elts=targets):
-            for place, one in enumerate(targets):
-                path = (*origin.path, place)
-                _give(one, Given(origin.node, origin.scope, origin.item, path))
-        case _:
-            pass
-
-
-def _pass(call: ast.Call, scope: Scope, callee: Scope) -> None:
-    """Note what parameters are given by a call."""
-    given: dict[str, Given | Maybe] = {}
-    if not any(isinstance(one, ast.Starred) for one in call.args):
-        pairs = zip(callee.parameters, call.args, strict=False)
-        given = {name: Given(argument, scope) for name, argument in pairs}
-    given |= {one.arg: Given(one.value, scope) for one in call.keywords if one.arg}
-    defaults = callee.function.defaults if callee.parent is None else {}
-    for name in callee.parameters:
-        default = of(defaults[name]) if name in defaults else ANYTHING
-        callee.origins[name].append(given.get(name, default))
 
 
 _CORNERS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -328,7 +300,3 @@ def _called(held: tuple[Any, ...], args: list[Maybe]) -> Maybe:
     if function in (abs, np.abs):
         return _between([0 if low <= 0 <= high else min(-low, high, key=abs), max(-low, high)])
     return args[0] if function is int else ANYTHING
-
-
-def _within(place: int, length: int) -> bool:
-    return -length <= place < length

@@ -1,0 +1,172 @@
+"""Functions of users as Numba's, and what Numba finds wrong with them.
+
+    def mean(x): return np.sum(x) / SCALE     ->     the same text, in which SCALE is 100 for ever
+
+Their names mean what they did also in a process that has neither the user's file nor modules.
+Functions that they call are compiled with them.  Lines stay those of the user's file: Numba's
+errors lead there.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import wraps
+from typing import Any
+
+from numba import njit
+from numba.core.errors import NumbaError, NumbaWarning
+from numba.extending import overload
+
+from ...language import errors
+from ...language.errors import Span
+from ...language.source import (
+    ArrayFunction,
+    Function,
+    SelfReference,
+    Unusable,
+    live_names,
+    rebuild,
+)
+
+# Functions that are called from machine code alone need no door to Python.
+INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+# What Numba says of which nobody learns anything, and how it says the rest.
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
+_SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
+           "Not Enough Information", ">>>")  # fmt: skip
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+
+# What is said of a mistake, from Numba's words, the place and the error itself.
+Words = Callable[[str, Span, Exception], Exception]
+
+
+def by_type(prefer_literal: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Make a function, called by machine code alone, of what chooses its text by types."""
+
+    def made(choose: Callable[..., Any]) -> Any:
+        @wraps(choose)
+        def known(*arguments: Any) -> Any:
+            raise NotImplementedError(choose.__name__)
+
+        overload(known, prefer_literal=prefer_literal)(choose)
+        return known
+
+    return made
+
+
+def jitted(
+    function: Function, token: str, options: Mapping[str, Any], more: Mapping[str, Any]
+) -> Any:
+    """Numba's function of a user's, whose meaning has this token; its names also mean `more`.
+
+    Raises
+    ------
+    StencilError
+        If it names what cannot be used.
+    """
+    # What functions that are being made are called by their own texts.
+    active: dict[str, Any] = {}
+
+    def made(function: Function, **first: Any) -> Any:
+        # Numba imports the module of what it kept on disk.
+        names: dict[str, Any] = {"__name__": __name__, **more}
+        plain = rebuild(function, names)
+        # All that Numba has compiled is in one engine, where names of code from disk differ too.
+        plain.__qualname__ = f"{token}.{function.name}"
+        found = njit(error_model="numpy", **INSIDE, **options, **first)(plain)
+        before = active.get(function.name)
+        active[function.name] = found
+        known = {name: meant(function, name, one) for name, one in function.constants.items()}
+        active[function.name] = before
+        names |= live_names(replace(function, constants=known))
+        return found
+
+    def meant(function: Function, name: str, value: Any) -> Any:
+        match value:
+            case Function():
+                return made(value)
+            case SelfReference(name=own):
+                return active[own]
+            case Unusable(value=found) if found is not None:
+                return found
+            case Unusable() | ArrayFunction():
+                stencil = "a stencil, which makes whole arrays"
+                words = value.words if isinstance(value, Unusable) else stencil
+                raise errors.bad_constant(_first_use(function, name), name, words)
+            case tuple():
+                return tuple(meant(function, name, one) for one in value)
+            case _:
+                return value
+
+    # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
+    # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
+    return made(function, forceinline=True)
+
+
+def _first_use(function: Function, name: str) -> Span:
+    """Where a function first says a name."""
+    for node in ast.walk(function.definition):
+        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == name:
+            return function.span(node)
+    return function.place
+
+
+@contextmanager
+def explained(function: Function, words: Words) -> Iterator[None]:
+    """Raise what Numba finds in a function as a mistake at the user's line, in these words."""
+    try:
+        with warnings.catch_warnings():
+            # What may be slow is told by a measurement.
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    except (NumbaError, AssertionError, NotImplementedError, AttributeError) as error:
+        # The others where Numba has begun something and finds that it lacks a part; the last one
+        # of `x += 1` for an array that may not be written to.
+        text = _COLOURS.sub("", str(error))
+        raise words(text, _place(function, text, error), error) from None
+
+
+def reason(text: str) -> str:
+    """The first line of Numba's words that says something."""
+    lines = [line.strip(" -") for line in text.splitlines()]
+    useful = [line for line in lines if line and not line.startswith(_SILENT)]
+    found = useful[0] if useful else "Numba gives no reason"
+    found = _FUNCTION.sub(r"'\1'", found)
+    found = found.replace("found for signature", "for these arguments")
+    return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", found).rstrip(".:")
+
+
+def _place(function: Function, text: str, error: Exception) -> Span:
+    """The first of the user's lines that Numba names, which is where the mistake is."""
+    lines = [(file, int(line)) for file, line in _LINE.findall(text)]
+    loc = getattr(error, "loc", None)
+    lines += [] if loc is None else [(loc.filename, loc.line)]
+    known = list(with_helpers(function))
+    for file, line in lines:
+        for one in known:
+            row = line - one.first_line
+            # Numba shortens paths.
+            if one.file.endswith(file.lstrip(".")) and 0 <= row <= one.text.count("\n"):
+                return whole_line(one, line)
+    return function.place
+
+
+def with_helpers(function: Function) -> Iterator[Function]:
+    """A function and all that it calls."""
+    yield function
+    for value in function.constants.values():
+        if isinstance(value, Function):
+            yield from with_helpers(value)
+
+
+def whole_line(function: Function, line: int) -> Span:
+    """A line of a function's text, by its number in the file."""
+    code = function.text.split("\n")[line - function.first_line]
+    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
