@@ -265,34 +265,27 @@ def compile_chain(
     links: Sequence[Link],
     fields: Sequence[tuple[str, np.dtype]],
     outputs: Sequence[str],
-    steps: int,
-    margin: Box,
+    reach: Box,
     request: Request,
     deciding: Sequence[int] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
-    """Several steps of an iteration, each of which is the `links`, and the ends of its arrays.
+    """Calls as one kernel, and the ends of its arrays.
 
-    The `outputs` are the first of the fields, whose place they take; `margin` is where one step
-    looks, and the point itself.  Its scalars are those of the links, step by step, and after the
-    coefficients of the links come the tables of the borders.  Without `steps` all links are done
-    once, and give what they make under the names `outputs`.  The first of the `deciding` axes
-    says what is written at a corner; by default that is the first of all.
+    They give what they make under the names `outputs`, and look as far as the `reach`, all
+    together.  Scalars are those of the links, and after the coefficients come the tables of the
+    borders.  The first of the `deciding` axes says what is written at a corner; by default that is
+    the first of all.
     """
-    schedule, times = request.schedule, max(1, steps)
-    reach = Box(tuple(o * times for o in margin.lo), tuple(o * times for o in margin.hi))
-    kernel, edges = chained(links, fields, outputs, steps, schedule, cpu=True)
-    if steps:
-        title, dtypes = f"{steps} steps of {name}", links[-1].types
-    else:
-        # What decides is written last.
-        last = tuple(axis - kernel.ndim for axis in reversed(deciding))
-        edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
-        pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
-        title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
+    schedule = request.schedule
+    kernel, edges = chained(links, fields, outputs, schedule, cpu=True)
+    # What decides is written last.
+    last = tuple(axis - kernel.ndim for axis in reversed(deciding))
+    edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
+    pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
+    dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
-    if not steps:
-        kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.module(kernel, title, reach, fastmath=request.fastmath, edges=edges)
+    kernel = checked(rolled(kernel, schedule), reach)
+    module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(
