@@ -33,7 +33,7 @@ from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
-from ninepoint.backends.llvm.native import Kind
+from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
 from ninepoint.backends.numba.cpu import interpreted as as_plain_python
@@ -174,7 +174,6 @@ def interpreted() -> Iterator[None]:
 def forget() -> None:
     """Forget machine code that is in memory, as in a new process: it is read from disk again."""
     cpu._loaded.clear()
-    cpu._modules.clear()
     cache._refused.clear()
     if cache._fallback.cache_info().currsize:
         shutil.rmtree(cache._fallback())

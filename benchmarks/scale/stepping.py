@@ -22,6 +22,7 @@ import ninepoint as npt
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.work import Block, Domain
 from ninepoint.calls import Call
+from ninepoint.iteration import Scalars
 from ninepoint.motion import Motion
 from ninepoint.program import Program
 
@@ -78,14 +79,14 @@ def _block(n: int) -> float:
     types = (np.dtype("f4"),)
     call = Call.of(heat.definition, {"r": 0.2})
     schedule = heat.definition.schedule_for(types)
-    graph, wanted = Motion(call, types, schedule).repeated([{"r": 0.2}] * 8)
+    graph, wanted = Motion(call, types, schedule, Scalars(call.scalars)).repeated([{"r": 0.2}] * 8)
     program, _ = Program.of_calls(graph, graph.needed(wanted), wanted, schedule)
     padded = np.random.default_rng(0).random((n + 16, n + 16), dtype="f4")
-    block = Block((padded,), (n - 8, n - 8), Domain((3 * n, 3 * n)))
-    region = Region((n, n), (2 * n, 2 * n))
+    region = Region(((n, 2 * n), (n, 2 * n)))
+    block = Block((padded,), Domain((3 * n, 3 * n), (n - 8, n - 8), region))
     # As long an iteration as it takes for steps to be done in one pass.
     ways = {
-        "block": (8, lambda: program.run(block, region, threads=1)),
+        "block": (8, lambda: program.run(block, threads=1)),
         "padded": (48, lambda: heat.iterate(padded, steps=48, threads=1)),
     }
     took = _times(ways, 9)

@@ -33,7 +33,6 @@ from typing import (
 import numpy as np
 
 from .arrays import spacings
-from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.keys import call_key
 from .calls import Call, Flow, Leaves
@@ -519,13 +518,11 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> heat.iterate(np.array([0.0, 0.0, 8.0, 0.0, 0.0]), 0.25, steps=2)
         array([0., 2., 3., 2., 0.])
         """
-        options = self.definition.options
         plan = iteration.Iteration(
-            options.boundary if boundary is None else Boundary.of(boundary),
-            options.cval if cval is None else cval,
-            steps, every, until, callback, threads, progress, comm, snapshots,
-        )  # fmt: skip
-        return calling.iterated(self.definition, self._bound(args, named), plan, out, device)
+            steps, every, until, callback, threads, progress, comm, snapshots, out, device
+        )
+        values = self._bound(args, named)
+        return calling.iterated(self.definition, values, plan, boundary, cval)
 
     # Looking inside.
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 
 from .arrays import accepted, spacings
-from .arrays.accepted import is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.sides import unnamed
 from .calls import Call
 from .definition import Definition
 from .graph import graph_of, has_conditions
 from .iteration import Iteration, Scalars, iterate
-from .memory_states import in_memory, is_worth_chains, with_positions
+from .memory_states import InMemory
 from .motion import Motion
 from .options import Place
 from .program import Program
@@ -37,7 +37,7 @@ from .waiting import before_writing
 MANY = 4
 
 
-def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
+def called(call: Call, fields: Arrays, place: Place) -> Any:
     """What a call gives for fields of any kind."""
     if any(map(is_dataset, fields)):
         place.check(fields)
@@ -56,7 +56,7 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
+def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
     from .arrays.xarray import over_variables
 
@@ -74,7 +74,7 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
 
 
 def _spacings(
-    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], place: Place | None
+    call: Call, fields: Arrays, types: Sequence[np.dtype], place: Place | None
 ) -> tuple[dict[str, float], tuple[Hashable, ...]]:
     """The spacings that a call asks for, and the dimensions along which it works.
 
@@ -100,14 +100,10 @@ def _spacings(
 
 
 def iterated(
-    definition: Definition,
-    values: Mapping[str, Any],
-    plan: Iteration,
-    out: Any,
-    device: str | None,
+    definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
 ) -> Any:
     """The state after the steps, for arrays of any kind."""
-    before_writing(out)
+    before_writing(plan.out)
     fields = [known(values[name]) for name in definition.fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
@@ -115,59 +111,48 @@ def iterated(
             "as dataset[name]."
         )
     fields = as_fields(fields, definition.fields)
-    Place(out=out, threads=plan.threads, device=device).check(fields)
+    Place(out=plan.out, threads=plan.threads, device=plan.device).check(fields)
     types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
     given = {name: values[name] for name in definition.scalars}
-    scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
-    call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
+    scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
+    call = Call.of(definition, scalars.at(0), boundary, cval)
     if call.spacings:
         found, _ = _spacings(call, fields, types, None)
-        scalars.tell(found)
+        scalars = scalars.spaced(found)
         call = call.spaced(found)
-    plan = replace(plan, boundary=call.boundary, cval=call.cval)
     # On a GPU no kernel is slow: what is not understood is refused there.
-    there = device is not None or any(map(is_device, fields))
-    motion = Motion(call, types, definition.schedule_for(types), there)
+    there = plan.device is not None or any(map(is_device, fields))
+    motion = Motion(call, types, definition.schedule_for(types), scalars, there)
     motion.check_lengths()
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, motion.ndim, definition.name)
-    if any(map(is_xarray, fields)):
-        states = _by_names(motion, scalars, fields, plan, device)
-    else:
-        states = _after(motion, scalars, fields, plan, device, out)
+    states = (_by_names if any(map(is_xarray, fields)) else _after)(motion, fields, plan)
     return states[0] if len(states) == 1 else tuple(states)
 
 
-def _after(
-    motion: Motion,
-    scalars: Scalars,
-    arrays: Sequence[Any],
-    plan: Iteration,
-    device: str | None,
-    out: Any = None,
-) -> list[Any]:
+def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
-    # On xarray objects the values at the border have their names no more.
-    motion = replace(motion, call=replace(motion.call, boundary=plan.boundary))
-    if has_conditions(motion.step[0]):
-        _check_ghosts(plan, motion.looked)
+    laid = has_conditions(motion.step[0])
+    if laid and motion.looked:
+        raise TypeError(ON_GPU)
+    if laid and plan.comm is not None:
+        raise TypeError(
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
+        )
     if plan.comm is not None:
-        return _on_ranks(motion, scalars, arrays, plan, out)
-    if not any(map(is_chunked, arrays)):
-        arrays = with_positions(motion, arrays, plan.steps)
+        return _on_ranks(motion, arrays, plan)
     if any(map(is_chunked, arrays)):
-        return _in_chunks(motion, scalars, arrays, plan, device)
-    if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
+        return _in_chunks(motion, arrays, plan)
+    if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
         # Imported here: CuPy is optional, and the caller has it.
-        from .device_states import on_device
+        from .device_states import OnDevice
 
-        return iterate(on_device(motion, arrays, scalars, plan, out), scalars, plan)
-    return iterate(in_memory(motion, arrays, scalars, plan, out), scalars, plan)
+        return iterate(OnDevice(motion, arrays, plan), plan, motion.scalars)
+    return iterate(InMemory(motion, arrays, plan), plan, motion.scalars)
 
 
-def _on_ranks(
-    motion: Motion, scalars: Scalars, arrays: Sequence[Any], plan: Iteration, out: Any
-) -> list[Any]:
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The same of arrays of which each process has a part."""
     if motion.step[0].places:
         raise TypeError(
@@ -180,72 +165,54 @@ def _on_ranks(
             "comm= takes arrays of NumPy, in each process its own part: the points on "
             "both sides come from other processes."
         )
-    return on_ranks(_in_parts(motion, arrays, plan), plan.comm, arrays, scalars, plan, out)
+    motion = motion.sized(_size(arrays), plan.steps)
+    return on_ranks(motion, arrays, plan)
 
 
-def _in_chunks(
-    motion: Motion, scalars: Scalars, arrays: Sequence[Any], plan: Iteration, device: str | None
-) -> list[Any]:
+def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The same of lazy arrays, by the workers of a cluster if there are any."""
     # Imported here: Dask is optional, and the caller has it or its like.
     from .lazy_states import InChunks
 
-    motion = _in_parts(motion, arrays, plan)
-    state = InChunks(motion, arrays, scalars, plan, device)
+    motion = motion.sized(_size(arrays), plan.steps)
+    state = InChunks(motion, arrays, plan)
     graph, _ = motion.step
-    apart = device is not None or has_conditions(graph) or graph.places
+    apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
         from .slabs.cluster import on_cluster
 
-        made = on_cluster(motion, arrays, state.chunks, scalars, plan)
+        made = on_cluster(motion, arrays, state.chunks, plan)
         if made is not None:
             return made
-    return iterate(state, scalars, plan)
+    return iterate(state, plan, motion.scalars)
 
 
-def _in_parts(motion: Motion, states: Sequence[Any], plan: Iteration) -> Motion:
-    """The steps of parts of a state: planned one by one, if no more is worth it."""
-    size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
-    if motion.schedule.steps or is_worth_chains(size, plan.steps):
-        return motion
-    return replace(motion, schedule=replace(motion.schedule, steps=1))
+def _size(arrays: Arrays) -> int:
+    """The bytes of some arrays."""
+    return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
 
 
-def _check_ghosts(plan: Iteration, there: bool) -> None:
-    """Raise where no values can be laid at the border."""
-    if there:
-        raise TypeError(ON_GPU)
-    if plan.comm is not None:
-        raise TypeError(
-            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            ": each process has another part of the border; name a border rule."
-        )
-
-
-def _by_names(
-    motion: Motion, scalars: Scalars, fields: Sequence[Any], plan: Iteration, device: str | None
-) -> list[Any]:
+def _by_names(motion: Motion, fields: Arrays, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import Named, arranged, restored
 
     named = Named(fields, motion.ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    plan.border(len(named.core))
     likes = named_results(motion.step[0], named)
     callback = plan.callback
 
-    def back(states: Sequence[Any]) -> list[Any]:
+    def back(states: Arrays) -> list[Any]:
         return [restored(one, dims, like) for one, like in zip(states, likes, strict=True)]
 
     if callback is not None:
         shown: Callable[..., Any] = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
-    boundary = unnamed(plan.boundary, named, dims, len(named.core))
-    plan = replace(plan, boundary=boundary)
+    boundary = unnamed(motion.call.boundary, named, dims, len(named.core))
+    motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
-    made = _after(motion, scalars, arrays, plan, device)
+    made = _after(motion, arrays, plan)
     if plan.steps:
         return back(made)
     return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

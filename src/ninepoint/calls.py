@@ -173,9 +173,9 @@ class Flow:
             return s[1] - r * s[0]           rest    r = 0.25
 
     A program of these calls is bound for the types of their numbers.  What a number comes to is
-    evaluated in each call; as long as its type stays the same, the program does as well.  `called`
-    are the definitions of these calls, in order.  Options of them that depend on numbers would
-    have to be compared each time; it is `settled` if there are none.
+    evaluated in each call; as long as its type stays the same, the program does as well.  Options
+    of these calls that depend on numbers would have to be compared each time; it is `settled` if
+    there are none.
     """
 
     def __init__(self, definition: Definition) -> None:
@@ -183,9 +183,7 @@ class Flow:
         self._places = tuple(
             (name, definition.parameters.index(name)) for name in definition.scalars
         )
-        self.called = tuple(_called(definition))
-        self.settled = not any(map(_asks_numbers, self.called))
-        self._equal = len(set(self.called)) < len(self.called)
+        self.settled = not any(map(_asks_numbers, _called(definition)))
         self._known: tuple[Leaves, Key | None] | None = None
 
     def of(self, values: Sequence[Any]) -> tuple[Leaves, Key | None]:
@@ -198,7 +196,7 @@ class Flow:
     def told(self, scalars: Mapping[str, Any]) -> tuple[Leaves, Key | None]:
         """The same for values of the scalars by name."""
         leaves = list(_leaves(self._definition, scalars))
-        found = leaves, numbers_key(leaves, self._equal)
+        found = leaves, numbers_key(leaves)
         if not self._places:
             self._known = found
         return found
@@ -210,16 +208,16 @@ def flow_of(definition: Definition) -> Flow:
     return Flow(definition)
 
 
-def numbers_key(leaves: Leaves, equal: bool) -> Key | None:
+def numbers_key(leaves: Leaves) -> Key | None:
     """Give what a program depends on of the numbers of its calls; None if it cannot.
 
-    Some calls may be `equal`, but for their numbers: then they are done once.
+    Some calls may be equal, but for their numbers: then they are done once.
     """
     key = kinds([value for leaf in leaves for value in leaf.values()])
-    if key and equal:
-        told = [tuple((n, identity(v)) for n, v in leaf.items()) for leaf in leaves]
-        key += tuple([told.index(one) for one in told])
-    return key
+    if not key or len(leaves) == 1:
+        return key
+    told = [tuple([(n, identity(v)) for n, v in leaf.items()]) for leaf in leaves]
+    return key + tuple([told.index(one) for one in told])
 
 
 def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

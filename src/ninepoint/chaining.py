@@ -18,7 +18,7 @@ from .arrays.borders import ABSENT, Border
 from .arrays.chains import MOST_AXES, Chain, How, turn_of
 from .arrays.regions import rings
 from .backends.compiled import Bound, Compiled
-from .graph import Graph, Node
+from .graph import Graph, Node, Nodes, Values
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
@@ -43,9 +43,8 @@ TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends
 _compiled: Remembered[Any, tuple[Kernel, Compiled, Edges, tuple[Forms, ...]]] = Remembered(256)
 
 
-def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
-    """Why several steps of a graph cannot be done in one pass; empty where they can."""
-    nodes = graph.needed(wanted)
+def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
+    """Why steps of these calls cannot be done several in one pass; empty where they can."""
     last = nodes[-1]
     whole = {name for name, how in schedule.stages if how == "whole"}
     if last.outputs != tuple(wanted):
@@ -54,7 +53,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
         reason = apart(node, node.compiled.as_part, last, node.compiled.out_dtypes)
         if not reason and node.along != tuple(range(-last.ndim, 0)):
             reason = "it has other axes"
-        if not reason and node is not last and node.label in whole:
+        if not reason and node.label != last.label and node.label in whole:
             reason = "it is stored whole: the schedule says so"
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
@@ -88,20 +87,7 @@ def apart(node: Node, forms: Forms | str, other: Node, stored: Sequence[np.dtype
     return ""
 
 
-def step_reach(graph: Graph, wanted: Sequence[int]) -> Box:
-    """Where one step looks, and the point itself; the calls must be fit for several."""
-    nodes = graph.needed(wanted)
-    return common_margin(nodes, [node.compiled.as_part for node in nodes], wanted)
-
-
-def chained(graph: Graph, wanted: Sequence[int], steps: int, schedule: Schedule) -> Chain:
-    """So many steps of a graph that is fit for it."""
-    nodes = graph.needed(wanted)
-    forms = tuple(node.compiled.as_part for node in nodes)
-    return compiled(Pipeline.of(graph, nodes, forms, wanted, schedule, steps))[1]
-
-
-def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
+def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     """Along which axes nodes look as along a ring; None if some do, and others do not."""
     found = []
     for axis in nodes[0].along:
@@ -112,22 +98,7 @@ def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
     return tuple(found)
 
 
-def lowered(graph: Graph, node: Node) -> Forms | str:
-    """The forms of a node's compilation for being a part; or why it has none."""
-    schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
-    forms: Forms | str = node.call.compiled([graph.dtypes[k] for k in node.own], schedule).as_part
-    return forms
-
-
-def all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
-    """The same of nodes each of which can be a part."""
-    found = [lowered(graph, node) for node in nodes]
-    forms = tuple(one for one in found if not isinstance(one, str))
-    assert len(forms) == len(nodes), found
-    return forms
-
-
-def read_by(nodes: Sequence[Node]) -> tuple[int, ...]:
+def read_by(nodes: Nodes) -> tuple[int, ...]:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
     return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
@@ -135,7 +106,7 @@ def read_by(nodes: Sequence[Node]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Calls that are done at once, or so many `steps` of them, each on what the last one gave.
+    """Calls that are done at once.
 
     They are links, whose values are called as `names` says, and given the values `read`; the
     `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
@@ -152,30 +123,23 @@ class Pipeline:
     margin: Box
     rings: tuple[bool, ...] | None
     request: Request
-    steps: int
 
     @staticmethod
     def of(
-        graph: Graph,
-        nodes: Sequence[Node],
-        forms: tuple[Forms, ...],
-        outputs: Sequence[int],
-        schedule: Schedule,
-        steps: int = 0,
+        graph: Graph, nodes: Nodes, forms: tuple[Any, ...], outputs: Values, schedule: Schedule
     ) -> Pipeline:
-        """Calls of a graph, of which others need the outputs; or steps, each of which is all.
-
-        The outputs of a step take the place of the first of the graph's values.
-        """
-        read = tuple(range(graph.given)) if steps else read_by(nodes)
+        """Calls of a graph, of which others need the outputs; some may end steps."""
+        ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
+        positions = range(graph.given - len(graph.places), graph.given)
+        read = tuple(sorted(read_by(nodes), key=lambda value: value in positions))
         names, parts = _named_parts(graph, nodes, [one.single for one in forms], read)
         links, borders = _linked(nodes, parts)
         called = {node.label: names[node.outputs[0]] for node in nodes}
-        stages = tuple(
-            (called.get(label, label) + (f"_{step}" if steps else ""), how)
-            for label, how in schedule.stages
-            for step in range(max(1, steps))
-        )
+        stages = [(called.get(label, label), how) for label, how in schedule.stages]
+        # To compute a step again, or some rows of it at once, takes longer to compile than it
+        # gains.
+        stages += [(names[value], "rows") for value in ends]
+        schedule = replace(schedule, stages=tuple(stages), rows=1 if ends else schedule.rows)
         return Pipeline(
             nodes[-1].label,
             names,
@@ -184,11 +148,10 @@ class Pipeline:
             tuple(borders),
             read,
             tuple((names[value], graph.dtypes[value]) for value in read),
-            tuple(names[v] for v in (range(len(outputs)) if steps else outputs)),
-            common_margin(nodes, forms, outputs),
+            tuple(names[value] for value in outputs),
+            common_margin(nodes, outputs),
             rings_of(nodes),
-            Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=stages)),
-            steps,
+            Request(fastmath=forms[0].request.fastmath, schedule=schedule),
         )
 
     @property
@@ -200,7 +163,7 @@ class Pipeline:
             for one in self.links
         )  # fmt: skip
         forms = tuple(map(id, self.forms))
-        return forms, links, self.fields, self.outputs, self.request.schedule, self.steps
+        return forms, links, self.fields, self.outputs, self.request.schedule
 
     def in_place(self) -> Pipeline:
         """The same calls, of which some make several rows in place, where their rows roll.
@@ -218,7 +181,7 @@ class Pipeline:
     def compiled(self) -> tuple[Kernel, Compiled, Edges]:
         """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
         return pipeline.compile_chain(
-            self.name, self.links, self.fields, self.outputs, self.steps, self.margin,
+            self.name, self.links, self.fields, self.outputs, self.margin,
             self.request, self.borders[0][0].deciding,
         )  # fmt: skip
 
@@ -226,9 +189,7 @@ class Pipeline:
         """What is compiled, with the borders and their constants, which no text depends on."""
         assert self.rings is not None, self.names
         tile = self.request.schedule.tile
-        return Chain(
-            compiled, edges, self.borders, self.rings, max(1, self.steps), tile, self.laid
-        )
+        return Chain(compiled, edges, self.borders, self.rings, tile, self.laid)
 
     def laid(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if all calls have such a form."""
@@ -262,7 +223,7 @@ def compiled(pipeline: Pipeline) -> tuple[Kernel, Chain]:
     return kernel, pipeline.chain(made, edges)
 
 
-def bound(whole: Compiled, nodes: Sequence[Node]) -> Bound:
+def bound(whole: Compiled, nodes: Nodes) -> Bound:
     """What calls are compiled to, all in one, with the numbers of all of them."""
     bounds = [node.program for node in nodes]
     return Bound(
@@ -272,9 +233,7 @@ def bound(whole: Compiled, nodes: Sequence[Node]) -> Bound:
     )
 
 
-def _linked(
-    nodes: Sequence[Node], parts: Sequence[Part]
-) -> tuple[list[Link], list[tuple[Border, Any]]]:
+def _linked(nodes: Nodes, parts: Sequence[Part]) -> tuple[list[Link], list[tuple[Border, Any]]]:
     """The nodes as links of a chain, and their borders with the constants, each once."""
     borders: list[tuple[Border, Any]] = []
     numbers: dict[Any, int] = {}
@@ -308,7 +267,7 @@ def _leaves(node: Node) -> bool:
 
 
 def _named_parts(
-    graph: Graph, nodes: Sequence[Node], kernels: Sequence[Kernel], fields: Sequence[int]
+    graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], fields: Values
 ) -> tuple[dict[int, str], list[Part]]:
     """The nodes as parts of one kernel, and what the values are called in it."""
     taken: set[str] = set()
@@ -327,7 +286,7 @@ def _named_parts(
     return names, parts
 
 
-def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequence[int]) -> Box:
+def common_margin(nodes: Nodes, outputs: Values) -> Box:
     """Where the nodes look, all together, to give one point of the outputs.
 
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side
@@ -336,7 +295,7 @@ def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequen
     here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
     need = dict.fromkeys(outputs, here)
     margin = here
-    for node, one in zip(reversed(nodes), reversed(forms), strict=True):
+    for node in reversed(nodes):
         boxes = [need[value] for value in node.outputs if value in need]
         if not boxes:
             continue
@@ -345,8 +304,9 @@ def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequen
             tuple(map(operator.add, box.lo, reach.lo)), tuple(map(operator.add, box.hi, reach.hi))
         )
         margin = margin | wanted
-        read = {f for a in one.simplified.body for f, _, _ in extents(a.value)}
-        for (name, _), value in zip(one.simplified.fields, node.fields, strict=True):
+        kernel = node.compiled.as_part.simplified
+        read = {f for a in kernel.body for f, _, _ in extents(a.value)}
+        for (name, _), value in zip(kernel.fields, node.fields, strict=True):
             if name in read:
                 need[value] = need[value] | wanted if value in need else wanted
     return margin

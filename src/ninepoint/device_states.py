@@ -1,4 +1,4 @@
-"""The state of an iteration on a GPU: step by step, to and fro between two arrays.
+"""The state of an iteration on a GPU: step by step, or several steps at once.
 
     arrays of a GPU      stay there
     arrays of the CPU    are taken there once, before the first step, and back once, after the last
@@ -8,21 +8,21 @@ Nothing waits for the GPU between the steps, save where somebody looks at the st
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
-from .arrays.accepted import as_field, is_cupy, native, write
-from .arrays.keys import device_key
+from .arrays.accepted import Arrays, as_field, is_cupy, write
 from .backends.cuda import driver
-from .device_passes import longest_steps, steps_together
-from .iteration import Iteration, Scalars
+from .chaining import unfit
+from .graph import Graph
+from .iteration import Iteration
+from .memory_states import InMemory
 from .motion import Motion
-from .stepping import Steps, begun
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
@@ -30,126 +30,81 @@ from .stepping import Steps, begun
 _START, _SPEED = 10e-6, 3e12
 
 
-def on_device(
-    motion: Motion, arrays: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
-) -> OnDevice:
-    """The state of an iteration on a GPU, whose first fields it is; in `out` if that is given."""
-    steps, shape = begun(motion, arrays, scalars, plan)
-    state = OnDevice(steps, shape, arrays, plan)
-    if out is not None:
-        state.aim(out)
-    return state
-
-
-class OnDevice:
-    """The state of an iteration as arrays of one GPU: the first fields, in the `shape`.
+class OnDevice(InMemory):
+    """The state of an iteration as arrays of one GPU.
 
     Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
     is written there goes to the GPU before the next step.
     """
 
-    unit = 1
-
-    def __init__(
-        self,
-        steps: Steps,
-        shape: tuple[int, ...],
-        fields: Sequence[Any],
-        plan: Iteration,
-    ) -> None:
-        self._steps, self._shape, self._plan = steps, shape, plan
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
-        if self._sent:
-            fields = [driver.uploaded(as_field(field)) for field in fields]
-        count = len(steps.wanted)
-        self._dtypes = [native(field.dtype) for field in fields[:count]]
-        self._given = self._states = self._before = list(fields[:count])
-        self._others = list(fields[count:])
-        # What the caller gave is never written to, nor what a callback may have kept.
-        self._owned = self._sent and all(one.shape == shape for one in self._states)
         self._shown: list[Any] | None = None
-        self._spare: list[Any] | None = None
-        # What does so many steps at once, and that bound to arrays of one kind.
-        same = all(field.shape == shape for field in fields)
-        self._chains = self._at_once() if same else {}
-        self.longest = max(self._chains, default=1)
-        self._passes: dict[Any, cuda.Executable] = {}
-        self._target: list[Any] = []
+        super().__init__(motion, fields, plan)
+        self._repeatable = False
+        # What the caller gave is never written to, nor what a callback may have kept.
+        self._owned = self._sent and all(one.shape == self._shape for one in self._states)
 
-    def aim(self, out: Any) -> None:
-        """Write the state to `out` at the end."""
-        shapes = [self._shape] * len(self._dtypes)
-        self._out = out
+    def _taken(self, fields: Arrays) -> list[Any]:
         if self._sent:
-            self._target = on_numpy.checked_out(out, shapes, self._dtypes, None)
-            return
-        with cuda.beside(self._states) as device:
-            self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
+            return [driver.uploaded(as_field(field)) for field in fields]
+        return list(fields)
 
-    def _at_once(self) -> dict[int, cuda.Work]:
-        """What does several steps in one pass over memory, if that is worth it.
+    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
+        if self._sent:
+            return super()._checked(out, fields)
+        shapes = [self._shape] * len(self._dtypes)
+        with cuda.beside(fields) as device:
+            return cuda.checked_out(out, shapes, self._dtypes, None, device)
 
-        As many as are done before somebody looks, and one by itself to tell what it changed; what
-        is left over is a shorter pass.
+    def _stretched(self, arrays: Arrays) -> list[Any]:
+        return list(arrays)
+
+    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
+        made = super()._positions(graph, arrays)
+        if self._lengths:
+            # Several steps in one pass take arrays of one shape.
+            made = [np.ascontiguousarray(np.broadcast_to(one, self._shape)) for one in made]
+        return cuda.taken_to(arrays, made) if made else made
+
+    def _passes(self, size: int) -> Sequence[int]:
+        """As many steps as are done before somebody looks, in passes of about the same length.
+
+        One step by itself tells what it changed; what is left over is a shorter pass, if that is
+        worth it.
         """
-        plan, schedule = self._plan, self._steps.schedule
-        graph, wanted = self._steps.graph, self._steps.wanted
-        size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        plan, schedule = self._plan, self._motion.schedule
         asked, between = schedule.steps, plan.in_a_row
-        looks = plan.steps // max(1, between)
-        if not asked and not is_worth_passes(size, plan.steps):
-            return {}
-        for node in self._steps.nodes:
+        if not asked and not _is_worth(size, plan.steps):
+            return []
+        graph, wanted = self._motion.step
+        for node in graph.needed(wanted):
             cuda.understood(node.compiled)
         most = min(asked or limits.current.recorded_steps, between)
-        longest = longest_steps(graph, wanted, most, schedule)
-        if longest is None:
-            return {}
-        # Passes of about the same length, so that few steps are left.
-        passes = -(-between // longest.at_once.steps)
-        length = longest.at_once.steps if asked else -(-between // passes)
-        rest = between % length
-        worth = rest > 1 and (asked or is_worth_passes(size, looks * (rest - 1)))
-        tried = {
-            steps: steps_together(graph, wanted, steps, schedule)
-            for steps in ((length, rest) if worth else (length,))
-        }
-        return {steps: one.at_once for steps, one in tried.items() if one is not None}
+        if most < 2 or unfit(graph.needed(wanted), wanted, schedule):
+            return []
+        length = most if asked else -(-between // -(-between // most))
+        rest, looks = between % length, plan.steps // between
+        if rest > 1 and (asked or _is_worth(size, looks * (rest - 1))):
+            return [length, rest]
+        return [length]
+
+    def _laid(self, fields: Arrays) -> list[Any]:
+        return list(fields)
+
+    def _empty(self, dtype: np.dtype) -> Any:
+        return driver.empty(self._shape, dtype)
+
+    def _aim(self, given: Arrays) -> None:
+        """The state is written there at the end."""
 
     def forward(self, first: int, length: int) -> int:
-        """Do the steps in one pass over memory, or one by one where they cannot be.
-
-        They go on from what was shown of a state that was sent.
-        """
-        chain = self._chains.get(length)
-        numbers = None if chain is None else self._steps.over(first, length)
+        """Do some steps; they go on from what was shown of a state that was sent."""
         with cuda.beside(self._states):
             for state, shown in zip(self._states, self._shown or (), strict=False):
                 driver.refill(state, shown)
             self._shown = None
-            if chain is not None and numbers is not None:
-                coefficients, scalars = numbers
-                self._follow(partial(self._pass, chain, (*coefficients, *scalars)))
-                return length
-            for step in range(first, first + length):
-                self._follow(partial(self._steps, step))
-        return length
-
-    def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:
-        """Make the next state, and go on with it."""
-        results = self._spare or [driver.empty(self._shape, dtype) for dtype in self._dtypes]
-        do([*self._states, *self._others], results)
-        self._spare = self._states if self._owned else None
-        self._before, self._states, self._owned = self._states, results, True
-
-    def _pass(
-        self, work: cuda.Work, numbers: Sequence[Any], fields: list[Any], results: list[Any]
-    ) -> None:
-        """Do several steps in one pass."""
-        key = work.steps, *[device_key(field) for field in fields]
-        if key not in self._passes:
-            self._passes[key] = cuda.Executable(work, fields, results)
-        self._passes[key](fields, numbers, results)
+            return super().forward(first, length)
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on; or a copy of it."""
@@ -172,9 +127,9 @@ class OnDevice:
                 write(target, state)
             else:
                 target[...] = state
-        return on_numpy.each_out(self._out, len(states)) if self._target else states
+        return on_numpy.each_out(self._plan.out, len(states)) if self._target else states
 
 
-def is_worth_passes(size: int, steps: int) -> bool:
+def _is_worth(size: int, steps: int) -> bool:
     """Whether so many steps of states of `size` bytes take longer than is soon, one by one."""
     return steps * (_START + 2 * size / _SPEED) >= limits.current.worth_passes_seconds

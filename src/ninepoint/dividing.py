@@ -28,7 +28,7 @@ from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.phases import cut_shapes, finer_values
 from .arrays.regions import look, mixed, needed
-from .graph import Graph, Node
+from .graph import Graph, Node, Nodes, Values
 from .planning import in_sets
 from .program import Program
 
@@ -51,7 +51,7 @@ _LONG = 1 << 20
 _MIDDLE = 1 << 40
 
 
-def divided(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> list[list[Node]]:
+def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[Node]]:
     """The calls of a graph that are given something cut, in sets each of which is a task a chunk.
 
     `arrays` are what the graph is given.  A node is done with those that read it; it is apart from
@@ -69,7 +69,7 @@ def divided(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> list[
     shapes = graph.shapes([array.shape for array in arrays])
     one = _Division(graph, frozenset(wanted), shapes, counts)
 
-    def apart(node: Node, users: Sequence[Node], homes: Sequence[list[Node]]) -> str:
+    def apart(node: Node, users: Nodes, homes: Sequence[list[Node]]) -> str:
         joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
         if node.resizes and not node.factors:
             return "it gives fewer points than it is given"
@@ -85,7 +85,7 @@ def divided(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> list[
     return sets
 
 
-def _cut(nodes: Sequence[Node], counts: dict[int, Shape]) -> list[Node]:
+def _cut(nodes: Nodes, counts: dict[int, Shape]) -> list[Node]:
     """The nodes that are given something cut; adds how many chunks their results have."""
     found = []
     for node in nodes:
@@ -123,13 +123,13 @@ class _Division:
                 best, found = bytes_, (first, second)
         return found
 
-    def _between(self, first: Sequence[Node], second: Sequence[Node]) -> int:
+    def _between(self, first: Nodes, second: Nodes) -> int:
         """Bytes for each point of what some nodes make for others alone."""
         made = {value for node in first for value in node.outputs} - self.wanted
         read = {value for node in second for value in node.fields}
         return sum(self.graph.dtypes[value].itemsize for value in made & read)
 
-    def together(self, nodes: Sequence[Node], fewer: int) -> bool:
+    def together(self, nodes: Nodes, fewer: int) -> bool:
         """Whether nodes can be one task a chunk, and better are than so many more tasks."""
         fine = finer_values(self.graph.nodes)
         whole = {
@@ -147,7 +147,7 @@ class _Division:
         most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * fewer * math.prod(counts)
         return self._points(nodes, shape, counts) <= most
 
-    def _points(self, nodes: Sequence[Node], shape: Shape, counts: Sequence[int]) -> float:
+    def _points(self, nodes: Nodes, shape: Shape, counts: Sequence[int]) -> float:
         """The points that all tasks compute."""
         made = {value for node in nodes for value in node.outputs}
         others = (node for node in self.graph.nodes if node not in nodes)
@@ -235,15 +235,18 @@ def _composed(
     ]
     inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
     arrays, dtypes = zip(*inputs.values(), strict=True)
-    numbers = {name: k for k, name in enumerate(inputs)}
-    graph = Graph([f"f{k}" for k in numbers.values()], dtypes)
+    places = {name: k for k, name in enumerate(inputs)}
+    graph = Graph([f"f{k}" for k in places.values()], dtypes)
     starts: list[int] = []
     for some, maker in zip(given, makers, strict=True):
-        values = [numbers[array.name] for array, _ in some]
+        values = [places[array.name] for array, _ in some]
         if maker is not None:
-            values = [_added(graph, maker[0].work, values)[maker[1]]]
+            work: Any = maker[0].work
+            numbers = graph.append(work.graph, dict(enumerate(values)))
+            values = [numbers[work.wanted[maker[1]]]]
         starts += values
-    wanted = _added(graph, program, starts)
+    numbers = graph.append(program.graph, dict(enumerate(starts)))
+    wanted = [numbers[value] for value in program.wanted]
     nodes = graph.needed(wanted)
     if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
         return None
@@ -253,19 +256,3 @@ def _composed(
         # A longer one is cut where a call takes it with a shorter one.
         return None
     return Computation(whole, one.shape, chunks, order)
-
-
-def _added(graph: Graph, program: Any, fields: Sequence[int]) -> list[int]:
-    """Add the calls of a program on some values; gives what is wanted of it."""
-    numbers = dict(enumerate(fields))
-    for node in program.graph.needed(program.wanted):
-        made = graph.add(
-            node.call,
-            [numbers[value] for value in node.fields],
-            [program.graph.names[value] for value in node.outputs],
-            node.axes,
-        )
-        numbers |= zip(node.outputs, made, strict=True)
-        stored = program.graph.stored
-        graph.stored |= {new for old, new in zip(node.outputs, made, strict=True) if old in stored}
-    return [numbers[value] for value in program.wanted]

@@ -33,9 +33,13 @@ from .undisturbed import Later
 
 if TYPE_CHECKING:
     from .backends import pipeline
+    from .backends.pipeline import Forms
     from .language.ir import Lines, Position
 else:
     pipeline = Later(".backends.pipeline", __package__)
+
+# Values of a graph, by number.
+Values: TypeAlias = Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +77,20 @@ class Node:
         """What the call is compiled to."""
         return self.call.compiled(self.types)
 
+    @cached_property
+    def part(self) -> Forms | str:
+        """The forms of its compilation for being a part of a kernel; or why it has none."""
+        schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
+        forms: Forms | str = self.call.compiled(self.types, schedule).as_part
+        return forms
+
     @property
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
 
     @property
-    def own(self) -> Sequence[int]:
+    def own(self) -> Values:
         """The fields that the call is given; after these come positions."""
         return self.fields[: len(self.types)]
 
@@ -155,6 +166,10 @@ class Node:
         return replace(self, axes=axes)
 
 
+# Some calls, in an order in which they can be done.
+Nodes: TypeAlias = Sequence[Node]
+
+
 class Graph:
     """Calls in an order in which they can be done; equal calls are one.
 
@@ -162,14 +177,18 @@ class Graph:
     """
 
     def __init__(
-        self, names: Sequence[str], dtypes: Sequence[np.dtype], looked: bool = False
+        self,
+        names: Sequence[str],
+        dtypes: Sequence[np.dtype],
+        places: tuple[Place, ...] = (),
+        looked: bool = False,
     ) -> None:
         self.looked = looked
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
         # What the last of the given values are, which are made for the arrays that come.
-        self.places: tuple[Place, ...] = ()
+        self.places = places
         self._asked: dict[int, Place] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
@@ -182,9 +201,8 @@ class Graph:
         self._turned: dict[Behind, Graph] = {}
 
     def __reduce__(self) -> Any:
-        return _graph, (
-            self.names, self.dtypes, self.nodes, self.given, self.stored, self.places
-        )  # fmt: skip
+        state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
+        return Graph, (self.names, self.dtypes, self.places), state
 
     @property
     def token(self) -> str:
@@ -204,48 +222,63 @@ class Graph:
             )
         return self._turned[axes]
 
-    def of(self, nodes: Sequence[Node]) -> Graph:
+    def of(self, nodes: Nodes) -> Graph:
         """The graph with other nodes in the place of its own."""
-        return _graph(self.names, self.dtypes, nodes, self.given, self.stored, self.places)
+        graph = Graph(self.names, self.dtypes, self.places)
+        graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
+        return graph
 
-    def _ordered(
-        self, order: Sequence[int], nodes: Sequence[Node], given: int
+    def _begun(
+        self, sources: Values, places: tuple[Place, ...] = ()
     ) -> tuple[Graph, dict[int, int]]:
-        """A graph of some nodes, with values in another order, and the numbers they have there."""
-        numbers = {value: k for k, value in enumerate(order)}
-        nodes = [
-            replace(
-                node,
-                fields=tuple(numbers[value] for value in node.fields),
-                outputs=tuple(numbers[value] for value in node.outputs),
-            )
-            for node in nodes
-        ]
-        stored = {numbers[v] for v in self.stored if numbers.get(v, 0) >= given}
-        names, dtypes = [self.names[v] for v in order], [self.dtypes[v] for v in order]
-        return _graph(names, dtypes, nodes, given, stored), numbers
+        """A graph without calls that is given some values, and the numbers they have there."""
+        names, dtypes = [self.names[v] for v in sources], [self.dtypes[v] for v in sources]
+        graph = Graph(names, dtypes, places, self.looked)
+        return graph, {value: k for k, value in enumerate(sources)}
 
-    def part(
-        self, nodes: Sequence[Node], first: Sequence[int] = ()
-    ) -> tuple[Graph, dict[int, int]]:
+    def append(
+        self, other: Graph, given: Mapping[int, int], nodes: Nodes | None = None
+    ) -> dict[int, int]:
+        """Add the calls of another graph, or some of them, on values that it is given.
+
+        Gives the numbers of its values here, of those that it is given as well.
+        """
+        numbers = dict(given)
+        for node in other.nodes if nodes is None else nodes:
+            own = tuple([numbers[value] for value in node.fields])
+            key = node.call.key, own, node.axes
+            made = self._known.get(key)
+            if made is None:
+                first = len(self.names)
+                made = self._known[key] = tuple(range(first, first + len(node.outputs)))
+                self.names += [other.names[value] for value in node.outputs]
+                self.dtypes += [other.dtypes[value] for value in node.outputs]
+                self.nodes.append(replace(node, fields=own, outputs=made))
+            numbers |= zip(node.outputs, made, strict=True)
+            if not other.stored.isdisjoint(node.outputs):
+                self.stored.update(made)
+        there = (one for one in other.added if numbers.keys() >= {*one})
+        self.added += [tuple([numbers[value] for value in one]) for one in there]
+        return numbers
+
+    def part(self, nodes: Nodes, first: Values = ()) -> tuple[Graph, dict[int, int]]:
         """Some of the calls as a graph, and the numbers that the values have there.
 
         Of the values that they are given these come `first`.
         """
         made = {value for node in nodes for value in node.outputs}
         read = (v for node in nodes for v in node.fields if v not in made)
-        sources = dict.fromkeys((*first, *read))
-        order = [*sources, *(value for node in nodes for value in node.outputs)]
+        graph, sources = self._begun([*dict.fromkeys((*first, *read))])
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
-        return self._ordered(order, nodes, len(sources))
+        return graph, graph.append(self, sources, nodes)
 
     def add(
         self,
         call: Call,
-        fields: Sequence[int],
+        fields: Values,
         labels: Sequence[str],
         axes: Behind | None = None,
     ) -> tuple[int, ...]:
@@ -288,7 +321,7 @@ class Graph:
     def record(
         self,
         call: Call,
-        fields: Sequence[int],
+        fields: Values,
         labels: Sequence[str] = (),
         axes: Behind | None = None,
     ) -> tuple[int, ...]:
@@ -330,22 +363,23 @@ class Graph:
         `more` says what they are called and their types, and `calls` what the nodes are then, by
         the first output of a node.  Values have other numbers there.
         """
-        count = len(self.names)
         owners = [key for key, some in more.items() for _ in some]
+        places = range(self.given, self.given + len(owners))
+        count = len(self.names)
         nodes = []
         for node in self.nodes:
             key = node.outputs[0]
             own = (count + k for k, owner in enumerate(owners) if owner == key)
             call = calls.get(key, node.call)
             nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
-        graph = self.of(nodes)
+        graph, numbers = self._begun(range(self.given))
+        graph.given += len(owners)
         graph.names += [name for some in more.values() for name, _ in some]
         graph.dtypes += [dtype for some in more.values() for _, dtype in some]
-        beyond = range(count, len(graph.names))
-        order = (*range(self.given), *beyond, *range(self.given, count))
-        return graph._ordered(order, nodes, self.given + len(owners))
+        numbers |= {count + k: place for k, place in enumerate(places)}
+        return graph, graph.append(self, numbers, nodes)
 
-    def placed(self, wanted: Sequence[int]) -> Recorded:
+    def placed(self, wanted: Values) -> Recorded:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -362,11 +396,9 @@ class Graph:
             )
         if not self._asked:
             return self, tuple(wanted)
-        made = (v for v in range(self.given, len(self.names)) if v not in self._asked)
-        order = (*range(self.given), *self._asked, *made)
-        graph, numbers = self._ordered(order, self.nodes, self.given + len(self._asked))
-        graph.places = tuple(self._asked.values())
-        graph.added = [tuple(numbers[value] for value in one) for one in self.added]
+        sources = [*range(self.given), *self._asked]
+        graph, numbers = self._begun(sources, tuple(self._asked.values()))
+        numbers = graph.append(self, numbers)
         return graph, tuple(numbers[value] for value in wanted)
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
@@ -506,18 +538,22 @@ def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> 
 
     One that is only `looked` at is another one, which warns of no slow kernel.
     """
-    known, key = call.definition.graphs, None
-    if call.is_plain:
-        key = (*types, call, looked)
-        found = known.get(key)
-        if found is not None:
-            graph, wanted = found
-            return graph, wanted
-    graph = Graph(call.definition.fields, types, looked)
-    graph, wanted = graph.placed(graph.record(call, range(len(types))))
-    if key is not None:
-        known[key] = graph, wanted
-    return graph, wanted
+
+    def record() -> Recorded:
+        graph = Graph(call.definition.fields, types, looked=looked)
+        return graph.placed(graph.record(call, range(len(types))))
+
+    return recalled(call, (*types, call, looked), record)
+
+
+def recalled(call: Call, key: Any, record: Callable[[], Recorded]) -> Recorded:
+    """What was recorded of a call that never changes, by a key that names it; once."""
+    if not call.is_plain:
+        return record()
+    found: Recorded | None = call.definition.graphs.get(key)
+    if found is None:
+        found = call.definition.graphs[key] = record()
+    return found
 
 
 def _thin(shape: Sequence[int], axis: int) -> Shape:
@@ -531,18 +567,3 @@ def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]
     run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
     made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
-
-
-def _graph(
-    names: Sequence[str],
-    dtypes: Sequence[np.dtype],
-    nodes: Sequence[Node],
-    given: int,
-    stored: Iterable[int],
-    places: tuple[Place, ...] = (),
-) -> Graph:
-    """A graph of these nodes."""
-    graph = Graph(names, dtypes)
-    graph.nodes, graph.given, graph.stored = list(nodes), given, set(stored)
-    graph.places = places
-    return graph

@@ -9,13 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays.accepted import is_cupy, refuse_foreign
-from .arrays.borders import Border, Boundary
+from .arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
 from .io.progress import Progress, shown
 
 # Elements that are compared at once to see how far a step went.
@@ -25,34 +23,10 @@ COMPARED = 1 << 16
 _SOON = 1.0
 
 
-def blocks(
-    steps: int,
-    every: int | None,
-    longest: int,
-    apart: bool,
-    unit: int,
-    done: int = 0,
-) -> Iterator[tuple[int, int, bool]]:
-    """The first step and the length of each block, and whether one looks at the state then.
-
-    With `apart` the step before a look is done by itself, so that what it changed is known.
-    Blocks are as long as they may be; what is left are some units, then single steps.  So many
-    steps are `done` before.
-    """
-    while done < steps:
-        stop = steps if every is None else min(steps, (done // every + 1) * every)
-        left = stop - done - apart
-        length = longest if left >= longest else max(1, left // unit * unit)
-        done += length
-        yield done - length, length, done == stop
-
-
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """How often, with which border, who looks at the state in between, and where its parts are."""
+    """How often, who looks at the state in between, and where it is."""
 
-    boundary: Boundary
-    cval: Any
     steps: int
     every: int | None
     until: float | None
@@ -61,6 +35,8 @@ class Iteration:
     progress: Progress = None
     comm: Any = None
     snapshots: int | None = None
+    out: Any = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         """Raise for what nobody can do."""
@@ -83,43 +59,29 @@ class Iteration:
     def ends(
         self,
         step: int,
-        state: Sequence[Any],
-        before: Sequence[Any],
-        shown: Sequence[Any] | None = None,
-        far: Callable[[Any, Any], float] | None = None,
+        state: Arrays,
+        before: Arrays,
+        shown: Arrays | None = None,
     ) -> bool:
         """Show the state after so many steps, and say whether it is the last.
 
-        What is `shown` is the state as a caller has it, where that is another one.  `far` tells
-        how much an array has changed, where that is not for `change` to tell.
+        What is `shown` is the state as a caller has it, where that is another one.
         """
-        close = self.is_close(state, before, far)
+        close = self.is_close(state, before)
         given = state if shown is None else shown
         return bool(self.callback is not None and self.callback(step, *given)) or close
 
-    def is_close(
-        self,
-        state: Sequence[Any],
-        before: Sequence[Any],
-        far: Callable[[Any, Any], float] | None = None,
-    ) -> bool:
+    def is_close(self, state: Arrays, before: Arrays) -> bool:
         """Whether the last step has changed so little that it is the last of all."""
         if self.until is None:
             return False
-        far = far or partial(change, enough=self.until)
-        return all(far(a, b) <= self.until for a, b in zip(state, before, strict=True))
+        pairs = zip(state, before, strict=True)
+        return all(change(*pair, self.until) <= self.until for pair in pairs)
 
     @property
     def in_a_row(self) -> int:
         """How many steps are done between two looks, without the one before a look."""
         return min(self.every or self.steps, self.steps) - (self.until is not None)
-
-    def border(self, ndim: int) -> Border:
-        """The border rule, which must leave the state as large as it is."""
-        border = self.boundary.outline(ndim)
-        if border.uses("valid"):
-            raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
-        return border
 
 
 def _check_watching(callback: Any, until: Any, progress: Any) -> None:
@@ -138,39 +100,56 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
 
 
 class Scalars:
-    """The arguments that are no fields, some of which have a value for each step."""
+    """The arguments that are no fields: some stay the same, some have a value for each step."""
 
-    def __init__(self, values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> None:
-        self.fixed: dict[str, Any] = {}
-        self.varying: dict[str, Callable[[int], Any]] = {}
-        self._known: dict[int, dict[str, Any]] = {}
+    def __init__(
+        self, fixed: Mapping[str, Any], varying: Mapping[str, Callable[[int], Any]] | None = None
+    ) -> None:
+        self._fixed, self._varying = fixed, varying or {}
+        self._known: dict[int, Mapping[str, Any]] = {}
+
+    @staticmethod
+    def of(values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> Scalars:
+        """What was given for so many steps, of which `arrays` are small arrays of a step."""
+        fixed: dict[str, Any] = {}
+        varying: dict[str, Callable[[int], Any]] = {}
         for name, value in values.items():
             refuse_foreign(value, f"'{name}'")
             if callable(value):
-                self.varying[name] = value
+                varying[name] = value
             elif np.ndim(value) == 1 and name not in arrays:
                 if len(value) < steps:
                     raise ValueError(
                         f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
                         "for each, or name it in standard_indexing if it is a small array."
                     )
-                self.varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+                varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
             else:
-                self.fixed[name] = value
+                fixed[name] = value
+        return Scalars(fixed, varying)
 
-    def at(self, step: int) -> dict[str, Any]:
+    @property
+    def vary(self) -> bool:
+        """Whether steps differ in them."""
+        return bool(self._varying or self._known)
+
+    def at(self, step: int) -> Mapping[str, Any]:
         """The values at one step; a function is called once for each, in their order."""
-        if not self.varying:
-            return self.fixed
-        if step not in self._known:
-            now = {name: value(step) for name, value in self.varying.items()}
-            self._known[step] = self.fixed | now
+        if step in self._known or not self._varying:
+            return self._known.get(step, self._fixed)
+        now = {name: value(step) for name, value in self._varying.items()}
+        self._known[step] = {**self._fixed, **now}
         return self._known[step]
 
-    def tell(self, values: Mapping[str, Any]) -> None:
-        """Put these values in the place of others that stay the same."""
-        for known in (self.fixed, *self._known.values()):
-            known |= values
+    def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
+        """Take these for the steps from the first on, and nothing for others."""
+        self._known = dict(enumerate(each, first))
+
+    def spaced(self, values: Mapping[str, Any]) -> Scalars:
+        """The same with other values of those that stay the same."""
+        found = Scalars({**self._fixed, **values}, self._varying)
+        found._known = {step: {**one, **values} for step, one in self._known.items()}
+        return found
 
     def forget(self, step: int) -> None:
         """Drop the values of all steps before."""
@@ -193,8 +172,12 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     A change of more than `enough` may be the greatest of some elements only: the rest is not
     looked at then, which leaves a step far from its end as fast as one that nobody watches.
     """
+    if not after.size:
+        return 0.0
+    if is_chunked(after):
+        return _far_in_chunks(after, before)
     if is_cupy(after):
-        return _far(after, before) if after.size else 0.0
+        return _far(after, before)
     greatest = 0.0
     a, b = after.reshape(-1), before.reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
@@ -205,6 +188,21 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
         if not greatest <= enough:
             break
     return greatest
+
+
+def _far_in_chunks(after: Any, before: Any) -> float:
+    library = library_of(after)
+    # The first state may be of another shape, or cut otherwise.
+    before = library.broadcast_to(before, after.shape)
+    if before.chunks != after.chunks:
+        before = before.rechunk(after.chunks)
+    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
+    far = library.map_blocks(_far_of_chunk, after, before, dtype="float64", chunks=chunks)
+    return float(library.max(far))
+
+
+def _far_of_chunk(after: Any, before: Any) -> np.ndarray:
+    return np.full((1,) * after.ndim, change(after, before))
 
 
 def _far(a: Any, b: Any) -> float:
@@ -233,7 +231,7 @@ class Advance(Protocol):
     unit: int
 
     def forward(self, first: int, length: int) -> int:
-        """Do so many steps from `first` on, or some of them; how many were done.
+        """Do so many steps from `first` on, or the first of them; how many were done.
 
         None are where it has ended by itself.
         """
@@ -245,7 +243,7 @@ class Advance(Protocol):
         """Give the state as the caller gets it."""
 
 
-def iterate(state: Advance, scalars: Scalars | None, plan: Iteration) -> list[Any]:
+def iterate(state: Advance, plan: Iteration, scalars: Scalars | None = None) -> list[Any]:
     """Do the steps block by block; gives the state after the last.
 
     What scalars are at steps that are done is forgotten.
@@ -260,18 +258,23 @@ def iterate(state: Advance, scalars: Scalars | None, plan: Iteration) -> list[An
     return state.final()
 
 
-def advance(state: Advance, plan: Iteration, first: int = 0) -> Iterator[int]:
-    """Do the steps from the first on, until the state ends; gives how many are done in all."""
-    apart = plan.until is not None
-    for start, length, looked in blocks(
-        plan.steps, plan.every, state.longest, apart, state.unit, first
-    ):
-        done = 0
-        while done < length:
-            some = state.forward(start + done, length - done)
-            if not some:
-                break
-            done += some
-            yield start + done
-        if (looked or done < length) and state.ends(start + done):
+def advance(state: Advance, plan: Iteration, done: int = 0) -> Iterator[int]:
+    """Do the steps that are not done, until the state ends; gives how many are done in all.
+
+    Blocks are as long as they may be; what is left are some units, then single steps.  The step
+    before one asks how much has changed is done by itself.
+    """
+    while done < plan.steps:
+        stop = plan.steps
+        if plan.every is not None:
+            stop = min(stop, (done // plan.every + 1) * plan.every)
+        left = stop - done - (plan.until is not None)
+        length = min(left, state.longest)
+        if length < state.longest:
+            length = max(1, length // state.unit * state.unit)
+        some = state.forward(done, length)
+        done += some
+        if some:
+            yield done
+        if (done == stop or not some) and state.ends(done):
             return

@@ -16,12 +16,12 @@ import numpy as np
 
 from . import limits
 from .arrays import accepted
-from .arrays.accepted import is_dask, is_expression, library_of
+from .arrays.accepted import Arrays, is_dask, is_expression
 from .arrays.engines import check as check_fields
 from .arrays.engines import engine_of
 from .arrays.grid import grid, refuse_unknown
 from .graph import has_conditions, with_boundaries
-from .iteration import Iteration, Scalars, change
+from .iteration import Iteration
 from .motion import Motion
 from .options import Place
 from .program import Program
@@ -33,20 +33,11 @@ TASK = 0.5e-3
 
 
 class InChunks:
-    """The state of an iteration as lazy arrays; its steps may be done on a `device`."""
+    """The state of an iteration as lazy arrays."""
 
-    def __init__(
-        self,
-        motion: Motion,
-        fields: Sequence[Any],
-        scalars: Scalars,
-        plan: Iteration,
-        device: str | None,
-    ) -> None:
-        self._motion, self._scalars, self._plan = motion, scalars, plan
-        self._place = Place(threads=plan.threads, device=device)
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
+        self._motion, self._plan = motion, plan
         motion.check()
-        plan.border(motion.ndim)
         engine_of(fields)
         check_fields(fields)
         for field in filter(is_dask, fields):
@@ -89,7 +80,7 @@ class InChunks:
     def _stepped(self, first: int, length: int) -> list[Any]:
         """The state after some steps more."""
         motion = self._motion
-        each = [self._scalars.at(step) for step in range(first, first + length)]
+        each = [motion.scalars.at(step) for step in range(first, first + length)]
         graph, wanted = motion.repeated(each)
         # Where borders have conditions it is one step.
         graph = with_boundaries(graph, lambda node: node.boundary.after(first))
@@ -97,7 +88,8 @@ class InChunks:
         graph = graph.along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
-        return evaluate(Program(graph, wanted, schedule), self._states, self._place)
+        place = Place(threads=self._plan.threads, device=self._plan.device)
+        return evaluate(Program(graph, wanted, schedule), self._states, place)
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""
@@ -109,7 +101,7 @@ class InChunks:
         self._states[:count] = held[:count]
         self._before = held[count:] or self._states
         self._later = 0
-        return self._plan.ends(step, self.final(), self._before[:count], far=changed)
+        return self._plan.ends(step, self.final(), self._before[:count])
 
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
@@ -126,7 +118,7 @@ def _least(chunks: Sequence[Sequence[int]]) -> int:
     return min((size for sizes in chunks if len(sizes) > 1 for size in sizes), default=1)
 
 
-def _held(arrays: Sequence[Any]) -> list[Any]:
+def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
     lazy = [array for array in arrays if is_dask(array) or is_expression(array)]
     if not lazy:
@@ -145,22 +137,3 @@ def _held(arrays: Sequence[Any]) -> list[Any]:
         if done.status != "finished":
             done.result()
     return held
-
-
-def changed(after: Any, before: Any) -> float:
-    """The greatest change of an element of lazy arrays; NaN where one is no number."""
-    if not after.size:
-        return 0.0
-    library = library_of(after)
-    # The first state may be of another shape, or cut otherwise.
-    before = library.broadcast_to(before, after.shape)
-    if before.chunks != after.chunks:
-        before = before.rechunk(after.chunks)
-    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
-    far = library.map_blocks(_far, after, before, dtype="float64", chunks=chunks)
-    return float(library.max(far))
-
-
-def _far(after: Any, before: Any) -> np.ndarray:
-    """The same for a chunk, as an array of one element."""
-    return np.full((1,) * after.ndim, change(after, before))

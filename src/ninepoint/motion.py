@@ -11,9 +11,9 @@ on ever less of that: on average half of it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -22,11 +22,15 @@ from .arrays import numpy as on_numpy
 from .arrays.chains import SINGLE, usual_length
 from .arrays.layout import Shape
 from .arrays.regions import reach
-from .calls import Call
-from .chaining import step_reach, unfit
-from .graph import Graph, Recorded, graph_of
+from .arrays.single import NOTHING, Given
+from .calls import Call, flow_of, numbers_key
+from .chaining import common_margin, unfit
+from .graph import Graph, Recorded, graph_of, recalled
+from .iteration import Scalars
+from .language.box import Box
 from .lowering.schedule import Schedule
-from .program import reaching
+from .program import Program, numbers_in, reaching
+from .remembered import Remembered
 
 # How long a core takes for a point of a call [s], where several steps are done in one pass.  (Heat
 # equation, float32, blocks of 1000x1000 to 4000x4000: 0.2 to 0.4 ns, Zen 4.)
@@ -34,6 +38,13 @@ POINT = 0.4e-9
 
 # More steps than this are never done between two exchanges: what is recorded of them grows.
 MOST = 64
+
+# Bytes of all states that are made, below which no chain is compiled: that takes one to four
+# seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
+WORTH_CHAINS = 1 << 28
+
+# Of so many kinds of numbers it is remembered what the calls of steps are.
+MANY = 16
 
 # What may be lost by steps that are left to be done one by one, before the length is another.
 WORTH = 1.1
@@ -49,30 +60,69 @@ class Motion:
     call: Call
     types: tuple[np.dtype, ...]
     schedule: Schedule
+    scalars: Scalars
     looked: bool = True
+    # The programs of some steps, and how their numbers are told, by what they depend on.
+    _programs: Remembered[Any, tuple[Program, Callable[..., Given]]] = field(
+        default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
+    )
 
     @cached_property
     def step(self) -> Recorded:
         """The first step; after the fields of the call there may be positions."""
-        return graph_of(self.call, self.types, looked=self.looked)
+        return self._step(self.call.scalars)
 
-    def with_scalars(self, scalars: Mapping[str, Any]) -> Motion:
-        """The same, whose first step has other scalars."""
-        return replace(self, call=replace(self.call, scalars=scalars))
+    def _step(self, scalars: Mapping[str, Any]) -> Recorded:
+        call = replace(self.call, scalars=scalars)
+        return graph_of(call, self.types, looked=self.looked)
+
+    def program(self, first: int, count: int) -> tuple[Program, Given]:
+        """So many steps from the first on, and their numbers.
+
+        They are recorded anew only where the scalars ask for it.
+        """
+        each = [self.scalars.at(step) for step in range(first, first + count)]
+        vary = self.scalars.vary
+        leaves: list[Mapping[str, Any]] = []
+        key: Any = count
+        if vary:
+            flow = flow_of(self.call.definition)
+            told = [flow.told(one) for one in each]
+            leaves = [leaf for some, _ in told for leaf in some]
+            numbers = told[0][1] if count == 1 else numbers_key(leaves)
+            key = None if numbers is None or not flow.settled else (count, numbers)
+        found = self._programs.get(key)
+        if found is None:
+            if count == 1:
+                graph, wanted = self._step(each[0]) if vary else self.step
+            elif vary:
+                graph, wanted = self.repeated(each)
+            else:
+                known = *self.types, self.call, count
+                graph, wanted = recalled(self.call, known, partial(self.repeated, each))
+            found = Program(graph, wanted, self.schedule), numbers_in(graph)
+            if key is not None:
+                self._programs[key] = found
+        program, numbered = found
+        given = numbered((), leaves) if leaves and key else NOTHING
+        return program, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:
         """Several steps, for the scalars of each: the results of one are fields of the next.
 
         They take the place of the first fields.  What a step gives is stored whole.
         """
-        graph = Graph(self.call.definition.fields, self.types)
-        fields = tuple(range(len(self.types)))
-        made: tuple[int, ...] = ()
+        first, count = self.step[0], self.states
+        graph = Graph(first.names[: first.given], first.dtypes[: first.given], first.places)
+        fields = list(range(first.given))
+        step, before = self.step, self.call.scalars
         for scalars in each:
-            made = graph.record(replace(self.call, scalars=scalars), fields)
-            graph.stored.update(made)
-            fields = (*made, *fields[len(made) :])
-        return graph.placed(made)
+            if scalars is not before:
+                step, before = self._step(scalars), scalars
+            numbers = graph.append(step[0], dict(enumerate(fields)))
+            fields[:count] = [numbers[value] for value in step[1]]
+            graph.stored.update(fields[:count])
+        return graph, tuple(fields[:count])
 
     @property
     def states(self) -> int:
@@ -101,8 +151,19 @@ class Motion:
                     "large as they are; call it before or after."
                 )
 
+    def sized(self, size: int, steps: int) -> Motion:
+        """The same for states of `size` bytes, whose steps are planned one by one if they are few.
+
+        Those that take longer than to compile a chain are not.
+        """
+        if self.schedule.steps or size * steps >= WORTH_CHAINS:
+            return self
+        return replace(self, schedule=replace(self.schedule, steps=1))
+
     def check(self) -> None:
         """Raise where the results cannot be the next state."""
+        if self.call.boundary.outline(self.ndim).uses("valid"):
+            raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.step[0].nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):
             raise ValueError(
@@ -140,9 +201,16 @@ class Motion:
     @cached_property
     def together(self) -> int:
         """How many steps are done in one pass over memory."""
-        if self.schedule.steps == 1 or unfit(*self.step, self.schedule):
+        graph, wanted = self.step
+        if self.schedule.steps == 1 or unfit(graph.needed(wanted), wanted, self.schedule):
             return 1
-        return self.schedule.steps or usual_length(step_reach(*self.step))
+        return self.schedule.steps or usual_length(self.margin)
+
+    @property
+    def margin(self) -> Box:
+        """Where one step looks, and the point itself; the calls must be fit for several."""
+        graph, wanted = self.step
+        return common_margin(graph.needed(wanted), wanted)
 
     def unit(self, longest: int) -> int:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""

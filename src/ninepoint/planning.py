@@ -11,35 +11,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .arrays.chains import KEPT, NARROW, Chain, usual_length
 from .arrays.launching import Launches
+from .arrays.layout import Region
 from .backends.compiled import Bound
 from .chaining import (
     MIXED_RINGS,
     Pipeline,
-    all_lowered,
     apart,
     bound,
-    chained,
+    common_margin,
     compiled,
-    lowered,
     read_by,
     rings_of,
-    step_reach,
     unfit,
 )
-from .graph import Graph, Node, reads
+from .graph import Graph, Node, Nodes, Values, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
+from .lowering.chain import chained
 from .lowering.kept import rows_kept
 from .lowering.schedule import Schedule
 from .remembered import Remembered
+
+if TYPE_CHECKING:
+    from .backends.cuda.source import Source
+    from .backends.pipeline import Forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,30 +76,28 @@ class Plan:
     )
 
 
-def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
-    """Choose which nodes become stages of others, and compile the groups; once for a graph."""
-    key = tuple(wanted), schedule
+def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) -> Plan:
+    """Choose which nodes become stages of others, and compile the groups; once for a graph.
+
+    It is for arrays of the CPU, or for those that are `there`, on a GPU.
+    """
+    key = tuple(wanted), schedule, there
     found = graph.plans.get(key)
     if found is None:
-        found = _planned(graph, wanted, schedule)
-        if graph.stored and schedule.steps != 1:
-            found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
+        if there:
+            found = Plan(tuple(passes(graph, wanted, schedule)), {})
+        else:
+            found = _planned(graph, wanted, schedule)
+            if graph.stored and schedule.steps != 1:
+                found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
         graph.plans[key] = found
     return found
 
 
-def sets(graph: Graph, wanted: Sequence[int], across: bool = False) -> list[list[Node]]:
-    """The nodes in sets that can be done in one pass, in order; nothing is compiled for it.
-
-    Steps of an iteration are apart, unless one goes `across` them.
-    """
-    return _grouped(graph, wanted, {}, across)[0]
-
-
-def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
+def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = _grouped(graph, wanted, forced)
+        sets, whole = grouped(graph, wanted, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
@@ -112,20 +110,24 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
         forced |= {node.label: f"{_height(node, wide[0].nodes)} of its rows would have to be kept"}
 
 
-def _grouped(
-    graph: Graph, wanted: Sequence[int], forced: Mapping[str, str], across: bool = False
+def grouped(
+    graph: Graph, wanted: Values, forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
-    """Sets of nodes to do together, in order, and why some nodes are no stages."""
+    """Sets of nodes that can be done in one pass, in order, and why some are no stages.
 
-    def apart(node: Node, users: Sequence[Node], homes: Sequence[Sequence[Node]]) -> str:
+    Some are not because it is `forced`.  Steps of an iteration are apart, unless one goes `across`
+    them.  Nothing is compiled for it.
+    """
+
+    def apart(node: Node, users: Nodes, homes: Sequence[Nodes]) -> str:
         return forced.get(node.label, "") or _reason(graph, node, users, across)
 
     return in_sets(graph.needed(wanted), apart)
 
 
 def in_sets(
-    nodes: Sequence[Node],
-    apart: Callable[[Node, Sequence[Node], Sequence[list[Node]]], str],
+    nodes: Nodes,
+    apart: Callable[[Node, Nodes, Sequence[list[Node]]], str],
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Nodes, each done with those that read it wherever it can be, in sets, in order.
 
@@ -133,41 +135,34 @@ def in_sets(
     is given; it gives nothing where the node can.  Of those that are apart the reason is told.
     """
     whole: dict[str, str] = {}
-    stored: list[Node] = []
     sets: list[list[Node]] = []
     for position in reversed(range(len(nodes))):
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
         reason = apart(node, users, homes) if users else ""
-        if not reason and len(homes) > 1 and not _joinable(joined, nodes, stored):
+        if not reason and len(homes) > 1 and not _joinable(homes, nodes):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
-            stored.append(node)
             sets.append([node])
         else:
+            joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
             sets = [*(one for one in sets if one not in homes), joined]
     return _in_order(sets), whole
 
 
-def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
-    """Whether some nodes can be done together.
-
-    No way from one of them to another may leave them, nor lead through what is stored whole.
-    """
-    if any(reads(user, node) for node in some if node in stored for user in some):
-        return False
-    inside = {id(node) for node in some}
-    after = {value for node in some for value in node.outputs}
-    for node in nodes:
-        if id(node) in inside:
-            continue
-        if not after.isdisjoint(node.fields):
+def _joinable(homes: Sequence[Nodes], nodes: Nodes) -> bool:
+    """Whether some sets can be one: none of them may need what another one makes."""
+    for home in homes:
+        after = {value for node in home for value in node.outputs}
+        for node in nodes:
+            if node in home or after.isdisjoint(node.fields):
+                continue
+            if any(node in other for other in homes):
+                return False
             after.update(node.outputs)
-    outside = {v for n in nodes if id(n) not in inside for v in n.outputs} & after
-    return all(outside.isdisjoint(node.fields) for node in some)
+    return True
 
 
 def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
@@ -187,10 +182,10 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
     return done
 
 
-def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> str:
+def _reason(graph: Graph, node: Node, users: Nodes, across: bool) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
-        reason = apart(one, lowered(graph, one), node)
+        reason = apart(one, one.part, node)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
     if not across and not graph.stored.isdisjoint(node.outputs):
@@ -200,28 +195,35 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
     return ""
 
 
-def _tallest(nodes: Sequence[Node]) -> Node:
+def _tallest(nodes: Nodes) -> Node:
     read = [node for node in nodes if _height(node, nodes)]
     return max(read, key=lambda node: _height(node, nodes))
 
 
-def _height(node: Node, nodes: Sequence[Node]) -> int:
+def _height(node: Node, nodes: Nodes) -> int:
     """How many rows of what a node makes are read at a point."""
     reaches = [user.compiled.reach for user in nodes if reads(user, node)]
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-def _group(
-    graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
-) -> Group:
-    outside = set(wanted) | {
-        value for node in graph.nodes if node not in nodes for value in node.fields
-    }
+def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
+    """What some nodes make that others need, or that is wanted."""
+    others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
+    outside = {*wanted, *others}
+    return tuple(v for node in nodes for v in node.outputs if v in outside)
+
+
+def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
-    forms = all_lowered(graph, nodes)
-    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
+    outputs = given_on(graph, nodes, wanted)
+    if any(not graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
+        # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
+        forms = tuple([node.compiled.as_part for node in nodes])
+        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
+    else:
+        forms = tuple([node.part for node in nodes])
+        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
     kernel, chain = compiled(pipeline)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
@@ -231,100 +233,131 @@ def _group(
     )
 
 
+# On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
+# calls make, have one shape; where they have others, and where there is no text, the calls are
+# done one by one.
+
+# Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
+_texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(256)
+
+
+def passes(graph: Graph, wanted: Values, schedule: Schedule) -> list[Group]:
+    """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
+
+    Steps of an iteration are in one set as well, unless the schedule has them apart.
+    """
+    found, _ = grouped(graph, wanted, {}, across=schedule.steps != 1)
+    return [group for nodes in found for group in _divided(graph, nodes, wanted, schedule)]
+
+
+def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
+    """Calls in halves, and these again, until there are registers enough for each."""
+    if len(nodes) == 1:
+        return [Group(tuple(nodes), read_by(nodes), nodes[0].outputs)]
+    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
+    if whole is not None:
+        return [whole]
+    half = len(nodes) // 2
+    return [
+        group
+        for some in (nodes[:half], nodes[half:])
+        for group in _divided(graph, some, wanted, schedule)
+    ]
+
+
+def _one_pass(
+    graph: Graph,
+    nodes: Nodes,
+    outputs: Values,
+    schedule: Schedule,
+) -> Group | None:
+    """Calls that are fit to be done at once; None where registers are few."""
+    forms = tuple([node.part for node in nodes])
+    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
+    rules = tuple(border.rules for border, _ in pipeline.borders)
+    key = *pipeline.key, rules, schedule
+    types = [graph.dtypes[value] for value in outputs]
+    found = _texts.get(key)
+    # Imported here: what writes texts for a GPU is not needed elsewhere.
+    from .arrays.cuda import Work
+
+    if found is None:
+        from .backends.cuda.strips import strips
+        from .backends.cuda.writing import title
+
+        links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
+        name = title(nodes[-1].compiled.name)
+        steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
+        if steps > 1:
+            name = f"{name}_{steps}"
+        whole = chained(links, given, made, schedule)
+        found = _texts[key] = strips(*whole, rules, name, types), pipeline.forms
+    source, _ = found
+    if source is None:
+        return None
+    work = Work(
+        [node.compiled for node in nodes],
+        [graph.dtypes[value] for value in pipeline.read],
+        types,
+        lambda core: [Region(tuple((0, n) for n in core))] * len(outputs),
+        source,
+        [cval for _, cval in pipeline.borders],
+        margin=pipeline.margin,
+    )
+    program = bound(nodes[-1].compiled, nodes)
+    return Group(tuple(nodes), pipeline.read, tuple(outputs), program=program, at_once=work)
+
+
 # Steps of an iteration.
 
 
 def _in_steps(
-    graph: Graph, groups: Sequence[Group], wanted: Sequence[int], schedule: Schedule
+    graph: Graph, groups: Sequence[Group], wanted: Values, schedule: Schedule
 ) -> tuple[Group, ...]:
     """Groups of which those that are steps are done in one pass, if they can be.
 
-    Steps are groups that do the same calls, each on what the one before has made; the graph says
-    that what they make is stored.
+    Steps are groups that end with what the graph says is stored.
     """
     found: list[Group] = []
     left = list(groups)
     while left:
-        states, count = _alike(graph, left, wanted)
-        made = _together(graph, left[:count], states, schedule) if count > 1 else None
+        ends = [graph.stored.issuperset(group.outputs) for group in left]
+        count = ends.index(False) if False in ends else len(left)
+        made = _together(graph, left[:count], wanted, schedule) if count > 1 else None
         found.append(made or left[0])
         left = left[len(made.steps) if made else 1 :]
     return tuple(found)
 
 
-def _alike(graph: Graph, groups: Sequence[Group], wanted: Sequence[int]) -> tuple[list[int], int]:
-    """What the first group takes as its states, and how many from it on are steps."""
-    first = groups[0]
-    ends = graph.stored.issuperset(first.outputs) and first.nodes[-1].outputs == first.outputs
-    if not ends or len(groups) == 1:
-        return [], 1
-    # What the next group is given in the place of its results.
-    taken = dict(zip(groups[1].fields, first.fields, strict=False))
-    states = [taken[value] for value in first.outputs if value in taken]
-    if len(states) < len(first.outputs):
-        return [], 1
-    wiring = _wiring(first, states)
-    for count, (before, after) in enumerate(pairwise(groups), 1):
-        others = {v for one in groups[count + 1 :] for v in one.fields} | set(wanted)
-        if not others.isdisjoint(before.outputs) or _wiring(after, before.outputs) != wiring:
-            return states, count
-    return states, len(groups)
-
-
-def _wiring(group: Group, states: Sequence[int]) -> list[Any]:
-    """What the nodes of a group do with its states, with what they make, and with other values."""
-    made = (value for node in group.nodes for value in node.outputs)
-    inside: dict[int, Any] = {value: (k,) for k, value in enumerate((*states, *made))}
-    return [
-        (id(node.compiled), node.along, node.border, repr(node.cval),
-         [inside.get(value, value) for value in node.fields])
-        for node in group.nodes
-    ]  # fmt: skip
-
-
 def _together(
-    graph: Graph, steps: Sequence[Group], states: Sequence[int], schedule: Schedule
+    graph: Graph, steps: Sequence[Group], wanted: Values, schedule: Schedule
 ) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
-    part, numbers = graph.part(steps[0].nodes, states)
-    wanted = tuple(numbers[value] for value in steps[0].outputs)
-    if unfit(part, wanted, schedule):
-        return None
-    longest = schedule.steps or usual_length(step_reach(part, wanted))
+    first = steps[0]
+    longest = schedule.steps
+    if not longest and not unfit(first.nodes, first.outputs, schedule):
+        longest = usual_length(common_margin(first.nodes, first.outputs))
     # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // longest)
-    count = -(-len(steps) // passes)
-    if count < 2:
+    passes = -(-len(steps) // max(1, longest))
+    steps = steps[: -(-len(steps) // passes)]
+    nodes = [node for step in steps for node in step.nodes]
+    if len(steps) < 2 or unfit(nodes, steps[-1].outputs, schedule):
         return None
-    steps = steps[:count]
-    each = [[a for node in one.nodes for a in node.program.coefficients] for one in steps]
-    if not all(np.array_equal(*pair) for some in each for pair in zip(some, each[0], strict=True)):
-        return None
-    chain = chained(part, wanted, count, schedule)
-    nodes = tuple(node for step in steps for node in step.nodes)
-    scalars = bound(chain.compiled, nodes).scalars
-    inside = {number: value for value, number in numbers.items()}
-    return Group(
-        nodes,
-        tuple(inside[number] for number in range(part.given)),
-        steps[-1].outputs,
-        asked=schedule.steps > 1,
-        program=Bound(chain.compiled, tuple(each[0]), scalars),
-        steps=tuple(steps),
-        chain=chain,
-    )
+    group = _group(graph, nodes, wanted, schedule)
+    return replace(group, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # In words.
 
 
-def graph_text(graph: Graph, nodes: Sequence[Node]) -> str:
+def graph_text(graph: Graph, nodes: Nodes) -> str:
     """The intermediate forms of nodes, each under what it is called."""
     texts: list[str] = []
     for node in nodes:
         texts.append(f"{_call_text(graph, node)}:")
-        forms = lowered(graph, node)
-        text = f"it holds {forms}" if isinstance(forms, str) else kernel_text(forms.simplified)
+        text = f"it holds {node.part}"
+        if not isinstance(node.part, str):
+            text = kernel_text(node.part.simplified)
         texts.append("\n".join(f"    {line}" for line in text.split("\n")))
     return "\n".join(texts)
 

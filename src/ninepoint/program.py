@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_cupy, listed, write
+from .arrays.accepted import Arrays, is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
@@ -29,7 +29,7 @@ from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.compiled import Compiled, readable
 from .calls import Leaves
-from .graph import Graph, Node
+from .graph import Graph, Node, Nodes, Values
 from .language.box import Length
 from .language.dtypes import computed
 from .lowering.schedule import Schedule
@@ -63,7 +63,7 @@ class Program:
 
     @staticmethod
     def of_calls(
-        graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
+        graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule
     ) -> tuple[Program, list[int]]:
         """Some calls of a graph as a program of their own, and which values that is given."""
         part, numbers = graph.part(nodes)
@@ -83,7 +83,7 @@ class Program:
         """The program, whose calls that name no axes work along the last of these."""
         return self if axes is None else replace(self, graph=self.graph.along(axes))
 
-    def behind(self, axes: Any, arrays: Sequence[Any]) -> Behind | None:
+    def behind(self, axes: Any, arrays: Arrays) -> Behind | None:
         """The axes that are named of such arrays, counted from the end; None if none are."""
         if axes is None:
             return None
@@ -115,28 +115,17 @@ class Program:
         values = [value for call in calls.values() for value in call.scalars.values()]
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
-    @property
-    def plan(self) -> Plan:
-        """Which calls are done together, and which steps of an iteration."""
-        known = self
-        if self.token:
-            # Each task has a graph of its own: what was planned for another one is taken.
-            key = self.token, self.wanted, self.schedule
-            if key not in _known:
-                _known[key] = self
-            known = _known.get(key, self)
-        return plan(known.graph, known.wanted, known.schedule)
-
     def run(
         self,
         block: Block,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
+        given: Given = NOTHING,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `Launches`."""
         launches = self.bound(block, outs, threads)
         with beside(block.arrays):
-            return launches(block.arrays, NOTHING, outs)
+            return launches(block.arrays, given, outs)
 
     def bound(
         self,
@@ -157,20 +146,19 @@ class Program:
             plan.launches[key] = found
         return found
 
-    def plan_for(self, arrays: Sequence[Any]) -> Plan:
-        """The plan for arrays in memory, of the CPU or of a GPU."""
-        if not any(map(is_cupy, arrays)):
-            return self.plan
-        key = self.wanted, self.schedule, "cuda"
-        found: Plan | None = self.graph.plans.get(key)
-        if found is None:
+    def plan_for(self, arrays: Arrays) -> Plan:
+        """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
+        known = self
+        if self.token:
+            # Each task has a graph of its own: what was planned for another one is taken.
+            key = self.token, self.wanted, self.schedule
+            if key not in _known:
+                _known[key] = self
+            known = _known.get(key, self)
+        there = any(map(is_cupy, arrays))
+        if there:
             check_device(self.nodes)
-            # Imported here: what writes texts for a GPU is not needed elsewhere.
-            from .device_passes import passes
-
-            found = Plan(tuple(passes(self.graph, self.wanted, self.schedule)), {})
-            self.graph.plans[key] = found
-        return found
+        return plan(known.graph, known.wanted, known.schedule, there)
 
 
 class BoundProgram:
@@ -186,7 +174,7 @@ class BoundProgram:
     """
 
     def __init__(
-        self, program: Program, arrays: Sequence[Any], out: Any = None, threads: int | None = None
+        self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
     ) -> None:
         self._program, self._threads = program, threads
         graph, nodes = program.graph, program.nodes
@@ -205,9 +193,7 @@ class BoundProgram:
         # Where results are those that are given, and where they are not.
         self._known: dict[bool, Launches] = {}
 
-    def __call__(
-        self, arrays: Sequence[Any], numbers: Given = NOTHING, out: Any = None
-    ) -> list[Any]:
+    def __call__(self, arrays: Arrays, numbers: Given = NOTHING, out: Any = None) -> list[Any]:
         """The wanted values."""
         program = self._program
         if self._reaches:
@@ -233,7 +219,7 @@ class BoundProgram:
                 self._write(target, one)
         return listed(out) or made
 
-    def _checked(self, out: Any, fields: Sequence[Any]) -> list[Any]:
+    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
         """The arrays that results are written to."""
         if out is None:
             return []
@@ -246,7 +232,7 @@ class BoundProgram:
         with cuda.beside(fields) as device:
             return cuda.checked_out(out, self._shapes, dtypes, None, device)
 
-    def _are_apart(self, results: Sequence[Any], fields: Sequence[Any]) -> bool:
+    def _are_apart(self, results: Arrays, fields: Arrays) -> bool:
         if not self._there:
             return are_writable(results, fields)
         # Imported here: CuPy is optional, and the caller has it.
@@ -328,7 +314,7 @@ def numbers_of(taken: Taken, values: Any) -> list[Any]:
 # Arrays that go together in a graph.
 
 
-def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+def positions(graph: Graph, arrays: Arrays) -> list[Any]:
     """The positions that a graph asks for, as arrays that go with these."""
     if len(arrays) == graph.given:
         return []
@@ -341,7 +327,7 @@ def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     return list(made)
 
 
-def reaching(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
+def reaching(graph: Graph, arrays: Arrays) -> Sequence[Any]:
     """The arrays, each with all axes of the calls that depend on it."""
     least = least_axes(graph, [array.ndim for array in arrays])
     if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
@@ -374,7 +360,7 @@ def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
     return least[:count]
 
 
-def beside(arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+def beside(arrays: Arrays) -> AbstractContextManager[Any]:
     """Make the GPU on which arrays lie the current one for a while, if they lie on one."""
     if not any(map(is_cupy, arrays)):
         return nullcontext()

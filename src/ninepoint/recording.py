@@ -13,7 +13,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_chunked, is_xarray
+from .arrays.accepted import Arrays, is_chunked, is_xarray
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, option_key
 from .arrays.layout import Shape
@@ -372,7 +372,7 @@ def _array(node: _Node) -> Any:
     return node.value
 
 
-def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
+def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
     Place(threads=place.threads, device=place.device).check(())
     if place.out is None and not call.is_plain:
@@ -449,7 +449,7 @@ def _compute(
 def _evaluated(
     recorded: Sequence[_Entry],
     goals: Sequence[tuple[int, int]],
-    arrays: Sequence[Any],
+    arrays: Arrays,
     place: Place,
 ) -> Sequence[Any]:
     """Some results of recorded calls, of which the first numbers are those of arrays."""
@@ -459,11 +459,9 @@ def _evaluated(
         for (call, _, _), flow in zip(recorded, flows, strict=True)
         for leaf in flow.told(call.scalars)[0]
     ]
-    called = [definition for flow in flows for definition in flow.called]
     key = None
     if all(flow.settled for flow in flows):
-        numbers = numbers_key(leaves, len(set(called)) < len(called))
-        key = _key(recorded, arrays, place, (*goals, numbers))
+        key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
         bound, told = found
@@ -485,7 +483,7 @@ def _evaluated(
 
 
 def _key(
-    recorded: Sequence[_Entry], arrays: Sequence[Any], place: Place, more: Sequence[Any]
+    recorded: Sequence[_Entry], arrays: Arrays, place: Place, more: Sequence[Any]
 ) -> Key | None:
     """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
     if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
@@ -504,7 +502,7 @@ def _key(
     return (place.threads, *calls, *parts)
 
 
-def _settle(wanted: Sequence[_Node], results: Sequence[Any], dims: Dims) -> None:
+def _settle(wanted: Sequence[_Node], results: Arrays, dims: Dims) -> None:
     for node, result in zip(wanted, results, strict=True):
         if node.dims is not None:
             # Imported here: xarray is optional, and the caller has it.

@@ -10,7 +10,15 @@ import numpy as np
 
 from .arrays import accepted, sides
 from .arrays import numpy as on_numpy
-from .arrays.accepted import is_chunked, is_cupy, is_dask, is_device, is_xarray, write
+from .arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_cupy,
+    is_dask,
+    is_device,
+    is_xarray,
+    write,
+)
 from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Slot
@@ -35,7 +43,7 @@ ON_GPU = (
 )
 
 
-def typed(call: Call, fields: Sequence[Any]) -> tuple[list[Any], list[np.dtype]]:
+def typed(call: Call, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
     names = call.definition.fields
     fields = as_fields(fields, names)
@@ -45,7 +53,7 @@ def typed(call: Call, fields: Sequence[Any]) -> tuple[list[Any], list[np.dtype]]
     return fields, types
 
 
-def evaluate(program: Program, arrays: Sequence[Any], place: Place) -> list[Any]:
+def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
     place.check(arrays)
     graph, device = program.graph, place.device
@@ -64,30 +72,42 @@ def evaluate(program: Program, arrays: Sequence[Any], place: Place) -> list[Any]
         raise TypeError(ON_GPU)
     if there:
         check_device(graph.nodes)
+    cut = any(map(is_chunked, arrays))
     sent = device is not None and not any(map(is_cupy, arrays))
-    if not sent and not any(map(is_chunked, arrays)):
+    if not sent and not cut:
         return BoundProgram(program, arrays, place.out, place.threads)(arrays, out=place.out)
-    placed = _lazy_positions if any(map(is_chunked, arrays)) else positions
-    arrays = [*reaching(graph, arrays), *placed(graph, arrays)]
+    if cut:
+        _check_chunks(graph, arrays)
+    arrays = [*reaching(graph, arrays), *_positions(graph, arrays)]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
-    if not any(map(is_chunked, arrays)):
+    if not cut:
         return _sent(program, arrays, place.out)
     if laid:
         program, arrays = _with_edges(program, arrays)
     return _on_chunks(program, arrays, device)
 
 
-def _lazy_positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
-    """The positions that a graph asks for, beside lazy arrays."""
-    if len(arrays) < graph.given and any(n != n for array in arrays for n in array.shape):
-        raise ValueError(
-            "an array has unknown chunk lengths, so where its elements are is not known; call "
-            "x.compute_chunk_sizes() first."
-        )
+def _check_chunks(graph: Graph, arrays: Arrays) -> None:
+    """Raise where lazy arrays do not go together, or where nobody knows how long they are."""
+    # Imported here: Dask is optional, and the caller has it.
+    from .arrays import chunked
+
+    engine = engine_of(arrays)
+    check(arrays)
+    # Positions and values at the border are where elements are, along all axes.
+    everywhere = graph.places or has_conditions(graph)
+    along = None if everywhere else {axis for node in graph.nodes for axis in node.along}
+    if engine is chunked:
+        for array in filter(is_dask, arrays):
+            refuse_unknown(array, along)
+
+
+def _positions(graph: Graph, arrays: Arrays) -> list[Any]:
+    """The positions that a graph asks for, beside lazy arrays as well."""
     made = positions(graph, arrays)
-    if any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+    if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
         # Imported here: Dask is optional, and the caller has it.
         from .arrays import chunked
 
@@ -95,7 +115,7 @@ def _lazy_positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
     return made
 
 
-def _with_edges(program: Program, arrays: Sequence[Any]) -> tuple[Program, list[Any]]:
+def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
     """The program with values along edges among what it is given, for lazy arrays.
 
     Each is an array of one element along its own axis, which is cut as all others are.
@@ -108,11 +128,6 @@ def _with_edges(program: Program, arrays: Sequence[Any]) -> tuple[Program, list[
             "other lazy arrays."
         )
     shapes = graph.shapes([array.shape for array in arrays])
-    if any(n != n for shape in shapes for n in shape):
-        raise ValueError(
-            "the lengths of the chunks are unknown; call compute_chunk_sizes() before, as border "
-            "values need them."
-        )
     more: dict[int, list[tuple[str, np.dtype]]] = {}
     calls: dict[int, Call] = {}
     given: list[Any] = []
@@ -187,19 +202,12 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     return given or made
 
 
-def _on_chunks(program: Program, arrays: Sequence[Any], device: str | None) -> list[Any]:
+def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]:
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
-    from .arrays import chunked
     from .dividing import divided
 
     graph, wanted = program.graph, program.wanted
-    engine = engine_of(arrays)
-    check(arrays)
-    if engine is chunked:
-        along = {axis for node in graph.nodes for axis in node.along}
-        for array in filter(is_dask, arrays):
-            refuse_unknown(array, along)
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
@@ -260,9 +268,7 @@ def _task(
     return found
 
 
-def _on_xarray(
-    program: Program, arrays: Sequence[Any], place: Place, order: Behind | None
-) -> list[Any]:
+def _on_xarray(program: Program, arrays: Arrays, place: Place, order: Behind | None) -> list[Any]:
     # Imported here: xarray is optional, and the caller has it.
     from .arrays import xarray as on_xarray
 

@@ -34,6 +34,7 @@ from .arrays.grid import looks, outputs_of
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import along, mixed
+from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.cuda import driver
 from .backends.cuda.driver import DeviceArray
@@ -83,6 +84,7 @@ class Sent(Program):
         block: Block,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
+        given: Given = NOTHING,
     ) -> list[Array]:
         """Compute the wanted values from a block of the CPU's memory.
 

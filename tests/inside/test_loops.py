@@ -110,6 +110,26 @@ def test_a_name_that_is_assigned_twice_is_a_variable() -> None:
     assert isinstance(loop(made).body[0], Assign)
 
 
+def test_a_name_keeps_what_a_parameter_was_before_it_changes() -> None:
+    text = (
+        "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
+        "def band(out):\n    out[0] = turned(1, 2)\n"
+    )
+    module = read(text, {}, {}, [("int64", 1)])
+    verify(module)
+    _, _, before, *kept = module.function("turned").body
+    assert before == Let("before", named("a.2", "int64"))
+    assert [one.value for one in kept[:2]] == [named("b.2", "int64"), named("a.2", "int64")]
+
+
+def test_a_name_of_two_types_in_a_loop_is_refused() -> None:
+    text = (
+        "def band(x, out):\n    t = 0\n    for j in range(2):\n        t = x[j]\n    out[0] = t\n"
+    )
+    with pytest.raises(NotRead, match="t is of two types: int64 and float32"):
+        band(text, ("float32", 1), ("float32", 1))
+
+
 def test_functions_are_read_for_the_types_that_they_are_called_with() -> None:
     text = "def band(x, y, out):\n    out[0] = twice(x[0]) + twice(y[0])\n"
     module = read(text, functions_of(LIBRARY), {}, [("int8", 1), ("float32", 1), ("float64", 1)])

@@ -187,6 +187,9 @@ def listed(out: Any) -> list[Any]:
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
+# Arrays of any library.
+Arrays: TypeAlias = Sequence[Any]
+
 
 def as_field(value: object, name: str = "") -> Array:
     """Give `value` as a plain array that a stencil can read, without copying an array.

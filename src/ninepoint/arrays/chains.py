@@ -170,7 +170,6 @@ class Chain:
     edges: Edges
     borders: Sequence[tuple[Border, Any]]
     rings: tuple[bool, ...]
-    steps: int = 1
     tile: int = 0
     laid: Callable[[How], Chain | None] = lambda how: None
     _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
@@ -203,8 +202,8 @@ class Chain:
     def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
         looks = spans(self.compiled.reach)
-        # What is kept for a point of a row, or plane: three of each step, if it looks at the next.
-        each = 3 * self.steps * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        # What is kept for a point of a row, or plane: three, at least.
+        each = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
         each = max(each, self.compiled.module.kept)
         bands = threads * BANDS if threads > 1 else 1
         # A part that does not end with the array is long enough to have all that it needs beyond.
@@ -270,42 +269,21 @@ class Pass:
             # The kernel makes all of the results in one go, of all of the fields.
             self._told = self._source(self.made, None)[1]
 
-    @property
-    def takes_place(self) -> bool:
-        """Whether results may take the place of the states that they are made from.
-
-        A row of the result is written long after the last row that it was made from was read,
-        if no tile beside it needs that row as well.
-        """
-        return len(self.core) > 1 and all(n == 1 for n in self.counts[1:])
-
     def __call__(
         self, numbers: Numbers, fields: Sequence[Array], results: Sequence[Array]
     ) -> None:
         """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
 
-        `numbers` are coefficients and scalars of all calls.  The results may be the first fields
-        themselves; then what bands need of each other is made before.
+        `numbers` are coefficients and scalars of all calls.
         """
         if self._told is not None:
             coefficients, scalars = numbers
             self.entry(*fields, *results, *coefficients, *self._told, *scalars)
             return
         do = partial(self._task, numbers)
-        cuts = self.bands
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
-        over = results[0] is fields[0] and bool(cuts[0])
-        if over:
-            first, between = _parted(cuts[0], max(self.sides[0]))
-            cuts = [first, *cuts[1:]]
-            for region in (self.made.along(0, *part) for part in between):
-                place = region.index(self.origin)
-                apart.append(_Apart(region, fields, _memory(results, region), place))
         tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
-        if over:
-            run_parallel(tasks, self.threads)
-            tasks = []
-        for region in map(Region, itertools.product(*cuts)):
+        for region in map(Region, itertools.product(*self.bands)):
             place = region.index(self.origin)
             tasks.append(do(region, fields, [result[place] for result in results]))
         run_parallel(tasks, self.threads)
@@ -386,33 +364,18 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """A region of some fields that is made in memory of its own, and its place in the results.
-
-    It may be that around the seam of a `ring`.
-    """
+    """The region around the seam of a `ring`, made in memory of its own; its place in results."""
 
     region: Region
     fields: Sequence[Array]
     made: Sequence[Array]
     place: Any
-    ring: int | None = None
+    ring: int
 
 
 def _memory(results: Sequence[Array], region: Region) -> list[Array]:
     """Arrays for a region of results."""
     return [empty((len(result), *region.shape), result.dtype) for result in results]
-
-
-def _parted(parts: Sequence[Span], gap: int) -> tuple[list[Span], list[Span]]:
-    """Bands so far apart that none reads what another one writes, and what lies between."""
-    bands, between = [parts[0]], list[Span]()
-    for first, last in parts[1:]:
-        if first + gap >= last:
-            bands[-1] = bands[-1][0], last
-            continue
-        between.append((first, first + gap))
-        bands.append((first + gap, last))
-    return bands, between if gap else []
 
 
 # What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.

@@ -93,19 +93,20 @@ class _Laid:
             if isinstance(one, Condition)
         ]
         self._fields: list[list[Extension]] = [[] for _ in dtypes]
-        for how, alpha, beta, from_end in self._said(boundary):
-            for own, dtype in zip(self._fields, dtypes, strict=True):
-                if how not in (VALUE, COPY):
-                    dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
-                with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):
+            for how, alpha, beta, from_end in self._said(boundary):
+                for own, dtype in zip(self._fields, dtypes, strict=True):
+                    if how not in (VALUE, COPY):
+                        dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
                     laid = [np.array(one, dtype, ndmin=ndim + 1) for one in (alpha, beta)]
-                own.append(Extension(how, laid[0], laid[1], from_end))
+                    own.append(Extension(how, laid[0], laid[1], from_end))
         self.filled = boundary
 
     def fill(self, boundary: Boundary) -> None:
         """Lay other values."""
-        for k, (how, alpha, beta, _) in enumerate(self._said(boundary)):
-            with np.errstate(all="ignore"):
+        # To enter this takes as long as to lay a side.
+        with np.errstate(all="ignore"):
+            for k, (how, alpha, beta, _) in enumerate(self._said(boundary)):
                 for own in self._fields:
                     if how == MIX:
                         own[k].alpha[...] = alpha
@@ -115,8 +116,7 @@ class _Laid:
     def _said(self, boundary: Boundary) -> Iterator[_Said]:
         """What conditions say; of values along an edge the stack is one axis."""
         for end in self._ends:
-            with np.errstate(all="ignore"):
-                how, alpha, beta, from_end = end.said(boundary)
+            how, alpha, beta, from_end = end.said(boundary)
             yield how, alpha if from_end else self._stacked(alpha), self._stacked(beta), from_end
 
     def _stacked(self, value: Any) -> Any:

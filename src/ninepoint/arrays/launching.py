@@ -87,6 +87,7 @@ class Launches:
         nodes = [node for group in groups for node in group.nodes]
         self._all, self._wanted = groups, wanted
         self._work = Work(nodes, wanted, block, threads)
+        self._calls: list[OneCall] | None = None
         self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
@@ -109,7 +110,9 @@ class Launches:
 
         There is an array in `outs` for all that is made.
         """
-        values = {**dict(enumerate(fields)), **outs}
+        if self._calls is not None:
+            return self._calls
+        values, free = {**dict(enumerate(fields)), **outs}, True
         found: list[OneCall] = []
         for group in self._all:
             for node in group.nodes:
@@ -119,10 +122,13 @@ class Launches:
                 run: Run | None = one.run
                 if isinstance(run, GhostCall) and one.targets:
                     results = [outs[value] for value in one.outputs]
-                    run = run.fixed(one.inputs(values), results)
+                    run, free = run.fixed(one.inputs(values), results), False
                 if not isinstance(run, Executable):
                     return None
                 found.append(replace(one, run=run))
+        if free:
+            # Others like these arrays are done so as well.
+            self._calls = found
         return found
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:

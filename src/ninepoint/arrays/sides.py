@@ -75,9 +75,11 @@ class Edges:
                     f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
                     f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
                 )
-            found = known.get((id(one), far)) if one.plain else None
+            found = known.get((id(one), far))
             if found is None:
-                found = known[id(one), far] = self._laid(one, axis, far, lazy)
+                found = self._laid(one, axis, far, lazy)
+                if one.plain:
+                    known[id(one), far] = found
             return found
 
         return boundary.mapped(len(self.reach), laid)

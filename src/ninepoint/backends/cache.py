@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from .. import undisturbed
-from .llvm import native
 
 T = TypeVar("T")
 
@@ -41,9 +40,9 @@ SETTINGS = Path(".numba_config.yaml")
 _CODE = (
     "numba/relative", "numba/kept", "numba/users", "numba/compilers",
     "../gufuncs/bodies", "../gufuncs/compiled", "../gufuncs/inferring",
-    "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
-    "llvm/library", "llvm/entries", "llvm/elements", "llvm/commands",
-    "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
+    "llvm/building", "llvm/numbers", "llvm/printing",
+    "llvm/library", "llvm/entries", "llvm/modules", "llvm/runtime", "llvm/commands",
+    "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.
@@ -280,6 +279,29 @@ def written(text: str, name: str) -> Path:
 
 # What is kept, and made where it is not there.
 
+_MAGIC = b"ninepoint machine code 1\n"
+
+
+def packed(code: bytes, needs: Sequence[str]) -> bytes:
+    """The content of a file: object code, and the names of what it calls."""
+    body = " ".join(needs).encode() + b"\n" + code
+    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def unpacked(content: bytes) -> tuple[bytes, list[str]]:
+    """Object code and the names of what it calls.
+
+    Raises
+    ------
+    ValueError
+        If the content is not what `packed` gave.
+    """
+    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
+    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
+        raise ValueError("not what was written")
+    needs, _, code = body.partition(b"\n")
+    return code, needs.decode().split()
+
 
 def remembered(
     file: Path,
@@ -294,13 +316,13 @@ def remembered(
     kept = content(file)
     if kept is not None:
         try:
-            return load(*native.unpacked(kept)), True
+            return load(*unpacked(kept)), True
         except ValueError:
             warn_damaged(file)
     made = make()
     if made is None:
         return None, False
-    keep(file, native.packed(*made))
+    keep(file, packed(*made))
     return load(*made), False
 
 

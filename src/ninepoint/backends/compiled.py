@@ -13,26 +13,13 @@ from .. import limits
 from ..language.box import Box, Length, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..lowering.schedule import Schedule
 from ..remembered import Remembered
-from ..undisturbed import Later
 from .generated import Module
-from .numba import cpu
 from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Kernel, Position
-    from ..lowering import abreast, passes, sharing
-    from ..lowering import lanes as turning
-    from .numba import loops
-else:
-    # What is loaded from disk needs none of these.
-    abreast = Later("..lowering.abreast", __package__)
-    passes = Later("..lowering.passes", __package__)
-    sharing = Later("..lowering.sharing", __package__)
-    turning = Later("..lowering.lanes", __package__)
-    loops = Later(".numba.loops", __package__)
+    from ..language.ir import Position
 
 
 # What keeps a kernel from being a part of others.
@@ -47,17 +34,18 @@ WAYS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a text was written of, by its title.
+class Loaded:
+    """The function of a text, which computes a block, and whether its machine code was on disk.
 
-    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
-    rows and made at once.
+    If it takes `lists`, it also does whole arrays by lists of commands, which it shares among a
+    crew (see `llvm.entries`).  `elements` is where the loop over elements begins, and what it is
+    told of the kernel; nothing if there is none.
     """
 
-    title: str
-    kernel: Kernel
-    single: Kernel
-    schedule: Schedule
+    entry: Callable[..., None]
+    from_disk: bool = False
+    lists: bool = False
+    elements: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -68,14 +56,14 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    The text was made of what is `written`, if that can be written in another way as well, and the
-    passes made the `lowering` of the kernel; one that was loaded from disk has neither, and what
-    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
-    `reason`; `factor` says how many times as long it takes.  `control` is its first loop whose
-    turns differ from point to point.  `pace` is how long a point took when that was last measured
-    [s], or empty, and `ways` are how it is done on arrays of some kinds.  Its outputs are those of
-    so many `phases`: the results at the first of the points around an element, then at the next
-    one.
+    What `load` gives runs it. The text was made of what is `written`, if that can be written in
+    another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
+    that was loaded from disk has neither, and what compiles it `again`. `unread` is the first
+    piece of it that is not analysed, for some `reason`; `factor` says how many times as long it
+    takes. `control` is its first loop whose turns differ from point to point. `pace` is how long
+    a point took when that was last measured [s], or empty, and `ways` are how it is done on
+    arrays of some kinds. Its outputs are those of so many `phases`: the results at the first of
+    the points around an element, then at the next one.
     """
 
     name: str
@@ -89,13 +77,14 @@ class Compiled:
     scalar_types: tuple[DType, ...]
     fastmath: bool
     module: Module
+    load: Callable[[Compiled], Loaded] = field(repr=False, compare=False)
     positions: tuple[Position, ...] = ()
     # The axis along which each of these has other elements, where loops read one of equal elements
     # along all other axes: the first of a row.
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    written: Written | None = field(default=None, repr=False, compare=False)
+    written: Any = field(default=None, repr=False, compare=False)
     lowering: Any = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -155,9 +144,9 @@ class Compiled:
         return self.control, WATCHED
 
     @cached_property
-    def loaded(self) -> cpu.Loaded:
+    def loaded(self) -> Loaded:
         """Its machine code, compiled or loaded when it is first asked for."""
-        return cpu.load(self)
+        return self.load(self)
 
     @property
     def ready(self) -> bool:
@@ -179,9 +168,9 @@ class Compiled:
         inputs = (*self.field_dtypes, *map(np.dtype, numbers))
         types = (*inputs, *self.out_dtypes)
         # NumPy's functions take no more, and no types of other packages.
-        if not loop or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
+        if loop is None or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
             return None
-        return Elements(loop, inputs, self.out_dtypes, self.name)
+        return Elements(*loop, inputs, self.out_dtypes, self.name)
 
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
@@ -191,48 +180,8 @@ class Compiled:
         """
         if how not in self._turned:
             written = self._fresh.written
-            self._turned[how] = None if written is None else self._of(written, how)
+            self._turned[how] = None if written is None else written.turned(self, how)
         return self._turned[how]
-
-    def _of(self, written: Written, how: int | tuple[int, ...]) -> Compiled | None:
-        title, schedule = written.title, written.schedule
-        if isinstance(how, tuple):
-            turn = turning.transposed(how)
-            single = None if self.positions else turn.kernel(written.single)
-            if single is None:
-                return None
-            every = turn.offset(self.every) if self.every else ()
-            kernel = _rows(single, schedule, every)
-            title = f"{title}, transposed"
-            made = self._with(title, kernel, tuple(map(turn.box, self.reaches)))
-            basis = Written(title, kernel, single, schedule)
-            return replace(made, written=basis, every=every)
-        if how:
-            turn = turning.interleaved(how)
-            lanes = turn.kernel(written.kernel)
-            if lanes is None:
-                return None
-            reaches = tuple(map(turn.box, self.reaches))
-            return self._with(f"{title}, {how} lanes", lanes, reaches)
-        single = turning.LEVELLED.kernel(written.single)
-        if single is None:
-            return None
-        reaches = tuple(map(turning.LEVELLED.box, self.reaches))
-        return self._with(f"{title}, levels last", _rows(single, schedule), reaches)
-
-    def _with(self, title: str, kernel: Kernel, reaches: tuple[Box, ...]) -> Compiled:
-        """What another form of the kernel is compiled to."""
-        reach = joined(reaches)
-        module = loops.module(
-            passes.checked(kernel, reach),
-            title,
-            reach,
-            fastmath=self.fastmath,
-            dtypes=self.out_dtypes,
-        )
-        return replace(
-            self, module=module, reaches=reaches, written=None, lowering=None, again=None
-        )
 
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
@@ -249,12 +198,6 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
-
-
-def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
-    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
-    kernel = sharing.merged(sharing.shared(kernel, schedule))
-    return replace(kernel, every=every) if every else abreast.rolled(kernel, schedule)
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:
@@ -312,7 +255,7 @@ class Bound:
     @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
-        return self.compiled.loaded.together is not None
+        return self.compiled.loaded.lists
 
     @property
     def pace(self) -> list[float]:
@@ -391,8 +334,8 @@ class Bound:
         lists: Sequence[np.ndarray],
     ) -> Held | None:
         """What machine code needs to carry out lists of commands again and again, if it can."""
-        together = self.compiled.loaded.together
-        return None if together is None else Held(together, self._arguments(fields, outs), lists)
+        loaded = self.compiled.loaded
+        return Held(loaded.entry, self._arguments(fields, outs), lists) if loaded.lists else None
 
     def run_parts(
         self,
@@ -403,4 +346,4 @@ class Bound:
     ) -> None:
         """Carry out lists of commands, shared among threads; they must end soon."""
         loaded = self.compiled.loaded
-        run_parts(loaded.entry, loaded.together, self._arguments(fields, outs), lists, threads)
+        run_parts(loaded.entry, loaded.lists, self._arguments(fields, outs), lists, threads)

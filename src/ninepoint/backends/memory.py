@@ -34,7 +34,6 @@ import os
 import struct
 import sys
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -42,8 +41,9 @@ from typing import Any
 
 import numpy as np
 
-from ..undisturbed import imported, undisturbed
-from .llvm.native import FREE, HEAD, OWN, USED
+from ..undisturbed import undisturbed
+from .llvm import native
+from .llvm.layout import FREE, HEAD, OWN, USED, numpys
 
 # Where functions are in the table of NumPy's C interface, which never changes.
 _SET, _DEFAULT = 304, 306
@@ -51,57 +51,32 @@ _SET, _DEFAULT = 304, 306
 _NAME = b"ninepoint"
 
 
-class _Handler(ctypes.Structure):
-    """`PyDataMem_Handler` of NumPy's binary interface."""
-
-    _fields_ = (
-        ("name", ctypes.c_char * 127),
-        ("version", ctypes.c_uint8),
-        ("context", ctypes.c_void_p),
-        ("malloc", ctypes.c_void_p),
-        ("calloc", ctypes.c_void_p),
-        ("realloc", ctypes.c_void_p),
-        ("free", ctypes.c_void_p),
-    )
-
-
 class Allocator:
     """What arrays are made of memory with, and memory is asked for and given back with."""
 
     def __init__(self) -> None:
-        from .llvm import runtime
-
-        pointer = ctypes.pythonapi.PyCapsule_GetPointer
-        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         new = ctypes.pythonapi.PyCapsule_New
         new.restype = ctypes.py_object
         new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        core = imported("numpy._core._multiarray_umath")
-        table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
-        self._default = ctypes.py_object.from_address(table[_DEFAULT]).value
+        self._default = ctypes.py_object.from_address(numpys("_ARRAY_API", _DEFAULT)).value
 
-        assembly = runtime.allocator()
         self._next = ctypes.c_int64(0)
-        functions = [assembly.address(name) for name in ("malloc", "calloc", "realloc", "free")]
-        handler = _Handler(_NAME, 1, ctypes.addressof(self._next), *functions)
+        functions = [native.address(name) for name in ("malloc", "calloc", "realloc", "free")]
+        # `PyDataMem_Handler` of NumPy's binary interface.
+        held = struct.pack("127sB5q", _NAME, 1, ctypes.addressof(self._next), *functions)
+        handler = ctypes.create_string_buffer(held, len(held))
         label = ctypes.c_char_p(b"mem_handler")
         self._handler = new(ctypes.addressof(handler), label, None)
         # Arrays outlive this module when the interpreter ends.
-        for one in (assembly, self._next, handler, label, self._handler):
+        for one in (self._next, handler, label, self._handler):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-
-        word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
-        process = ctypes.CDLL(None)
         # Only what may take long lets other threads run: to get on again may take 5 ms.
         kind = ctypes.PYFUNCTYPE
-        self._choose = kind(ctypes.py_object, ctypes.py_object)(table[_SET])
-        self._swap: Callable[[int, int, int], int] = kind(word, word, word, word)(
-            assembly.address("swap")
-        )
-        mmap_type = kind(word, word, size, number, number, number, word)
-        self._map: Callable[..., int] = mmap_type(("mmap", process))
-        self._unmap = ctypes.CFUNCTYPE(number, word, size)(("munmap", process))
-        self._advise = kind(number, word, size, number)(("madvise", process))
+        self._choose = kind(ctypes.py_object, ctypes.py_object)(numpys("_ARRAY_API", _SET))
+        self._swap = native.function("swap", 3, kind)
+        self._map = native.function("mapped", 4, kind)
+        # Gives the memory of nobody back to the system.
+        self.unmap = native.function("unmap", 1)
 
     def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array whose memory begins at `at`; nothing where the user chose another allocator.
@@ -126,7 +101,7 @@ class Allocator:
 
     def changed(self, at: int, before: int, after: int) -> bool:
         """Say that the memory becomes something else, if it was what it is thought to be."""
-        return self._swap(at, before, after) == before
+        return bool(self._swap(at, before, after) == before)
 
     def mapped(self, size: int, shift: int, huge: int, count: int) -> int | None:
         """Memory of the process's own for an array, which is USED; nothing if there is none.
@@ -134,33 +109,16 @@ class Allocator:
         It begins `shift` bytes, HEAD or more, behind the begin of a page.  The first `count` of
         its pages are `huge` bytes long, as far as the system has them.
         """
-        length = -(-(size + shift) // mmap.PAGESIZE) * mmap.PAGESIZE
-        if count:
-            length = max(length, count * huge) + huge
-        kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
-        base = self._map(0, length, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
-        if base == -1:
-            return None
-        begin = base
-        if count:
-            begin = -(-base // huge) * huge
-            self._advise(begin, count * huge, mmap.MADV_HUGEPAGE)
-        at = begin + shift
-        head = (ctypes.c_int64 * 4).from_address(at - HEAD)
-        head[:] = [USED, base, length, size]
-        return at
-
-    def unmap(self, at: int) -> None:
-        """Give the memory at `at` back to the system; it must be nobody's."""
-        _, base, length, _ = (ctypes.c_int64 * 4).from_address(at - HEAD)
-        self._unmap(base, length)
+        return self._map(size, shift, huge, count) or None
 
 
 def allocator() -> Allocator | None:
     """The allocator; nothing where NumPy, or the system, is not as it needs them."""
     if struct.calcsize("P") != 8 or sys.platform == "win32":
         return None
-    return Allocator() if sys.implementation.name == "cpython" else None
+    if sys.implementation.name != "cpython" or native.shared() is None:
+        return None
+    return Allocator()
 
 
 VARIABLE = "NINEPOINT_MEMORY"
@@ -282,8 +240,9 @@ class Pool:
         # In the order in which they were asked for.
         self._blocks: list[_Block] = []
         self._mapped = 0
-        self._watch: threading.Thread | None = None
-        self._enough = threading.Event()
+        # Where what was free lies that a thread saw, which looks once in a while.
+        self._free: set[int] = set()
+        self._clock: threading.Timer | None = None
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray:
         """An array of any content that has `size` bytes."""
@@ -361,49 +320,41 @@ class Pool:
                 self._drop(block)
 
     def _is_watched(self) -> bool:
-        """Whether a thread gives back what nobody needs any more."""
-        if self._watch is None or not self._watch.is_alive():
-            self._enough = threading.Event()
-            watch = threading.Thread(
-                target=self._watched, args=(self._enough,), name="ninepoint-memory", daemon=True
-            )
+        """Whether a thread will look for what nobody needs any more."""
+        if self._clock is None or not self._clock.is_alive():
+            clock = threading.Timer(self._kept / 4, self._look)
+            clock.name, clock.daemon = "ninepoint-memory", True
             try:
-                watch.start()
+                clock.start()
             except RuntimeError:
                 # The interpreter is shutting down, or there are too many threads.
                 return False
-            self._watch = watch
+            self._clock = clock
         return True
 
-    def _watched(self, enough: threading.Event) -> None:
-        free: set[int] = set()
-        while not enough.wait(self._kept / 4):
-            with self._gate:
-                free = self._looked(free)
-                if not self._blocks and not enough.is_set():
-                    self._watch = None
-                    return
-
-    def _looked(self, before: set[int]) -> set[int]:
-        """Drop what nobody touched for long; the places of what is free now, as `before`."""
-        assert self._allocator is not None
-        now = monotonic()
-        free = {block.at for block in self._blocks if self._allocator.state(block.at) == FREE}
-        for block in list(self._blocks):
-            if block.at in free - before:
-                block.touched = now
-            if now - block.touched > self._kept:
-                self._drop(block)
-        return free
+    def _look(self) -> None:
+        """Drop what nobody touched for long; look again later if anything is left."""
+        with self._gate:
+            source, now = self._allocator, monotonic()
+            assert source is not None
+            free = {block.at for block in self._blocks if source.state(block.at) == FREE}
+            for block in list(self._blocks):
+                if block.at in free - self._free:
+                    block.touched = now
+                if now - block.touched > self._kept:
+                    self._drop(block)
+            self._free, self._clock = free, None
+            if self._blocks:
+                self._is_watched()
 
     def before_fork(self) -> None:
-        """Keep nothing, and end the thread that watches: a child has neither."""
+        """Keep nothing, and end the thread that looks: a child has neither."""
         self.give_back()
-        watch, self._watch = self._watch, None
-        self._enough.set()
-        if watch is not None:
+        clock, self._clock = self._clock, None
+        if clock is not None:
+            clock.cancel()
             # It ends at once, save where a signal's handler forks while memory is asked for.
-            watch.join(1.0)
+            clock.join(1.0)
 
     def in_child(self) -> None:
         """Begin anew: who held the lock may not be there."""

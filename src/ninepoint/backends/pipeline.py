@@ -31,6 +31,7 @@ from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.source import Function
 from ..language.values import NotUnderstood
+from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.hoisting import hoisted
@@ -41,14 +42,62 @@ from ..lowering.passes import (
     checked,
     passed,
 )
-from ..lowering.schedule import Request
-from ..lowering.sharing import merged
+from ..lowering.schedule import Request, Schedule
+from ..lowering.sharing import merged, shared
 from ..lowering.storage import natural_dtypes
 from ..undisturbed import imported
 from .cache import identifier
-from .compiled import Compiled, Written
+from .compiled import Compiled
 from .generated import Module
+from .numba import cpu
 from .numba import loops as texts
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a text was written of, by its title.
+
+    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
+    rows and made at once.
+    """
+
+    title: str
+    kernel: Kernel
+    single: Kernel
+    schedule: Schedule
+
+    def turned(self, compiled: Compiled, how: int | tuple[int, ...]) -> Compiled | None:
+        """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
+        title, every, written = self.title, compiled.every, None
+        if isinstance(how, tuple):
+            turn = lanes.transposed(how)
+            single = None if compiled.positions else turn.kernel(self.single)
+            if single is None:
+                return None
+            every = turn.offset(every) if every else ()
+            kernel = _rows(single, self.schedule, every)
+            title = f"{title}, transposed"
+            written = Written(title, kernel, single, self.schedule)
+        else:
+            turn = lanes.interleaved(how) if how else lanes.LEVELLED
+            found = turn.kernel(self.kernel if how else self.single)
+            if found is None:
+                return None
+            kernel = found if how else _rows(found, self.schedule)
+            title += f", {how} lanes" if how else ", levels last"
+        reaches = tuple(map(turn.box, compiled.reaches))
+        reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
+        module = texts.module(checked(kernel, reach), title, reach, fastmath=flags, dtypes=dtypes)
+        return replace(
+            compiled, module=module, reaches=reaches, every=every, written=written,
+            lowering=None, again=None,
+        )  # fmt: skip
+
+
+def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
+    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
+    kernel = merged(shared(kernel, schedule))
+    return replace(kernel, every=every) if every else rolled(kernel, schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +236,7 @@ def _compiled(
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=fastmath,
         module=module,
+        load=cpu.load,
         positions=kernel.positions,
         along=tuple(one.axis for one in kernel.positions),
     )
@@ -215,34 +265,27 @@ def compile_chain(
     links: Sequence[Link],
     fields: Sequence[tuple[str, np.dtype]],
     outputs: Sequence[str],
-    steps: int,
-    margin: Box,
+    reach: Box,
     request: Request,
     deciding: Sequence[int] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
-    """Several steps of an iteration, each of which is the `links`, and the ends of its arrays.
+    """Calls as one kernel, and the ends of its arrays.
 
-    The `outputs` are the first of the fields, whose place they take; `margin` is where one step
-    looks, and the point itself.  Its scalars are those of the links, step by step, and after the
-    coefficients of the links come the tables of the borders.  Without `steps` all links are done
-    once, and give what they make under the names `outputs`.  The first of the `deciding` axes
-    says what is written at a corner; by default that is the first of all.
+    They give what they make under the names `outputs`, and look as far as the `reach`, all
+    together.  Scalars are those of the links, and after the coefficients come the tables of the
+    borders.  The first of the `deciding` axes says what is written at a corner; by default that is
+    the first of all.
     """
-    schedule, times = request.schedule, max(1, steps)
-    reach = Box(tuple(o * times for o in margin.lo), tuple(o * times for o in margin.hi))
-    kernel, edges = chained(links, fields, outputs, steps, schedule, cpu=True)
-    if steps:
-        title, dtypes = f"{steps} steps of {name}", links[-1].types
-    else:
-        # What decides is written last.
-        last = tuple(axis - kernel.ndim for axis in reversed(deciding))
-        edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
-        pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
-        title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
+    schedule = request.schedule
+    kernel, edges = chained(links, fields, outputs, schedule, cpu=True)
+    # What decides is written last.
+    last = tuple(axis - kernel.ndim for axis in reversed(deciding))
+    edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
+    pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
+    dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
-    if not steps:
-        kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.module(kernel, title, reach, fastmath=request.fastmath, edges=edges)
+    kernel = checked(rolled(kernel, schedule), reach)
+    module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

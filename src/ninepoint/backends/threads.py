@@ -53,9 +53,10 @@ import numpy as np
 from ..undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
-    from .llvm import runtime
+    from .llvm import native, runtime
 else:
-    # `import ninepoint` must not import LLVM.
+    # Loaded where machine code is.
+    native = Later(".llvm.native", __package__)
     runtime = Later(".llvm.runtime", __package__)
 
 # How long a thread looks for work, or for the end of work, before it sleeps [s].
@@ -153,15 +154,13 @@ class Crew:
             ctypes.c_int64.from_address(self._address + runtime.SPIN).value = int(spin * 1e9)
 
     def _begin(self) -> None:
-        assembly = runtime.crew()
-        memory = ctypes.create_string_buffer(runtime.SIZE + 64)
+        memory = ctypes.create_string_buffer(runtime.LENGTH + 64)
         # Threads stay until the process ends, after the interpreter has.
-        for one in (assembly, memory):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
         address = -(-ctypes.addressof(memory) // 64) * 64
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(assembly.address("begin"))(address)
-        ctypes.c_int64.from_address(address + runtime.DO).value = assembly.address("do")
-        self._member, self._address = assembly.address("member"), address
+        native.function("begin", 1)(address)
+        ctypes.c_int64.from_address(address + runtime.DO).value = native.address("do")
+        self._member, self._address = native.address("member"), address
 
 
 class Held:
@@ -169,7 +168,7 @@ class Held:
 
     def __init__(
         self,
-        together: Callable[..., None],
+        entry: Callable[..., None],
         arguments: Sequence[Any],
         lists: Sequence[np.ndarray],
     ) -> None:
@@ -178,9 +177,9 @@ class Held:
         # An array takes its address and strides, or all that Numba knows of it; a number less.
         each = [6 + 2 * (one.ndim if isinstance(one, np.ndarray) else 0) for one in arguments]
         self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
-        self._memory[0] = _repeating()[0]
+        self._memory[0] = native.address("hold")
         self.address = self._memory.__array_interface__["data"][0]
-        together(self.address, len(self._memory), *arguments, *lists)
+        entry(*arguments, *lists, self.address, len(self._memory))
 
 
 def repeat(
@@ -197,21 +196,8 @@ def repeat(
     """
     calls = np.array([[one.address for one in turn] for turn in turns], np.int64)
     address = calls.__array_interface__["data"][0]
-    if _repeating()[1](address, calls.shape[1], first, steps, crew, threads):
+    if native.function("repeat", 6)(address, calls.shape[1], first, steps, crew, threads):
         raise MemoryError
-
-
-@cache
-def _repeating() -> tuple[int, Any]:
-    """Where that begins which keeps a call, and what repeats calls.
-
-    The latter as ctypes calls it, which lets go of the interpreter's lock.
-    """
-    assembly = runtime.repeat()
-    # A thread may be running it when the interpreter ends.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(assembly))
-    kind = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
-    return assembly.address("hold"), kind(assembly.address("repeat"))
 
 
 VARIABLE = "NINEPOINT_THREADS"
@@ -451,19 +437,18 @@ def crew_address(threads: int) -> int:
 
 def run_parts(
     entry: Callable[..., None],
-    together: Callable[..., None] | None,
+    shares: bool,
     arguments: Sequence[Any],
     lists: Sequence[np.ndarray],
     threads: int,
 ) -> None:
     """Call `entry` with the arguments and each list, in any order, on up to `threads` threads.
 
-    `together`, if there is one, does so for all lists that it is given, among a crew.  It hears of
-    no interrupt before they have ended.
+    An entry that `shares` lists among a crew hears of no interrupt before they have ended.
     """
     count = min(threads, len(lists))
-    if together is not None and (crew := crew_address(count)):
-        together(crew, count, *arguments, *lists)
+    if shares and (crew := crew_address(count)):
+        entry(*arguments, *lists, crew, count)
         return
     run_parallel((functools.partial(entry, *arguments, one) for one in lists), threads)
 

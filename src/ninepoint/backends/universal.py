@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import array
 import ctypes
-import importlib
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from .llvm.layout import numpys
 
 # The place of `PyUFunc_FromFuncAndDataAndSignature` in NumPy's table, in __ufunc_api.h, and
 # what says there that a function has no identity.
@@ -25,21 +26,12 @@ _POINTERS = ctypes.POINTER(ctypes.c_void_p)
 
 @cache
 def _maker() -> Any:
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype = ctypes.c_void_p
-    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    capsule = vars(importlib.import_module("numpy._core._multiarray_umath"))["_UFUNC_API"]
-    table = pointer(capsule, None)
-    assert table is not None
-    entries = (ctypes.c_void_p * (_MAKE + 1)).from_address(table)
     numbers = [ctypes.c_int] * 4
     kind = ctypes.PYFUNCTYPE(
         ctypes.py_object, _POINTERS, _POINTERS, ctypes.c_char_p, *numbers,
         ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
     )  # fmt: skip
-    address = entries[_MAKE]
-    assert address is not None
-    return kind(address)
+    return kind(numpys("_UFUNC_API", _MAKE))
 
 
 class Universal:
@@ -87,11 +79,12 @@ class Elements(Universal):
     def __init__(
         self,
         loop: int,
+        record: int,
         inputs: Sequence[np.dtype[Any]],
         outputs: Sequence[np.dtype[Any]],
         name: str,
     ) -> None:
-        self._failed = array.array("q", [0])
+        self._failed = array.array("q", [0, record])
         self._name = name
         data = self._failed.buffer_info()[0]
         super().__init__(loop, data, inputs, outputs, name)

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from .. import limits
 from ..arrays.phases import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
-from ..device_passes import longest_steps, passes
 from ..graph import Node
+from ..iteration import Scalars
 from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
-from ..planning import Group
+from ..motion import Motion
+from ..planning import Group, passes
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
@@ -102,8 +104,12 @@ def _steps_text(one: Asked) -> str:
     reason = no_chain(one)
     if not reason:
         most = one.schedule.steps or limits.current.recorded_steps
-        if found := longest_steps(*one.graph, most, one.schedule):
-            return f"{found.at_once.steps} steps in one pass over memory, where they take long"
+        motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
+        graph, wanted = motion.repeated([one.call.scalars] * most)
+        groups = passes(graph, wanted, replace(one.schedule, steps=most))
+        steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
+        if max(steps) > 1:
+            return f"{max(steps)} steps in one pass over memory, where they take long"
         reason = "no text holds two of them"
     return f"one step after the other: {reason}"
 

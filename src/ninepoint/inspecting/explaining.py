@@ -225,7 +225,8 @@ def no_chain(one: Asked) -> str:
 
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
-    return unfit(*one.graph, one.schedule) if one.is_step else ""
+    graph, wanted = one.graph
+    return unfit(graph.needed(wanted), wanted, one.schedule) if one.is_step else ""
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:

@@ -217,8 +217,7 @@ class Seen:
 
 def _pieces(graph: Any, many: int | None) -> Iterator[Any]:
     """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
-    layers = getattr(graph, "layers", None)
-    for layer in [graph] if layers is None else layers.values():
+    for layer in graph.layers.values():
         if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
             yield from islice(layer.values(), many)
         else:

@@ -63,8 +63,10 @@ class Calls(Frame):
         """The values of expressions, in place of a starred one those that it holds."""
         found: list[Any] = []
         for node in nodes:
-            starred = isinstance(node, ast.Starred)
-            found += self.items(node.value) if starred else [self.eval(node)]
+            if isinstance(node, ast.Starred):
+                found += self.items(node.value)
+            else:
+                found.append(self.eval(node))
         return tuple(found)
 
     def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:

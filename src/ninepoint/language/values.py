@@ -460,9 +460,9 @@ class Operations:
         naturals = [value for value in values if value.dtype is DType.UINT]
         if naturals and any(unsigned.mixed(self, naturals[0], one) for one in values):
             for value in values:
-                negative = isinstance(value.atom, Const) and value.atom.text.startswith("-")
-                if negative and value.dtype is DType.INT:
-                    raise errors.choice_sign(self.span, value.atom.value)
+                match value.atom:
+                    case Const(dtype=DType.INT, text=text) as atom if text.startswith("-"):
+                        raise errors.choice_sign(self.span, atom.value)
             common = DType.INT if common is DType.UINT else common
         return [self.cast(value, common) for value in values]
 

@@ -16,7 +16,8 @@ import ast
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, partial, reduce
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from ..language.definitions import parsed
 from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
+    COMPARISONS,
     PARTS,
     QUESTIONS,
     SHORT,
@@ -62,7 +64,6 @@ from .values import (
     convert,
     cut,
     either,
-    integer,
     negated,
     number,
     truth,
@@ -70,28 +71,24 @@ from .values import (
     word,
 )
 
-# What converts a number, and to what.
-_CONVERSIONS = {
-    **{short: machine for machine, short in SHORT.items()},
-    "bool": "bool", "int": "int64", "float": "float64",
-}  # fmt: skip
-
 # What looks at the bits of a number: of which type that is, the operation, and what it gives.
 _BITS = {
     "float32_of_bits": ("int32", "bits", "float32"),
     "float64_of_bits": ("int64", "bits", "float64"),
     "bits_of_float32": ("float32", "bits", "int32"),
     "bits_of_float64": ("float64", "bits", "int64"),
-    "float32_of_half": ("uint16", "unhalf", "float32"),
-    "half_of_float32": ("float32", "half", "uint16"),
+    "unhalf": ("uint16", "unhalf", "float32"),
+    "half": ("float32", "half", "uint16"),
+    "ones": ("uint64", "popcount", "int64"),
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits ones".split()])
+_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits".split()])
 
-# Functions of one float that may be computed where nobody needs them.
-_QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
-
+# What may be computed where nobody needs it, and takes little time.
+_PLAIN = COMPARISONS | frozenset(
+    "+ - * / & | ^ ~ << >> not to complex real imag bits floor ceil trunc rint fabs sqrt".split()
+)
 
 T = TypeVar("T")
 
@@ -108,6 +105,11 @@ class Machine:
     """The name of a machine type, which converts what it is called with."""
 
     machine: str
+
+
+# What converts a number, and to what.
+_CONVERSIONS = {short: Machine(machine) for machine, short in SHORT.items()}
+_CONVERSIONS |= {"bool": Machine("bool"), "int": Machine("int64"), "float": Machine("float64")}
 
 
 Known: TypeAlias = Value | Array | Machine | tuple["Known", ...]
@@ -144,12 +146,21 @@ def read(
         Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
         for one, (machine, ndim) in zip(band.args.args, types, strict=True)
     ]
-    reader.function(band, given, "band")
+    reader.function(band, given)
     return Module(
         tuple(reader.functions.values()),
         tuple(reader.tables.items()),
         fastmath=fastmath,
     )
+
+
+def read_words(text: str, names: Sequence[str], constants: Mapping[str, float]) -> Module:
+    """Read functions of a text that are given words, by their names."""
+    reader = _Reader(parsed(text), {}, constants)
+    for name in names:
+        node = reader.texts[name]
+        reader.function(node, [Name("int64", one.arg) for one in node.args.args])
+    return Module(tuple(reader.functions.values()))
 
 
 class _Reader:
@@ -172,22 +183,22 @@ class _Reader:
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
-    def function(
-        self, node: ast.FunctionDef, args: Sequence[Value | Array], name: str = ""
-    ) -> Function:
-        """A function, for arguments of these types."""
+    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine]) -> Function:
+        """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, tuple(_kind(arg) for arg in args))
         if key not in self._names:
             count = sum(known[0] == node.name for known in self._names)
-            self._names[key] = name or node.name + f".{count}" * bool(count)
+            self._names[key] = node.name + f".{count}" * bool(count)
+            given = dict(zip((one.arg for one in node.args.args), args, strict=True))
             parameters = tuple(
-                replace(arg, name=one.arg) if isinstance(arg, Array) else Name(arg.type, one.arg)
-                for one, arg in zip(node.args.args, args, strict=True)
+                replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
+                for own, arg in given.items()
+                if not isinstance(arg, Machine)
             )
             body = _Body(self, node, parameters)
-            overlap = None if node.name in self.library or name else _overlap(node)
+            body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
             self.functions[self._names[key]] = Function(
-                self._names[key], parameters, body.statements(), body.result, overlap
+                self._names[key], parameters, body.statements(), body.result, _overlap(node)
             )
         return self.functions[self._names[key]]
 
@@ -196,7 +207,9 @@ class _Reader:
         if name not in self._assigned:
             return None
         if name not in self.tables:
-            space: dict[str, Any] = {k: np.dtype(one).type for k, one in _CONVERSIONS.items()}
+            space: dict[str, Any] = {
+                k: np.dtype(one.machine).type for k, one in _CONVERSIONS.items()
+            }
             space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
             expression = ast.Expression(self._assigned[name])
             self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
@@ -204,11 +217,15 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array) -> tuple[Any, ...]:
+def _kind(value: Value | Array | Machine) -> tuple[Any, ...]:
     """Of which type a value is."""
-    if isinstance(value, Array):
-        return (value.element, value.ndim, value.dense)
-    return (value.type,)
+    match value:
+        case Array():
+            return (value.element, value.ndim, value.dense)
+        case Machine():
+            return (value,)
+        case _:
+            return (value.type,)
 
 
 def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
@@ -243,8 +260,9 @@ class _Body:
         self.reader, self.node = reader, node
         self.counts = _counted(node)
         self.names: dict[str, Known] = {}
-        # The types of variables by their names, and what stands before all else.
-        self.variables: dict[str, str] = {}
+        # The names of parameters and of variables, and what stands before all else.
+        self.given = {one.name for one in parameters}
+        self.variables: set[str] = set()
         self.front: list[Statement] = []
         self.lines: list[Statement] = self.front
         self.depth = 0
@@ -289,15 +307,8 @@ class _Body:
                     self._assign(target, value)
             case ast.Assign(targets=[target]):
                 self._assign(target, self._value(node.value))
-            case ast.AugAssign(target=ast.Subscript() as target):
-                array, index = self._place(target)
-                index = tuple(self._kept_value(one) for one in index)
-                op = SYMBOLS[type(node.op)]
-                more = self._number(node.value)
-                self._store(array, index, applied(op, Load(array, index), more))
-            case ast.AugAssign(target=ast.Name(id=name)):
-                old = ast.Name(name, ast.Load())
-                self._assign(node.target, self._value(ast.BinOp(old, node.op, node.value)))
+            case ast.AugAssign(target=target):
+                self._assign(target, self._value(ast.BinOp(target, node.op, node.value)))
             case ast.For():
                 self._for(node)
             case ast.While():
@@ -329,27 +340,30 @@ class _Body:
                 if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
                     # At the top a name may hold something else from here on.
                     old = self.names[name] = self._variable(name, number(value.type, 0))
+                elif old.type != value.type and common(old, value) != old.type:
+                    raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
                 self.lines.append(Assign(old.name, convert(value, old.type)))
-            case ast.Subscript(slice=ast.Slice()):
-                self._fill(self._value(target.value), value)
             case ast.Subscript():
-                array, index = self._place(target)
-                if left := array.ndim - len(index):
-                    self._fill(self._view(array, index, left), value)
-                else:
-                    self._store(array, index, _only(value))
+                match self._subscript(target):
+                    case Array() as array:
+                        self._fill(array, value)
+                    case Load(array, index):
+                        held = cut(_only(value), array.element)
+                        self.lines.append(Store(array, index, held))
+                    case Call(_, _, (address,)):
+                        self._done_here("machine:put", [address, _word(value)])
+                    case _:
+                        raise NotRead(ast.unparse(target))
             case _:
                 raise NotRead(ast.unparse(target))
 
     def _variable(self, name: str, value: Value) -> Name:
         """A variable that begins with a value, at the front of the function."""
         own, count = name, 1
-        while own in self.variables:
+        while own in self.variables or own in self.given:
             count += 1
             own = f"{name}.{count}"
-        self.variables[own] = value.type
-        if isinstance(value, Name):
-            own = f"{name}.now"
+        self.variables.add(own)
         self.front.append(Variable(own, value))
         return Name(value.type, own)
 
@@ -374,14 +388,8 @@ class _Body:
     def _kept_value(self, value: Value) -> Value:
         return _only(self._kept(value))
 
-    def _store(self, array: Array, index: tuple[Value, ...], value: Value) -> None:
-        fits = integer(value) and array.element in BITS
-        held = cut(value, array.element) if fits else convert(value, array.element)
-        self.lines.append(Store(array, index, held))
-
-    def _fill(self, array: Known, value: Known) -> None:
+    def _fill(self, array: Array, value: Known) -> None:
         """Every element of an array, from one value or from those of another array."""
-        assert isinstance(array, Array)
         names = [self._fresh() for _ in range(array.ndim)]
         index = tuple(Name("int64", one) for one in names)
         held = Load(value, index) if isinstance(value, Array) else _only(value)
@@ -393,27 +401,26 @@ class _Body:
     def _for(self, node: ast.For) -> None:
         assert isinstance(node.iter, ast.Call)
         assert isinstance(node.target, ast.Name)
-        limits = [_word(self._value(one)) for one in node.iter.args]
-        start, stop = (word(0), limits[0]) if len(limits) == 1 else limits[:2]
-        step = limits[2] if len(limits) == 3 else word(1)
+        limits = slice(*(self._kept_value(_word(self._value(one))) for one in node.iter.args))
+        step = limits.step or word(1)
         if not isinstance(step, Number):
             raise NotRead(ast.unparse(node.iter))
-        start, stop = self._kept_value(start), self._kept_value(stop)
         name = node.target.id
         # Loops one after the other may have one name; outside of them it means what it did.
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
         before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
-        self.lines.append(For(index, start, stop, self._block(node.body), whole(step)))
+        body = self._block(node.body)
+        self.lines.append(For(index, limits.start or word(0), limits.stop, body, whole(step)))
         del self.names[name]
         self.names |= before
 
     def _while(self, node: ast.While) -> None:
-        head, test = self._apart(lambda: truth(self._number(node.test)))
+        head, test = self._apart(lambda: self._truth(node.test))
         self.lines.append(While(head, test, self._block(node.body)))
 
     def _if(self, node: ast.If) -> None:
-        test = truth(self._number(node.test))
+        test = self._truth(node.test)
         if isinstance(test, Number):
             self.lines += self._block(node.body if test.value else node.orelse)
             return
@@ -434,6 +441,9 @@ class _Body:
     def _number(self, node: ast.expr) -> Value:
         return _only(self._value(node))
 
+    def _truth(self, node: ast.expr) -> Value:
+        return truth(self._number(node))
+
     def _value(self, node: ast.expr) -> Known:
         match node:
             case ast.Name(id=name):
@@ -442,7 +452,9 @@ class _Body:
                 return _literal(value)
             case ast.BinOp():
                 op = SYMBOLS[type(node.op)]
-                return self._applied(op, self._number(node.left), self._number(node.right))
+                pair = self._number(node.left), self._number(node.right)
+                is_power = op == "**" and not {one.type for one in pair}.isdisjoint(PARTS)
+                return self._function("power", pair) if is_power else applied(op, *pair)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
@@ -472,58 +484,38 @@ class _Body:
             raise NotRead(name)
         return table
 
-    def _applied(self, op: str, left: Value, right: Value) -> Value:
-        if op == "**" and {left.type, right.type} & set(PARTS):
-            return self._of_complex("power", [left, right])
-        return applied(op, left, right)
-
     def _compare(self, node: ast.Compare) -> Value:
-        result, left = None, self._number(node.left)
-        for op, right_node in zip(node.ops, node.comparators, strict=True):
-            right = self._number(right_node)
-            test = compared(SYMBOLS[type(op)], left, right)
-            result = test if result is None else either("&", result, test)
-            left = right
-        assert result is not None
-        return result
+        values = [self._number(one) for one in (node.left, *node.comparators)]
+        pairs = zip(node.ops, pairwise(values), strict=True)
+        tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
+        return reduce(partial(either, "&"), tests)
 
-    def _both(self, node: ast.BoolOp) -> Value:
+    def _both(self, node: ast.BoolOp) -> Known:
         is_and = isinstance(node.op, ast.And)
-        result = truth(self._number(node.values[0]))
+        result: Known = self._truth(node.values[0])
         for one in node.values[1:]:
-            if isinstance(result, Number):
-                if bool(result.value) != is_and:
-                    return result
-                result = truth(self._number(one))
-            elif _is_plain(one):
-                result = either("&" if is_and else "|", result, truth(self._number(one)))
-            else:
-                result = self._later(result, one, is_and)
+            more, known = partial(self._truth, one), partial(number, "bool", not is_and)
+            ways = (more, known) if is_and else (known, more)
+            result = self._one_of(_only(result), *ways)
         return result
-
-    def _later(self, first: Value, node: ast.expr, is_and: bool) -> Value:
-        """`and` or `or`, whose second operand is computed only if it is needed."""
-        held = self._variable(self._fresh(), number("bool", False))
-        self.lines.append(Assign(held.name, first))
-        lines, last = self._apart(lambda: truth(self._number(node)))
-        more = (*lines, Assign(held.name, last))
-        self.lines.append(If(held, more) if is_and else If(held, (), more))
-        return held
 
     def _choose(self, node: ast.IfExp) -> Known:
-        test = truth(self._number(node.test))
+        ways = partial(self._value, node.body), partial(self._value, node.orelse)
+        return self._one_of(self._truth(node.test), *ways)
+
+    def _one_of(self, test: Value, then: Callable[[], Known], other: Callable[[], Known]) -> Known:
+        """One of two; what is not needed is computed only if that takes little."""
         if isinstance(test, Number):
-            return self._value(node.body if test.value else node.orelse)
-        if _is_plain(node.body) and _is_plain(node.orelse):
-            return chosen(test, self._number(node.body), self._number(node.orelse))
-        ways = [self._apart(partial(self._number, one)) for one in (node.body, node.orelse)]
-        (_, first), (_, last) = ways
+            return then() if test.value else other()
+        (before, first), (after, last) = (self._apart(way) for way in (then, other))
+        first, last = _only(first), _only(last)
+        if not before and not after and _is_plain(first) and _is_plain(last):
+            return chosen(test, first, last)
         machine = first.type if first.type == last.type else common(first, last)
         held = self._variable(self._fresh(), number(machine, 0))
-        then, other = (
-            (*lines, Assign(held.name, convert(value, machine))) for lines, value in ways
-        )
-        self.lines.append(If(test, then, other))
+        pairs = (before, first), (after, last)
+        blocks = ((*lines, Assign(held.name, convert(value, machine))) for lines, value in pairs)
+        self.lines.append(If(test, *blocks))
         return held
 
     def _unary(self, node: ast.UnaryOp) -> Value:
@@ -545,36 +537,28 @@ class _Body:
     # Arrays.
 
     def _subscript(self, node: ast.Subscript) -> Known:
-        parts = self._value(node.value)
-        if isinstance(parts, tuple):
-            place = self._number(node.slice)
-            assert isinstance(place, Number)
-            return parts[whole(place)]
-        array, index = self._place(node)
-        if len(index) < array.ndim:
-            return self._view(array, index, array.ndim - len(index))
-        return Load(array, index)
-
-    def _place(self, node: ast.Subscript) -> tuple[Array, tuple[Value, ...]]:
-        array = self._value(node.value)
-        if not isinstance(array, Array):
-            raise NotRead(ast.unparse(node))
+        of = self._value(node.value)
+        if isinstance(node.slice, ast.Slice):
+            return of
         index = self._value(node.slice)
-        listed = index if isinstance(index, tuple) else (index,)
-        return array, tuple(map(_word, listed))
+        match of:
+            case tuple():
+                assert isinstance(index, Number)
+                return of[whole(index)]
+            case Array():
+                places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
+                left = of.ndim - len(places)
+                return self._view(replace(of, ndim=left), of, places) if left else Load(of, places)
+            case _:
+                # A word of memory, so many words on from an address.
+                words = applied("*", word(8), _word(index))
+                return Call("int64", "machine:at", (applied("+", _word(of), words),))
 
     def _view(
-        self,
-        array: Array,
-        index: tuple[Value, ...],
-        ndim: int,
-        *,
-        dense: bool = False,
-        first: Value | None = None,
-        element: str = "",
+        self, view: Array, of: Array, index: tuple[Value, ...] = (), first: Value | None = None
     ) -> Array:
-        view = Array(element or array.element, ndim, self._fresh(), dense or array.dense)
-        self.lines.append(View(view, array, index, first))
+        view = replace(view, name=self._fresh())
+        self.lines.append(View(view, of, index, first))
         return view
 
     def _attribute(self, node: ast.Attribute) -> Known:
@@ -586,26 +570,21 @@ class _Body:
             if node.attr not in ("real", "imag") or of.type not in PARTS:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
+        lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
+        size = reduce(partial(applied, "*"), lengths)
         match node.attr:
             case "shape":
-                return tuple(Size(value, axis) for axis in range(value.ndim))
+                return lengths
             case "ndim":
                 return word(value.ndim)
             case "itemsize":
                 return word(value.itemsize)
             case "size":
-                return self._size(value)
+                return size
             case "nbytes":
-                return applied("*", self._size(value), word(value.itemsize))
+                return applied("*", size, word(value.itemsize))
             case _:
                 raise NotRead(ast.unparse(node))
-
-    @staticmethod
-    def _size(array: Array) -> Value:
-        size: Value = Size(array, 0)
-        for axis in range(1, array.ndim):
-            size = applied("*", size, Size(array, axis))
-        return size
 
     # Calls.
 
@@ -613,19 +592,18 @@ class _Body:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
-        if name in _CONVERSIONS and name not in self.names:
-            value, machine = self._number(node.args[0]), _CONVERSIONS[name]
-            fits = machine in BITS and integer(value)
-            return cut(value, machine) if fits else convert(value, machine)
+        kind = self.names.get(name) or _CONVERSIONS.get(name)
+        if isinstance(kind, Machine):
+            return cut(self._number(node.args[0]), kind.machine)
         for known in (self.reader.texts, self.reader.library):
             if name in known and name not in _WORDS:
                 return self._called(known[name], [self._value(one) for one in node.args])
         args = [self._value(one) for one in node.args]
         match name, args:
-            case ("row", [Array() as array, tuple(index)]):
-                return self._row(array, index)
-            case ("row_from", [Array() as array, tuple(index), first]):
-                return self._row(array, index, _word(first))
+            case ("row" | "row_from", [Array() as array, tuple(index), *first]):
+                # The elements along the last axis, which lie side by side.
+                view = replace(array, ndim=1, dense=True)
+                return self._view(view, array, tuple(map(_word, index)), *map(_word, first))
             case ("fetch", [Array() as array, count]):
                 self.lines.append(Fetch(array, _word(count)))
                 return number("int64", 0)
@@ -633,18 +611,17 @@ class _Body:
                 at = _word(place)
                 return self._kept(Load(array, (at,), anew=True))
             case ("same_bits", [Array() as array, Array() as like]):
-                return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
+                return self._view(replace(array, element=like.element), array)
         numbers = [_only(one) for one in args]
         match name:
             case "min" | "max":
-                return self._extreme("<" if name == "min" else ">", numbers)
+                op = "<" if name == "min" else ">"
+                return reduce(lambda a, b: chosen(compared(op, b, a), b, a), numbers)
             case "complex":
                 narrow = all(one.type == "float32" for one in numbers)
                 machine = "complex64" if narrow else "complex128"
                 parts = tuple(convert(one, PARTS[machine]) for one in numbers)
                 return Op(machine, "complex", parts)
-            case "ones":
-                return Op("int64", "popcount", (convert(numbers[0], "uint64"),))
             case "type_of":
                 return convert(numbers[1], numbers[0].type)
             case _ if name in _BITS:
@@ -653,26 +630,12 @@ class _Body:
             case _:
                 raise NotRead(ast.unparse(node))
 
-    def _row(self, array: Array, index: tuple[Known, ...], first: Value | None = None) -> Array:
-        """The elements along the last axis, which lie side by side."""
-        places = tuple(map(_word, index))
-        return self._view(array, places, 1, dense=True, first=first)
-
-    def _allocate(self, shape: Known, machine: str, zero: bool = False) -> Array:
-        lengths = shape if isinstance(shape, tuple) else (shape,)
-        numbers = tuple(self._kept_value(_word(one)) for one in lengths)
-        array = Array(machine, len(numbers), self._fresh(), dense=True)
-        self.lines.append(Alloc(array, numbers, zero))
-        return array
-
     def _called(self, node: ast.FunctionDef, args: Sequence[Known]) -> Known:
         """Call a function of the text or of the library."""
-        given: list[Value | Array] = []
-        for arg in args:
-            assert not isinstance(arg, tuple | Machine)
-            given.append(arg)
-        function = self.reader.function(node, given)
-        call = Call(function.result, function.name, tuple(given))
+        known = [arg for arg in args if not isinstance(arg, tuple)]
+        function = self.reader.function(node, known)
+        given = tuple(arg for arg in known if not isinstance(arg, Machine))
+        call = Call(function.result, function.name, given)
         if function.result and any(isinstance(arg, Array) for arg in given):
             # It may change what later values are read from.
             return self._kept(call)
@@ -680,6 +643,8 @@ class _Body:
 
     def _method(self, node: ast.Call, func: ast.Attribute) -> Known:
         place = func.value.id if isinstance(func.value, ast.Name) else ""
+        if place in ("c", "machine"):
+            return self._done_here(f"{place}:{func.attr}", list(map(self._value, node.args)))
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if func.attr in ("empty", "zeros"):
@@ -687,40 +652,29 @@ class _Body:
             kind = self._value((named or node.args[1:])[0])
             assert isinstance(kind, Machine)
             shape = self._value(node.args[0])
-            return self._allocate(shape, kind.machine, func.attr == "zeros")
-        args = [self._number(one) for one in node.args]
-        if any(arg.type in PARTS for arg in args):
-            return self._of_complex(func.attr, args)
-        machine = "float32"
-        for arg in args:
-            machine = common(Name(machine, ""), arg)
-        result = "bool" if func.attr in QUESTIONS else machine
-        return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
+            lengths = shape if isinstance(shape, tuple) else (shape,)
+            numbers = tuple(self._kept_value(_word(one)) for one in lengths)
+            array = Array(kind.machine, len(numbers), self._fresh(), dense=True)
+            self.lines.append(Alloc(array, numbers, func.attr == "zeros"))
+            return array
+        return self._function(func.attr, [self._number(one) for one in node.args])
 
-    def _of_complex(self, name: str, args: Sequence[Value]) -> Value:
-        """A function of complex numbers, of the type that they have."""
-        machine = args[0].type
-        for arg in args[1:]:
-            machine = common(Name(machine, ""), arg)
+    def _done_here(self, name: str, args: list[Known]) -> Value:
+        """What C or the machine does, in its turn; a first argument may be its type."""
+        machine = "int64"
+        if args and isinstance(args[0], Machine):
+            machine, args = args[0].machine, args[1:]
+        return self._kept_value(Call(machine, name, tuple(map(_only, args))))
+
+    def _function(self, name: str, args: Sequence[Value]) -> Value:
+        """A function of NumPy, of floats or complex numbers of the type that all have."""
+        machine = reduce(lambda kind, arg: common(Name(kind, ""), arg), args, "float32")
         given = tuple(convert(arg, machine) for arg in args)
         node = self.reader.library.get(f"complex_{name}")
-        if node is not None:
+        if node is not None and machine in PARTS:
             return convert(_only(self._called(node, given)), machine)
-        match name:
-            case "conj":
-                return Op(machine, "conj", given)
-            case "divide":
-                return Op(machine, "/", given)
-            case "isnan" | "isinf" | "isfinite":
-                return Op("bool", name, given)
-            case _:
-                raise NotRead(name)
-
-    def _extreme(self, op: str, values: list[Value]) -> Value:
-        found = values[0]
-        for one in values[1:]:
-            found = chosen(compared(op, one, found), one, found)
-        return found
+        op = "/" if name == "divide" else name
+        return Op("bool" if name in QUESTIONS else machine, op, given)
 
 
 def _is_value(known: Known) -> bool:
@@ -749,19 +703,10 @@ def _literal(value: Any) -> Number:
     raise NotRead(repr(value))
 
 
-@cache
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression may be computed where nobody needs it."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Subscript | ast.IfExp | ast.BoolOp):
-            return False
-        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod | ast.Pow):
-            return False
-        if isinstance(one, ast.Call) and not (
-            isinstance(one.func, ast.Name)
-            and (one.func.id in _CONVERSIONS or one.func.id == "complex")
-        ):
-            name = one.func.attr if isinstance(one.func, ast.Attribute) else ""
-            if name not in _QUICK:
-                return False
-    return True
+def _is_plain(value: Value) -> bool:
+    """Whether a value may be computed where nobody needs it."""
+    match value:
+        case Op(_, op, args):
+            return op in _PLAIN and all(map(_is_plain, args))
+        case _:
+            return not isinstance(value, Load | Call)

@@ -87,11 +87,11 @@ def truth(value: Value) -> Value:
 
 
 def cut(value: Value, machine: str) -> Value:
-    """An integer cut to a machine type; sums and products inside are computed in that alone."""
+    """The value in another machine type, in which alone sums of integers inside are computed."""
     if (
         isinstance(value, Op)
         and value.op in MODULAR
-        and BITS.get(value.type, 0) >= BITS[machine]
+        and BITS.get(value.type, 0) >= BITS.get(machine, 65)
         and all(map(integer, value.args))
     ):
         return Op(machine, value.op, tuple(cut(arg, machine) for arg in value.args))
@@ -193,6 +193,8 @@ def chosen(test: Value, then: Value, other: Value) -> Value:
     """One of two numbers; both may be computed."""
     if isinstance(test, Number):
         return then if test.value else other
+    if then.type == other.type == "bool" and (known(then) is True or known(other) is False):
+        return either("&", test, then) if known(other) is False else either("|", test, other)
     if then.type != other.type:
         machine = common(then, other)
         then, other = convert(then, machine), convert(other, machine)

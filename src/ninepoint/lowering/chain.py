@@ -1,4 +1,4 @@
-"""Chains: several steps of an iteration as one kernel, each step a stage of the next.
+"""Chains: several calls as one kernel, each a stage of the next; steps of an iteration are some.
 
     step:  out = u[-1] + u[1]             v = u[-1] + u[1]
     3 steps                        ->     w = v[-1] + v[1]
@@ -7,12 +7,10 @@
 A step's rows are made right after the last rows of the step before that it needs, while these
 are in cache: a wavefront that runs down the rows, or down the planes where there are planes.
 
-A step may be several calls, each with a border of its own.  What a call makes is kept with the
+Each call has a border of its own.  What a call makes is kept with the
 rule of the border at its ends, and what lies beyond the ends is put there by the rule of the
 call that reads it; two calls with two rules read two copies.  A call that nobody looks beyond,
 and whose own rule leaves nothing out, is an ordinary stage, or computed where it is read.
-
-Several calls that are no step are one kernel in the same way, which needs nothing done beside it.
 """
 
 from __future__ import annotations
@@ -38,13 +36,12 @@ Constant: TypeAlias = tuple[int, np.dtype, Literal["constant", "fill"]]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One call of a step.
+    """One call.
 
-    `part` names the values of a step that it reads and makes; what the last link makes takes
-    the place of the states.  `types` and `reaches` are those of its outputs.  Links with equal
-    numbers as `border` have equal borders and constants.  The rule `keeps` values of the first
-    fields, or `leaves` out points near the ends of rows, or of planes; it puts any value at all
-    there if `unbounded`, else values of the array and zeros.
+    `part` names the values that it reads and makes.  `types` and `reaches` are those of its
+    outputs.  Links with equal numbers as `border` have equal borders and constants.  The rule
+    `keeps` values of the first fields, or `leaves` out points near the ends of rows, or of planes;
+    it puts any value at all there if `unbounded`, else values of the array and zeros.
     """
 
     part: Part
@@ -127,22 +124,17 @@ def unchainable(kernel: Kernel, made: Sequence[np.dtype]) -> str:
 def chained(
     links: Sequence[Link],
     fields: Sequence[tuple[str, np.dtype]],
-    results: Sequence[str],
-    steps: int,
+    wanted: Sequence[str],
     schedule: Schedule,
     *,
     cpu: bool = False,
 ) -> tuple[Kernel, Edges]:
-    """The kernel that does `steps` steps at once, and the ends of its arrays, those of all axes.
+    """The kernel that does calls at once, and the ends of its arrays, those of all axes.
 
-    The `results` are the states, the first of the fields.  A scalar has a value for each step:
-    `k_` is called `k__2` in step 2.  Without steps all calls are done once, and the results are
-    what they make under these names.
-
-    On a `cpu` the results of steps may go over the states; else also the calls' own stages are
-    computed where they are read, if that costs less than to keep them.
+    What is `wanted` are values that they make.  On a `cpu` also the calls' own stages are computed
+    where they are read, if that costs less than to keep them.
     """
-    return _Chain(links, fields, results, bool(steps), cpu).kernel(max(1, steps), schedule)
+    return _Chain(links, fields, wanted, cpu).kernel(schedule)
 
 
 def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
@@ -192,15 +184,12 @@ class _Chain:
         self,
         links: Sequence[Link],
         fields: Sequence[tuple[str, np.dtype]],
-        results: Sequence[str],
-        in_steps: bool,
+        wanted: Sequence[str],
         cpu: bool,
     ) -> None:
         self.links = links
         self.fields = fields
-        self.states = results if in_steps else ()
-        self.wanted = () if in_steps else results
-        self.cpu, self.over = cpu, cpu and in_steps
+        self.wanted, self.cpu = wanted, cpu
         self.ndim = links[0].part.kernel.ndim
         self.edges = Edges()
         self.stages: list[Stage] = []
@@ -222,17 +211,14 @@ class _Chain:
                     one[link.border] = one.get(link.border, False) or link.unbounded
             self.kept |= set(self._before(link))
 
-    def kernel(self, steps: int, schedule: Schedule) -> tuple[Kernel, Edges]:
+    def kernel(self, schedule: Schedule) -> tuple[Kernel, Edges]:
         for name, _ in self.fields:
             self._spread(name, name, made=False)
         plain: set[str] = set()
-        last = steps * len(self.links) - 1
-        for turn in range(last):
-            plain |= self._kept(turn)
-        stage, values, self.edges.results = self._made(last)
-        body, outputs = stage.body, stage.values
-        if self.wanted:
-            body, outputs = self._wanted(dict(zip(values, outputs, strict=True)), body)
+        for position in range(len(self.links) - 1):
+            plain |= self._kept(position)
+        stage, self.edges.results = self._made(len(self.links) - 1)
+        body, outputs = self._wanted(dict(zip(stage.names, stage.values, strict=True)), stage.body)
         coefficients = {n: one for link in self.links for n, one in link.part.coefficients.items()}
         kernel = Kernel(
             ndim=self.ndim,
@@ -244,10 +230,9 @@ class _Chain:
             stages=tuple(self.stages),
             positions=self._positions(),
         )
-        everywhere = self.cpu and not self.over
-        if plain or everywhere:
+        if plain or self.cpu:
             named = frozenset(name for stage in kernel.stages for name in stage.names)
-            kernel = inlined(kernel, schedule, None if everywhere else plain)
+            kernel = inlined(kernel, schedule, None if self.cpu else plain)
             kernel = renumbered(kernel, named)
         kernel = _extended(
             kernel,
@@ -259,34 +244,30 @@ class _Chain:
         self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
 
-    def _made(self, turn: int) -> tuple[Values, Sequence[str], tuple[Absent, ...]]:
-        """What a call of a step makes, for which values, and what is absent of it."""
-        step, position = divmod(turn, len(self.links))
+    def _made(self, position: int) -> tuple[Values, tuple[Absent, ...]]:
+        """What a call makes, and what is absent of it."""
         link = self.links[position]
-        part, last = link.part, link is self.links[-1]
-        again = {n: f"{part.names.get(n, n)}_{step}" for n, _ in part.kernel.scalars}
-        self.scalars += [(again[n], d) for n, d in part.kernel.scalars]
+        part = link.part
+        self.scalars += [(part.names.get(n, n), d) for n, d in part.kernel.scalars]
         sources = {
             name: self.sources[value][link.border if name in self.far[position] else None]
             for name, value in part.sources.items()
         }
-        placed = replace(part, sources=sources, names={**part.names, **again}).placed(f"_s{turn}")
+        placed = replace(part, sources=sources).placed(f"_s{position}")
         self.stages += placed.stages
-        values = self.states if last and self.states else part.made
-        names = tuple(values) if self.wanted else tuple(f"{one}_{step}" for one in values)
         before = [self.sources[value][None] for value in self._before(link)]
-        self.owed[names[0]] = self._states() if last and self.over else before
-        return Values(names, placed.body, placed.outputs), values, self._absent(link, before)
+        self.owed[part.made[0]] = before
+        return Values(tuple(part.made), placed.body, placed.outputs), self._absent(link, before)
 
-    def _kept(self, turn: int) -> set[str]:
-        """Keep what a call of a step makes; the names of what may be computed where it is read."""
-        link = self.links[turn % len(self.links)]
-        stage, values, absent = self._made(turn)
+    def _kept(self, position: int) -> set[str]:
+        """Keep what a call makes; the names of what may be computed where it is read."""
+        link = self.links[position]
+        stage, absent = self._made(position)
         self.types |= dict(zip(stage.names, link.types, strict=True))
-        state = link is self.links[-1] or link.leaves or self._looked_at(values)
-        self.stages.append(self._stored(stage, link, values, absent) if state else stage)
-        for value, name in zip(values, stage.names, strict=True):
-            self._spread(value, name, made=True)
+        state = link.leaves or self._looked_at(stage.names)
+        self.stages.append(self._stored(stage, link, absent) if state else stage)
+        for name in stage.names:
+            self._spread(name, name, made=True)
         return set() if state else set(stage.names)
 
     def _wanted(
@@ -322,7 +303,7 @@ class _Chain:
         The first of them reads what a call has made itself; a field has no ends of its own.
         """
         # A CPU keeps what it writes to rows in rows of its own.
-        copied = self.cpu and not made and (value in self.states or value in self.kept)
+        copied = self.cpu and not made and value in self.kept
         borders: list[int | None] = [*self.readers.get(value, {})]
         arrays = {
             border: array if made and not k else self._copy(array, f"{array}_c{2 * k}", border)
@@ -342,13 +323,11 @@ class _Chain:
         self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
         return copy
 
-    def _stored(
-        self, stage: Values, link: Link, values: Sequence[str], absent: Sequence[Absent]
-    ) -> State:
+    def _stored(self, stage: Values, link: Link, absent: Sequence[Absent]) -> State:
         """A stage that is kept as an array would be."""
         free = link.unbounded
-        for value, name, one in zip(values, stage.names, absent, strict=True):
-            readers = self.readers.get(value, {})
+        for name, one in zip(stage.names, absent, strict=True):
+            readers = self.readers.get(name, {})
             free = free or any(readers.values())
             border = next(iter(readers), None)
             self.edges.arrays[name] = Edge(self._beyond(border, self.types[name]), one)
@@ -374,14 +353,8 @@ class _Chain:
 
     def _before(self, link: Link) -> tuple[str, ...]:
         """The values that its rule keeps where it leaves out points, if it keeps any."""
-        if link is self.links[-1] and self.over:
-            return tuple(self.states)
         names = [link.part.sources[name] for name, _ in link.part.kernel.fields]
         return tuple(names[: len(link.types)]) if link.keeps else ()
-
-    def _states(self) -> list[str]:
-        """The arrays in which the states stand."""
-        return [array for name in self.states for array in self.sources[name].values()]
 
     def _looked_at(self, values: Sequence[str]) -> bool:
         return any(value in self.readers or value in self.kept for value in values)

@@ -7,7 +7,7 @@ from the last copies when a worker is lost.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
@@ -16,7 +16,7 @@ import dask
 import dask.array as da
 import distributed
 
-from ..arrays.accepted import is_dask
+from ..arrays.accepted import Arrays, is_dask
 from ..arrays.layout import Shape
 from ..backends.threads import in_task
 from ..iteration import Iteration, Scalars, iterate
@@ -41,9 +41,8 @@ _arrays: Any = da
 
 def on_cluster(
     motion: Motion,
-    fields: Sequence[Any],
+    fields: Arrays,
     chunks: Sequence[Sequence[int]],
-    scalars: Scalars,
     plan: Iteration,
 ) -> list[Any] | None:
     """The state after the steps, as Dask arrays on the workers; None if it is not to lie there.
@@ -69,16 +68,19 @@ def on_cluster(
     if axis is None:
         return None
 
-    def begin(start: Start) -> Team:
-        return Team(client, motion, axis, plan, start)
+    # What scalars are is told for each step.
+    still = replace(motion, scalars=Scalars(motion.call.scalars))
 
-    drive = _Drive(begin, Start(fields), scalars, plan, chunks)
+    def begin(start: Start) -> Team:
+        return Team(client, still, axis, plan, start)
+
+    drive = _Drive(begin, Start(fields), motion.scalars, plan, chunks)
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
-    return iterate(drive, None, replace(plan, until=None, every=every))
+    return iterate(drive, replace(plan, until=None, every=every))
 
 
-def _client_of(fields: Sequence[Any]) -> Any:
+def _client_of(fields: Arrays) -> Any:
     """The client that would compute these arrays, if its workers may hold a state; or None."""
     lazy = list(filter(is_dask, fields))
     # A task holds a thread of a worker, and that may be the only one which a part could have.
@@ -191,9 +193,9 @@ class _Drive:
             self._team.go(stop, self._numbers(self._team.step, stop))
         return self._team
 
-    def _numbers(self, first: int, last: int) -> list[dict[str, Any]]:
+    def _numbers(self, first: int, last: int) -> list[Mapping[str, Any]]:
         """The scalars of steps, if they differ."""
-        if not self._scalars.varying:
+        if not self._scalars.vary:
             return []
         return [self._scalars.at(step) for step in range(first, last)]
 

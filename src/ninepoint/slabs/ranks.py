@@ -18,7 +18,7 @@ from ..arrays.accepted import write
 from ..arrays.borders import Array
 from ..arrays.numpy import broadcast_shape, checked_out
 from ..backends.threads import VARIABLE, thread_count
-from ..iteration import Iteration, Scalars, iterate
+from ..iteration import Iteration, iterate
 from ..motion import Motion
 from ..program import reaching
 from ..tracebacks import door
@@ -34,9 +34,7 @@ EXCHANGE = 100e-6
 _TAG = 9
 
 
-def on_ranks(
-    motion: Motion, comm: Any, fields: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
-) -> list[Array]:
+def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Array]:
     """The state after the steps, of which each process has a part: its own part.
 
     Raises
@@ -45,7 +43,7 @@ def on_ranks(
         If the parts do not go together, in every process.
     """
     axis = -motion.ndim
-    links = _Messages(comm)
+    links = _Messages(plan.comm)
     arrays = [
         np.asarray(field, dtype)
         for field, dtype in zip(reaching(motion.step[0], fields), motion.types, strict=True)
@@ -71,10 +69,10 @@ def on_ranks(
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
     count = motion.states
     target: list[Array] = []
-    if out is not None:
-        target = checked_out(out, [shape] * count, list(motion.types[:count]), None)
-    slab = Slab(whole, links, scalars.at, arrays, _threads(links, plan))
-    made: list[Array] = iterate(slab, scalars, plan)
+    if plan.out is not None:
+        target = checked_out(plan.out, [shape] * count, list(motion.types[:count]), None)
+    slab = Slab(whole, links, arrays, _threads(links, plan))
+    made: list[Array] = iterate(slab, plan, motion.scalars)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made
@@ -173,7 +171,6 @@ def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) 
     """What others must know of a process, or what is wrong there."""
     try:
         motion.check()
-        plan.border(motion.ndim)
         shape = broadcast_shape([array.shape for array in arrays])
         if len(shape) < -axis:
             raise ValueError(f"the state has {len(shape)} axes, and the stencil {-axis}.")

@@ -12,10 +12,9 @@ ends, and nowhere else.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import is_
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -29,7 +28,6 @@ from ..arrays.work import Block, Domain
 from ..backends.memory import empty
 from ..iteration import Iteration
 from ..motion import Motion
-from ..program import Program
 
 T = TypeVar("T")
 
@@ -104,28 +102,22 @@ class Parts:
         lengths[self.axis] = length
         return tuple(lengths)
 
-    def needs(self, steps: int) -> list[Span]:
-        """What so many steps need of the fields, to give what each part has."""
-        graph, wanted = self.motion.repeated([self.motion.call.scalars] * steps)
-        nodes, given, n = graph.needed(wanted), graph.given, self.shape[self.axis]
-        return [
-            hull(own, fields_span(nodes, wanted, given, own, n, self.axis))
-            if own[0] < own[1]
-            else own
-            for own in self.owned
-        ]
-
     @cached_property
     def frames(self) -> list[Span]:
         """What each part has room for: what any number of steps up to the longest needs."""
-        graph, wanted = self.motion.repeated([self.motion.call.scalars] * self.longest)
-        nodes, n = graph.needed(wanted), self.shape[self.axis]
-        low, high = reach(nodes, wanted, range(graph.given), self.axis)
-        begin, end = (low, n + high) if wraps(nodes, self.axis) else (0, n)
-        return [
-            hull(need, (max(a + low, begin), min(b + high, end))) if a < b else need
-            for (a, b), need in zip(self.owned, self.needs(self.longest), strict=True)
-        ]
+        motion, n, axis = self.motion, self.shape[self.axis], self.axis
+        graph, wanted = motion.repeated([motion.call.scalars] * self.longest)
+        nodes, given = graph.needed(wanted), graph.given
+        low, high = reach(nodes, wanted, range(given), axis)
+        begin, end = (low, n + high) if wraps(nodes, axis) else (0, n)
+        found = []
+        for own in self.owned:
+            frame, (a, b) = own, own
+            if a < b:
+                frame = hull(own, fields_span(nodes, wanted, given, own, n, axis))
+                frame = hull(frame, (max(a + low, begin), min(b + high, end)))
+            found.append(frame)
+        return found
 
     @cached_property
     def moves(self) -> list[tuple[int, int, Span, Span]]:
@@ -156,25 +148,16 @@ class Links(Protocol):
 class Slab:
     """A part of a state, which goes on with others'; see `iteration.Advance`.
 
-    `fields` are its own points of them, and `at` gives the scalars of a step: the same object
-    where they are the same.
+    `fields` are its own points of them.
     """
 
     def __init__(
-        self,
-        parts: Parts,
-        links: Links,
-        at: Callable[[int], Mapping[str, Any]],
-        fields: Sequence[Array],
-        plan: Iteration,
+        self, parts: Parts, links: Links, fields: Sequence[Array], plan: Iteration
     ) -> None:
         self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
-        self._parts, self._part, self._links, self._at = parts, links.part, links, at
-        self._plan = plan
+        self._parts, self._part, self._links, self._plan = parts, links.part, links, plan
         self._count, self.ended = parts.motion.states, False
         self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
-        self._needs: dict[int, Span] = {}
-        self._program: tuple[list[Mapping[str, Any]], Program, list[int]] | None = None
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
             for k, field in enumerate(fields)
@@ -185,25 +168,17 @@ class Slab:
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        parts, own = self._parts, self._own
+        parts, own, shape = self._parts, self._own, self._parts.shape
         self._exchange(self._fields[: self._count])
         if own[0] == own[1]:
             return length
-        if length not in self._needs:
-            self._needs[length] = parts.needs(length)[self._part]
-        need = self._needs[length]
-        program, numbers = self._steps(first, length)
-        given = [
-            self._view(self._fields[k], need) if k in parts.cut else self._fields[k]
-            for k in numbers
-        ]
-        start = along(parts.shape, parts.axis, need).start
+        program, given = parts.motion.program(first, length)
+        start = along(shape, parts.axis, self._frame).start
         targets = [self._view(one, own) for one in self._spare]
-        made = program.run(
-            Block(tuple(given), Domain(parts.shape, start, along(parts.shape, parts.axis, own))),
-            outs=dict(zip(program.wanted, targets, strict=True)),
-            threads=self._plan.threads,
-        )
+        outs = dict(zip(program.wanted, targets, strict=True))
+        region = along(shape, parts.axis, own)
+        block = Block(tuple(self._fields), Domain(shape, start, region))
+        made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(targets, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
@@ -236,14 +211,6 @@ class Slab:
     def own(self) -> list[Array]:
         """The part's own points of the state, where they are."""
         return [self._view(one, self._own) for one in self._fields[: self._count]]
-
-    def _steps(self, first: int, length: int) -> tuple[Program, list[int]]:
-        """The program of some steps; the same one while the scalars are."""
-        each = [self._at(step) for step in range(first, first + length)]
-        known = self._program
-        if known is None or len(known[0]) != length or not all(map(is_, known[0], each)):
-            known = self._program = each, *_program(self._parts.motion, each)
-        return known[1:]
 
     def _view(self, array: Array, span: Span) -> Array:
         """The part of a frame that stands so along the axis."""
@@ -278,12 +245,6 @@ class Slab:
                 into[owner] += [self._view(one, there) for one in arrays]
         if arrays and len(self._parts.lengths) > 1:
             self._links.exchange(give, into)
-
-
-def _program(motion: Motion, each: Sequence[Mapping[str, Any]]) -> tuple[Program, list[int]]:
-    """Several steps, for the scalars of each, and the fields that the program is given."""
-    graph, wanted = motion.repeated(each)
-    return Program.of_calls(graph, graph.needed(wanted), wanted, motion.schedule)
 
 
 def _shifted(part: slice, span: Span) -> Span:

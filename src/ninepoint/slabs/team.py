@@ -22,9 +22,10 @@ import dask.array as da
 import distributed
 import numpy as np
 
+from ..arrays.accepted import Arrays
 from ..arrays.borders import Array
 from ..io.progress import patience
-from ..iteration import Iteration, advance
+from ..iteration import Iteration, Scalars, advance
 from ..motion import Motion
 from .slab import Parts, Slab
 
@@ -58,11 +59,10 @@ class Keeper:
     """
 
     def __init__(self, parts: Parts, part: int, plan: Iteration, *fields: Any) -> None:
-        self._parts, self.part, self._plan = parts, part, plan
-        # The scalars of each step of which they differ; the same object each time tells that
-        # nothing has changed.
-        self._each: dict[int, Mapping[str, Any]] = {}
-        self._fixed = dict(parts.motion.call.scalars)
+        self.part, self._plan = part, plan
+        # Its own scalars, which others of this process do not change.
+        self._scalars = Scalars(parts.motion.call.scalars)
+        self._parts = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
         self._fields: list[Array] = [np.block(pieces) for pieces in fields]
         self._slab: Slab | None = None
         self._others: Sequence[Any] = ()
@@ -73,14 +73,11 @@ class Keeper:
         self._stopped = False
         self._going: list[Any] = []
 
-    def begin(self, others: Sequence[Any]) -> None:
+    def begin(self, others: Arrays) -> None:
         """Begin; `others` are the actors that have the parts."""
         self._others = [_proxy(one) for one in others]
-        self._slab = Slab(self._parts, self, self._at, self._fields, self._plan)
+        self._slab = Slab(self._parts, self, self._fields, self._plan)
         self._fields = []
-
-    def _at(self, step: int) -> Mapping[str, Any]:
-        return self._each.get(step, self._fixed)
 
     def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
@@ -90,7 +87,7 @@ class Keeper:
         """
         slab, step = self._slab, first
         assert slab is not None
-        self._each = dict(enumerate(numbers, first))
+        self._scalars.know(first, numbers)
         for done in advance(slab, replace(self._plan, steps=last), first):
             step = done
         return step, slab.ended
@@ -185,7 +182,7 @@ class Start:
     The first fields are the state.
     """
 
-    fields: Sequence[Any]
+    fields: Arrays
     step: int = 0
     holders: frozenset[str] = frozenset()
 
@@ -329,7 +326,7 @@ class Team:
                     'dask.config.set({"ninepoint.actors": False}).'
                 )
 
-    def _pieces(self, fields: Sequence[Any]) -> list[list[Any]]:
+    def _pieces(self, fields: Arrays) -> list[list[Any]]:
         """Of each part its points of the fields, in pieces that lie somewhere on the workers."""
         after = (slice(None),) * (-self.parts.axis - 1)
         pieces = [

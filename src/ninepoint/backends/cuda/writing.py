@@ -127,7 +127,7 @@ def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Sou
     part = Part(kernel, {name: name for name, _ in kernel.fields}, made, {})
     keeps = any("keep" in pair for pair in rules)
     link = Link(part, compiled.out_dtypes, compiled.reaches, 0, keeps, False, keeps)
-    whole = chained([link], kernel.fields, made, 0, forms.request.schedule)
+    whole = chained([link], kernel.fields, made, forms.request.schedule)
     return strips(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 
 

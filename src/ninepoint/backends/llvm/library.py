@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from .building import HALVES
 from .building import LONG_ROW as LONG_ROW
 
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
@@ -118,37 +119,31 @@ def nearest_multiple(a, step):
     return u64(u64(whole) * u64(step))
 
 
-def floor_divide_float32(a, b):
-    """a // b of float32, as NumPy's: from the remainder, which is exact; rounded at each step."""
-    if b == f32(0.0):
-        return f32(a / b)
-    if a - a != f32(0.0) or b != b:
-        return f32(nan)
-    rest = f32(np.fmod(a, b))
-    quotient = f32(f32(a - rest) / b)
-    if rest != f32(0.0) and (b < f32(0.0)) != (rest < f32(0.0)):
-        quotient = f32(quotient - f32(1.0))
-    if quotient == f32(0.0):
-        return f32(math.copysign(0.0, a / b))
+def floor_divide(a, b):
+    """a // b of floats of one type, as NumPy's: from the remainder, which is exact."""
+    zero, one = type_of(a, 0.0), type_of(a, 1.0)
+    if b == zero:
+        return a / b
+    if a - a != zero or b != b:
+        return type_of(a, nan)
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != zero and (b < zero) != (rest < zero):
+        quotient = quotient - one
+    if quotient == zero:
+        return type_of(a, math.copysign(0.0, a / b))
     whole = np.floor(quotient)
-    return f32(whole + f32(1.0)) if quotient - whole > f32(0.5) else whole
+    return whole + one if quotient - whole > type_of(a, 0.5) else whole
+
+
+def floor_divide_float32(a, b):
+    """As `floor_divide`, of float32: rounded at each step."""
+    return floor_divide(f32(a), f32(b))
 
 
 def floor_divide_float64(a, b):
-    """As `floor_divide_float32`, of float64."""
-    a, b = f64(a), f64(b)
-    if b == 0.0:
-        return a / b
-    if a - a != 0.0 or b != b:
-        return nan
-    rest = np.fmod(a, b)
-    quotient = (a - rest) / b
-    if rest != 0.0 and (b < 0.0) != (rest < 0.0):
-        quotient -= 1.0
-    if quotient == 0.0:
-        return f64(math.copysign(0.0, a / b))
-    whole = np.floor(quotient)
-    return whole + 1.0 if quotient - whole > 0.5 else whole
+    """As `floor_divide`, of float64."""
+    return floor_divide(f64(a), f64(b))
 
 
 def remainder(a, b):
@@ -182,9 +177,9 @@ def saturate_wide(value, low, high):
     return type_of(low, value)
 
 
-def type_of(limit, value):
-    """`value` as the integer type of `limit`."""
-    return type(limit)(int(value))
+def type_of(like, value):
+    """`value` in the type of another number, cut off where that is an integer."""
+    return type(like)(value)
 
 
 def float32_of_bits(bits):
@@ -487,15 +482,48 @@ def same_bits(row, like):
     return row.view(like.dtype)
 
 
+def unhalf(bits):
+    """As `float32_of_half`, where the processor has an instruction for it."""
+    return np.float32(np.uint16(bits).view(np.float16))
+
+
+def half(value):
+    """As `half_of_float32`, where the processor has an instruction for it."""
+    with np.errstate(over="ignore"):
+        return np.float16(np.float32(value)).view(np.uint16)
+
+
 def float32_of_half(bits):
     """The half float of these bits, as a float32."""
-    return np.float32(np.uint16(bits).view(np.float16))
+    return unhalf(bits) if HALVES else unhalf_by_factor(bits)
+
+
+def unhalf_by_factor(bits):
+    """As `float32_of_half`: the exponent is moved as a factor of 2^112 moves it."""
+    size = i64(i64(bits) & i64(0x7FFF))
+    whole = bits_of_float32(float32_of_bits(i32(size << 13)) * f32(5.192296858534828e33))
+    # What is no number stays none: its exponent has no bit that is 0.
+    more = 0x7F800000 if size >= 0x7C00 else 0
+    return float32_of_bits(i32(i64(whole) | more | (i64(bits) & 0x8000) << 16))
 
 
 def half_of_float32(value):
     """The bits of the half float that is nearest to a float32, of two the even one."""
-    with np.errstate(over="ignore"):
-        return np.float16(np.float32(value)).view(np.uint16)
+    return half(value) if HALVES else half_by_bits(value)
+
+
+def half_by_bits(value):
+    """As `half_of_float32`, for processors that have no instruction for it."""
+    bits = i64(bits_of_float32(value))
+    size = bits & 0x7FFFFFFF
+    # 13 bits go: half of the last that stays is added, but for the even of two.
+    normal = ((size + ((size >> 13) & 1) + 0xFFF) >> 13) - (112 << 10)
+    # Below 2^-14 the last bit is 2^-24: that of a float32 of about a half.
+    small = i64(bits_of_float32(float32_of_bits(i32(size)) + f32(0.5))) - 0x3F000000
+    near = small if size < 113 << 23 else normal
+    finite = near if size < 0x477FF000 else 0x7C00
+    found = finite if size <= 0x7F800000 else 0x7E00
+    return u16(found | ((bits >> 16) & 0x8000))
 
 
 def float32_of_bfloat(bits):

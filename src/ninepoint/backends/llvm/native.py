@@ -4,63 +4,39 @@ Numba takes half a second to be imported and set up.  So what it compiled is kep
 code, with the names of what it calls; LLVM alone loads that.  Its entry is a function as those of
 C extensions are, and a call of it takes half the time of a call through Numba's dispatcher.
 
-The entry takes NumPy's arrays as they are in memory, reads where their elements lie, and
-refuses arrays of another kind than it was compiled for.  What the fields of an array are, and
-where, is part of NumPy's binary interface: NumPy's own headers compile it into other packages.
+The entry takes NumPy's arrays as they are in memory (see `layout`), reads where their elements
+lie, and refuses arrays of another kind than it was compiled for.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-# Where the fields of an array and of its dtype are [bytes]: `PyArrayObject_fields` and
-# `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h, with 64-bit pointers.
-TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
-KIND, ORDER, ITEMSIZE = 24, 26, 40
-ALIGNED, WRITEABLE = 0x100, 0x400
-
-# What becomes of an array's memory (see `..memory`).
-USED, FREE, OWN, PLAIN = range(4)
-
-# Before an array's memory: what becomes of it, where its mapping begins, how long that is, and
-# how many bytes the array may have.  64 bytes keep arrays aligned for every vector.
-HEAD = 64
-
-ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
-
-# What computes a block, where no entry can be called.
-BLOCK = "ninepoint_block"
-
-# The loop over elements, which NumPy calls (see `elements`).
-ELEMENTS = "ninepoint_elements"
-
-# What carries out commands for the entries of all kernels.
-COMMANDS = "ninepoint_commands"
-
-_MAGIC = b"ninepoint machine code 1\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What an argument is: a number, or an array of so many axes, which may be written."""
-
-    dtype: np.dtype
-    ndim: int = 0
-    mutable: bool = False
-
-    @property
-    def machine(self) -> str:
-        """Its machine type."""
-        return self.dtype.name
+from .. import cache as disk
+from .layout import (
+    ALIGNED,
+    BLOCK,
+    DATA,
+    DTYPE,
+    FLAGS,
+    ITEMSIZE,
+    KIND,
+    NDIM,
+    ORDER,
+    SHAPE,
+    STRIDES,
+    TYPE,
+    WRITEABLE,
+    Kind,
+    arrays_of,
+)
 
 
 class _Method(ctypes.Structure):
@@ -89,44 +65,24 @@ def possible() -> bool:
     if sys.platform == "win32" or np.dtype("O").itemsize != 8:
         return False
     array = np.empty((3, 5), dtype="int16")[:, ::2]
-    at, dtype = id(array), id(array.dtype)
+    words, dtype = _words(id(array), FLAGS + 1), _words(id(array.dtype), ITEMSIZE + 1)
     return (
-        _word(at + TYPE) == id(np.ndarray)
-        and _word(at + DATA) == array.__array_interface__["data"][0]
-        and ctypes.c_int.from_address(at + NDIM).value == 2
-        and (_word(_word(at + SHAPE)), _word(_word(at + SHAPE) + 8)) == array.shape
-        and (_word(_word(at + STRIDES)), _word(_word(at + STRIDES) + 8)) == array.strides
-        and _word(at + DTYPE) == dtype
-        and ctypes.c_int.from_address(at + FLAGS).value == array.flags.num
-        and ctypes.c_char.from_address(dtype + KIND).value == b"i"
-        and ctypes.c_char.from_address(dtype + ORDER).value == b"="
-        and _word(dtype + ITEMSIZE) == 2
+        words[TYPE] == id(np.ndarray)
+        and words[DATA] == array.__array_interface__["data"][0]
+        and words[NDIM] & 0xFFFFFFFF == 2
+        and tuple(_words(words[SHAPE], 2)) == array.shape
+        and tuple(_words(words[STRIDES], 2)) == array.strides
+        and words[DTYPE] == id(array.dtype)
+        and words[FLAGS] & 0xFFFFFFFF == array.flags.num
+        and dtype[KIND] & 0xFF == ord("i")
+        and dtype[KIND] >> ORDER & 0xFF == ord("=")
+        and dtype[ITEMSIZE] == 2
     )
 
 
-def _word(address: int) -> int:
-    return ctypes.c_int64.from_address(address).value
-
-
-def packed(code: bytes, needs: Sequence[str]) -> bytes:
-    """The content of a file: object code, and the names of what it calls."""
-    body = " ".join(needs).encode() + b"\n" + code
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
-
-
-def unpacked(content: bytes) -> tuple[bytes, list[str]]:
-    """Object code and the names of what it calls.
-
-    Raises
-    ------
-    ValueError
-        If the content is not what `packed` gave.
-    """
-    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
-        raise ValueError("not what was written")
-    needs, _, code = body.partition(b"\n")
-    return code, needs.decode().split()
+def _words(address: int, count: int) -> Any:
+    """So many words at an address."""
+    return (ctypes.c_int64 * count).from_address(address)
 
 
 @cache
@@ -139,28 +95,54 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def entries(engine: Any) -> tuple[Callable[..., None], Callable[..., None], int]:
-    """What runs a block or a list of commands, what shares such lists, and the loop over elements.
+def entries(
+    engine: Any, kinds: Sequence[Kind]
+) -> tuple[Callable[..., None], tuple[int, int] | None]:
+    """What runs a block or lists of commands, and the loop over elements.
 
-    Of the last where it begins; 0 if there is none.
+    Of that where it begins, and what it is told; nothing if the kernel has more axes than one,
+    or takes arrays besides.
     """
     _keep_freed_memory()
-    entry, together = (_function(engine.get_function_address(name)) for name in (ENTRY, TOGETHER))
-    return entry, together, int(engine.get_function_address(ELEMENTS))
+    record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
+    alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
+    loop = (address("elements"), record.ctypes.data) if alone else None
+    return _function(address("entry"), record), loop
+
+
+def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
+    """What the entries of a kernel are told of it."""
+    arrays, axes = arrays_of(kinds), kinds[0].ndim
+    fields = sum(not kind.mutable for kind in kinds[:arrays])
+    values = sum(kind.words for kind in kinds[arrays:])
+    words = [code, part, id(np.ndarray), id(None), len(kinds), arrays, fields, axes, values]
+    at = 0
+    for k, kind in enumerate((Kind(np.dtype("int64"), 1), *kinds)):
+        flags = ALIGNED | (WRITEABLE if kind.mutable else 0)
+        words += [kind.ndim, flags, ord(kind.dtype.kind), kind.dtype.itemsize, at]
+        at += 8 * kind.words if k > arrays else 0
+    return np.array(words, np.int64)
 
 
 def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
     _keep_freed_memory()
     words = ctypes.c_int64
-    block = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
-    arrays = len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
+    code = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
+    count = arrays_of(kinds)
 
     def band(*arguments: Any) -> None:
-        described = [word for array in arguments[:arrays] for word in _view(array)]
-        views = (words * len(described))(*described)
-        others = _others(kinds[arrays:], arguments[arrays:])
-        if block(ctypes.addressof(views), others.ctypes.data):
+        views = np.array([_view(one) for one in arguments[:count]], np.int64)
+        values = np.zeros(sum(kind.words for kind in kinds[count:]), np.int64)
+        at = 0
+        for kind, value in zip(kinds[count:], arguments[count:], strict=True):
+            place = values[at : at + kind.words]
+            if kind.ndim:
+                place[:] = _view(value)
+            else:
+                place.view(kind.dtype)[0] = value
+            at += kind.words
+        if code(views.ctypes.data, values.ctypes.data):
             raise MemoryError
 
     return band
@@ -171,56 +153,26 @@ def _view(array: np.ndarray) -> tuple[int, ...]:
     return array.ctypes.data, *array.shape, *array.strides
 
 
-def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> np.ndarray:
-    """Coefficients and numbers, as machine code takes them: one after the other."""
-    fields: list[np.dtype] = []
-    held: list[Any] = []
-    for kind, value in zip(kinds, values, strict=True):
-        words = _view(value) if kind.ndim else (value,)
-        fields += [np.dtype("int64") if kind.ndim else kind.dtype] * len(words)
-        held += words
-    named = [(f"f{k}", one) for k, one in enumerate(fields)]
-    return np.array(tuple(held), np.dtype(named, align=True))
-
-
-def _function(address: int) -> Callable[..., None]:
-    """Machine code as a function of Python."""
+def _function(address: int, record: np.ndarray) -> Callable[..., None]:
+    """Machine code as a function of Python, which is bound to the record of a kernel."""
     method = _Method(b"band", address, _FASTCALL, None)
-    _kept.append(method)
-    # Bound to the type of arrays, which the entry compares with its arguments'.
+    _kept.append((method, record))
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
+    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
     return function
-
-
-def share(code: bytes, needs: Sequence[str]) -> bool:
-    """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
-    import llvmlite.binding as llvm
-
-    shared = engine(code, needs, {})
-    if shared is not None:
-        llvm.add_symbol(COMMANDS, shared.get_function_address(COMMANDS))
-    return shared is not None
-
-
-def compiler(text: str) -> Any:
-    """What compiles a text for LLVM, and holds its machine code."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    return llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
 
 
 def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
     """What holds object code and its numbers; nothing if something it calls is not found."""
     import llvmlite.binding as llvm
 
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
-    made = compiler("")
+    made = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
@@ -235,3 +187,33 @@ def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray])
         ctypes.memmove(made.get_global_value_address(name), values.ctypes.data, values.nbytes)
     _kept.append(made)
     return made
+
+
+@cache
+def shared() -> Any:
+    """What holds the code that all kernels share; nothing where something it calls is not found.
+
+    It is compiled once for a machine, and kept on disk.
+    """
+
+    def make() -> tuple[bytes, Sequence[str]]:
+        # Imported here, not above: what is on disk needs no compiler.
+        from .building import object_code
+        from .modules import shared_module
+
+        return object_code(shared_module(), plain=True)
+
+    file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
+    return disk.remembered(file, lambda code, needs: engine(code, needs, {}), make)[0]
+
+
+def address(name: str) -> int:
+    """Where a function of that code begins."""
+    return int(shared().get_function_address(f"ninepoint_{name}"))
+
+
+@cache
+def function(name: str, count: int, kind: Any = ctypes.CFUNCTYPE) -> Callable[..., int]:
+    """A function of that code, which takes words; by default other threads run meanwhile."""
+    found: Callable[..., int] = kind(*[ctypes.c_int64] * (1 + count))(address(name))
+    return found

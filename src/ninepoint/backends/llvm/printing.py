@@ -11,7 +11,7 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, assert_never
 
@@ -45,12 +45,26 @@ from ...loops.nodes import (
     View,
     While,
 )
-from .building import BIT, INT, POINTER, WORD, begun, called, clear, loop, variable
-from .functions import applied, of_bits
-from .values import (
+from ...loops.values import whole
+from .building import (
+    INT,
+    POINTER,
+    WORD,
+    begun,
+    called,
+    clear,
+    function,
+    loop,
+    pointer,
+    variable,
+    word,
+)
+from .layout import BLOCK
+from .numbers import (
     FLOATS,
     Held,
     Memory,
+    applied,
     at,
     chosen,
     constant,
@@ -67,13 +81,22 @@ from .values import (
 _LINE = 64
 
 
-def printed(loops: Module, module: ir.Module) -> ir.Function:
-    """The function `band` of the loops; it gives 0, or 1 without memory.
+def printed(loops: Module, module: ir.Module, arrays: int) -> None:
+    """Print the function `band` of the loops as that which computes a block (see `entries`).
 
-    Its arguments are, for each array, the address, the shape and the bytes between elements, and
-    then all numbers, a complex one in two parts.
+    It is given the address of views of its first arguments, which are so many arrays, and that of
+    its other values; it gives 0, or 1 without memory.
     """
-    return _Module(loops, module).entry("band")
+    _Module(loops, module).block(arrays)
+
+
+def printed_words(loops: Module, module: ir.Module, names: Sequence[str]) -> None:
+    """Functions of words, which others call by their names after `ninepoint_`."""
+    printer = _Module(loops, module)
+    for name in names:
+        source = printer.function(name)
+        made, builder = begun(module, f"ninepoint_{name}", WORD, [WORD] * len(source.args))
+        builder.ret(builder.call(source, made.args))
 
 
 # A row function of so many operations uses vectors of 512 bits where the processor has them, which
@@ -107,21 +130,25 @@ class _Module:
         self._printed: dict[str, ir.Function] = {}
         self.tables = {name: self._table(name, values) for name, values in loops.tables}
 
-    def entry(self, name: str) -> ir.Function:
-        """The function that Python's entries call."""
-        source = self.loops.function(name)
-        types: list[Any] = []
-        for parameter in source.parameters:
+    def block(self, arrays: int) -> None:
+        """The function that computes a block."""
+        source = self.loops.function("band")
+        made, b = begun(self.module, BLOCK, WORD, [WORD, WORD])
+        at, values = made.args
+        given: list[Any] = []
+        for k, parameter in enumerate(source.parameters):
+            at = values if k == arrays else at
             if isinstance(parameter, Array):
-                types += [POINTER, *([WORD] * (2 * parameter.ndim))]
+                size = 1 + 2 * parameter.ndim
+                first, *words = (word(b, at, place) for place in range(size))
+                given += [b.inttoptr(first, POINTER), *words]
             else:
-                types += _types(parameter)
-        made, builder = begun(self.module, f"ninepoint.{name}", WORD, types, internal=True)
-        writer = _Writer(self, source, builder)
-        writer.take(made.args)
-        writer.block(source.body)
-        writer.finish()
-        return made
+                size = 2 if parameter.type == "complex128" else 1
+                given += flat(load(b, parameter.type, pointer(b, at, stored(parameter.type))))
+            at = b.add(at, WORD(8 * size))
+        writer = _Writer(self, source, b)
+        writer.take(given)
+        writer.whole()
 
     def function(self, name: str) -> ir.Function:
         """A function that others call."""
@@ -130,25 +157,58 @@ class _Module:
             types = [one for parameter in source.parameters for one in _types(parameter)]
             result = held(source.result) if source.result else ir.VoidType()
             made, builder = begun(self.module, f"{name}.loops", result, types, internal=True)
-            self._printed[name] = made
-            writer = _Writer(self, source, builder)
             if source.overlap is None:
                 made.attributes.add("alwaysinline")
-                writer.take(made.args)
-                writer.block(source.body)
             else:
                 # As one function that LLVM has optimised by itself, not as a part of others.
                 made.attributes.add("noinline")
+                for arg in made.args:
+                    if isinstance(arg.type, ir.PointerType):
+                        arg.add_attribute("noalias")
                 if self._is_wide(source):
                     # It is none of the names that llvmlite's own method takes.
                     set.add(made.attributes, '"prefer-vector-width"="512"')
-                writer.row(made.args)
+            writer = _Writer(self, source, builder)
+            writer.take(made.args)
+            writer.block(source.body)
             if not writer.b.block.is_terminated and source.result:
                 # Each way through the function returned before.
                 writer.b.unreachable()
             elif not writer.b.block.is_terminated:
                 writer.b.ret_void()
+            self._printed[name] = self._in_turns(source, made) if source.overlap else made
         return self._printed[name]
+
+    def _in_turns(self, source: Function, row: ir.Function) -> ir.Function:
+        """What does the columns of a row that are whole vectors, then the last of them once more.
+
+        In the second turn all rows that stand before `n` begin later.
+        """
+        assert source.overlap
+        columns, least = source.overlap
+        made, b = begun(
+            self.module, f"{row.name}.turns", ir.VoidType(), row.function_type.args, internal=True
+        )
+        made.attributes.add("alwaysinline")
+        names = [one.name for one in source.parameters]
+        before = sum(len(_types(one)) for one in source.parameters[: names.index("n")])
+        rows, (n, *others) = made.args[:before], made.args[before:]
+
+        def turn(first: Any, count: Any) -> None:
+            moved = [
+                b.gep(one, [first], inbounds=True) if isinstance(one.type, ir.PointerType) else one
+                for one in rows
+            ]
+            b.call(row, [*moved, count, *others])
+
+        rest = b.and_(n, WORD(columns - 1))
+        long = b.icmp_signed(">=", n, WORD(columns))
+        twice = b.and_(long, b.icmp_signed(">=", rest, WORD(least)))
+        turn(WORD(0), b.select(twice, b.sub(n, rest), n))
+        with b.if_then(twice):
+            turn(b.sub(n, WORD(columns)), WORD(columns))
+        b.ret_void()
+        return made
 
     def _is_wide(self, function: Function) -> bool:
         """Whether a row function is to use the widest vectors."""
@@ -198,11 +258,11 @@ class _Writer:
         self.values: dict[str, Held | _Variable] = {}
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers: list[Any] = []
-        # Where control goes when a loop is left, or goes on with its next turn, and where there
-        # was too little memory.
+        # Where control goes when a loop is left, or goes on with its next turn, and when all of it
+        # ends; and 1 until it has ended well.
         self._ends: list[tuple[Any, Any]] = []
-        self._failed: Any = None
-        self._failures: list[Any] = []
+        self._end: Any = None
+        self._status: Any = None
         self._flags = ("fast",) if module.loops.fastmath else ()
 
     # Functions.
@@ -221,72 +281,18 @@ class _Writer:
             pointer = self.b.bitcast(first, stored(parameter.element).as_pointer())
             self.arrays[parameter.name] = Memory(parameter.element, pointer, shape, strides)
 
-    def row(self, args: Sequence[Any]) -> None:
-        """Write a function of a row, whose arrays overlap no other that it writes."""
-        overlap = self.source.overlap
-        assert overlap is not None
-        given = iter(args)
-        for parameter in self.source.parameters:
-            first, *_ = [next(given) for _ in _types(parameter)]
-            if isinstance(parameter, Array):
-                first.add_attribute("noalias")
-        self.take(args)
-        if overlap:
-            self._in_turns(*overlap)
-        else:
-            self.block(self.source.body)
-
-    def _in_turns(self, columns: int, least: int) -> None:
-        """Write the columns of a row that are whole vectors, then the last of them once more.
-
-        All rows begin later in the second turn, which is no other loop: LLVM has that one loop to
-        make fast, and its index still begins at 0.
-        """
+    def whole(self) -> None:
+        """Write all of it, which gives back its memory, and gives 0, or 1 where there was none."""
         b = self.b
-        n = self.values["n"]
-        rest = b.and_(n, WORD(columns - 1))
-        long = b.icmp_signed(">=", n, WORD(columns))
-        twice = b.and_(long, b.icmp_signed(">=", rest, WORD(least)))
-        whole = b.select(twice, b.sub(n, rest), n)
-        last = b.sub(n, WORD(columns))
-        before, turn = b.block, b.append_basic_block("turn")
-        b.branch(turn)
-        b.position_at_end(turn)
-        changing = []
-        for now, then in [(WORD(0), last), (whole, WORD(columns)), (twice, BIT(0))]:
-            phi = b.phi(now.type)
-            phi.add_incoming(now, before)
-            changing.append((phi, then))
-        first, count, again = (phi for phi, _ in changing)
-        names = [one.name for one in self.source.parameters]
-        for name in names[: names.index("n")]:
-            if name in self.arrays:
-                row = self.arrays[name]
-                moved = b.gep(row.data, [first], inbounds=True)
-                self.arrays[name] = replace(row, data=moved)
-        self.values["n"] = count
+        self._end = b.append_basic_block("finish")
+        self._status = variable(b, WORD, WORD(1))
         self.block(self.source.body)
-        for phi, then in changing:
-            phi.add_incoming(then, b.block)
-        end = b.append_basic_block("end")
-        b.cbranch(again, turn, end)
-        b.position_at_end(end)
-
-    def finish(self) -> None:
-        """Give back all memory, and 0, or 1 where there was too little."""
-        b = self.b
-        status = WORD(0)
-        if self._failed is not None:
-            before = b.block
-            b.branch(self._failed)
-            b.position_at_end(self._failed)
-            status = b.phi(WORD)
-            status.add_incoming(WORD(0), before)
-            for block in self._failures:
-                status.add_incoming(WORD(1), block)
-            for place in self._buffers:
-                called(b, "free", ir.VoidType(), b.load(place))
-        b.ret(status)
+        b.store(WORD(0), self._status)
+        b.branch(self._end)
+        b.position_at_end(self._end)
+        for place in self._buffers:
+            called(b, "free", ir.VoidType(), b.load(place))
+        b.ret(b.load(self._status))
 
     # Statements.
 
@@ -378,18 +384,15 @@ class _Writer:
         b.position_at_end(end)
 
     def _if(self, node: If) -> None:
-        b = self.b
-        then, end = b.append_basic_block("then"), b.append_basic_block("after")
-        other = b.append_basic_block("else") if node.other else end
-        b.cbranch(self.value(node.test), then, other)
-        for block, body in ((then, node.then), (other, node.other)):
-            if block is end:
-                continue
-            b.position_at_end(block)
-            self.block(body)
-            if not b.block.is_terminated:
-                b.branch(end)
-        b.position_at_end(end)
+        test = self.value(node.test)
+        if not node.other:
+            with self.b.if_then(test):
+                self.block(node.then)
+            return
+        with self.b.if_else(test) as ways:
+            for way, body in zip(ways, (node.then, node.other), strict=True):
+                with way:
+                    self.block(body)
 
     # Arrays.
 
@@ -420,11 +423,8 @@ class _Writer:
         self._buffers.append(free)
         memory = called(b, "malloc", POINTER, b.add(size, WORD(_LINE)))
         b.store(memory, free)
-        if self._failed is None:
-            self._failed = b.append_basic_block("finish")
         goes_on = b.append_basic_block("allocated")
-        self._failures.append(b.block)
-        b.cbranch(b.icmp_unsigned("==", memory, POINTER(None)), self._failed, goes_on)
+        b.cbranch(b.icmp_unsigned("==", memory, POINTER(None)), self._end, goes_on)
         b.position_at_end(goes_on)
         begin = b.and_(b.add(b.ptrtoint(memory, WORD), WORD(_LINE - 1)), WORD(-_LINE))
         address = b.inttoptr(begin, POINTER)
@@ -467,11 +467,20 @@ class _Writer:
                 return tuple(args)
             case "real" | "imag":
                 return args[0][node.op == "imag"]
-            case "half" | "unhalf" | "bits":
-                return of_bits(self.b, node.op, first, node.type, args[0])
+            case "bits":
+                return self.b.bitcast(args[0], held(node.type))
+            case "unhalf":
+                return self.b.fpext(self.b.bitcast(args[0], ir.HalfType()), held(node.type))
+            case "half":
+                return self.b.bitcast(self.b.fptrunc(args[0], ir.HalfType()), held(node.type))
         return applied(self.b, node.op, first, args, node.exact, self._flags)
 
     def _call(self, node: Call) -> Held:
+        place, _, name = node.function.partition(":")
+        if name:
+            values = [self.value(one) for one in node.args if not isinstance(one, Array)]
+            done = _by_c if place == "c" else _by_machine
+            return done(self.b, name, node, values)
         parameters = self.module.loops.function(node.function).parameters
         args: list[Any] = []
         for arg, parameter in zip(node.args, parameters, strict=True):
@@ -486,3 +495,60 @@ class _Writer:
         if node.type in PARTS:
             return tuple(self.b.extract_value(found, k) for k in range(2))
         return found
+
+
+def _by_c(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
+    """What a function of C gives; words are addresses where it takes or gives these."""
+    kinds = [value.type for value in values]
+    found = function(b.module, name, held(node.type), kinds)
+    given = [
+        b.inttoptr(value, kind) if isinstance(kind, ir.PointerType) else value
+        for value, kind in zip(values, found.function_type.args, strict=True)
+    ]
+    made = b.call(found, given)
+    return b.ptrtoint(made, WORD) if isinstance(made.type, ir.PointerType) else made
+
+
+# Steps that no other thread sees the half of.
+_ATOMIC = {"add": "add", "either": "or", "exchange": "xchg"}
+
+
+def _by_machine(b: Any, name: str, node: Call, values: Sequence[Any]) -> Any:
+    """What is done with memory at an address, or with code that begins there."""
+    first, *rest = values
+    match name:
+        case "room":
+            # So many words, as long as the call lasts.
+            return b.ptrtoint(b.alloca(WORD, first), WORD)
+        case "do":
+            return b.call(pointer(b, first, ir.FunctionType(WORD, [WORD] * len(rest))), rest)
+        case "put":
+            assert isinstance(node.args[1], Value)
+            kind = node.args[1].type
+            return store(b, kind, pointer(b, first, stored(kind)), rest[0], align=1)
+        case "pick":
+            assert isinstance(node.args[0], Number)
+            return _pick(b, held(node.type), whole(node.args[0]), *rest)
+    place = pointer(b, first, stored(node.type))
+    match name:
+        case "at":
+            return load(b, node.type, place, align=1)
+        case "get":
+            return b.load_atomic(place, "seq_cst", 8)
+        case "set":
+            return b.store_atomic(rest[0], place, "seq_cst", 8)
+        case "swap":
+            return b.extract_value(b.cmpxchg(place, *rest, "seq_cst", "seq_cst"), 0)
+        case _:
+            return b.atomic_rmw(_ATOMIC[name], place, rest[0], "seq_cst")
+
+
+def _pick(b: Any, kind: Any, step: int, to: Any, at: Any) -> None:
+    """Copy 16 bytes of elements that lie some steps apart, or backwards, out of whole vectors."""
+    count = 128 // kind.width
+    wide = ir.VectorType(kind, count * abs(step))
+    places = [k * step if step > 0 else count - 1 - k for k in range(count)]
+    read = b.load(pointer(b, at, wide), align=1)
+    picks = ir.Constant(ir.VectorType(INT, count), places)
+    made = b.shuffle_vector(read, ir.Constant(wide, ir.Undefined), picks)
+    b.store(made, pointer(b, to, made.type), align=1)

@@ -13,29 +13,26 @@ With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
 from __future__ import annotations
 
 import functools
-import importlib.util
 import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from types import CodeType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import CodeType
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import undisturbed
 from ...language.dtypes import DType, computed, short
 from .. import cache
+from ..compiled import Compiled, Loaded
 from ..generated import Numbers, separated
 from ..llvm import native
-from ..llvm.native import Kind
+from ..llvm.layout import Kind
 from ..outside import REACH, SITE
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-
-if TYPE_CHECKING:
-    from ..compiled import Compiled
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -45,30 +42,13 @@ LONG, LOOKS = 4096, 2048
 _Code: TypeAlias = tuple[bytes, Sequence[str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The function of a text, which computes a block, and whether its machine code was on disk.
-
-    Where `together` is something, `entry` also takes whole arrays and a list of commands, and
-    `together` shares such lists among threads.  `elements` is where the loop over elements
-    begins, 0 if there is none.
-    """
-
-    entry: Callable[..., None]
-    from_disk: bool = False
-    together: Callable[..., None] | None = None
-    elements: int = 0
-
-
 _loaded: dict[Hashable, Loaded] = {}
-_modules: dict[Path, ModuleType] = {}
 
 
 def clear() -> None:
     """Forget what is loaded, and remove what is on disk."""
     with undisturbed.lock:
         _loaded.clear()
-        _modules.clear()
         cache.clear()
 
 
@@ -85,7 +65,7 @@ def load(compiled: Compiled) -> Loaded:
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
             entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
-        elif found.together is None:
+        elif not found.lists:
             entry = functools.partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
@@ -109,7 +89,7 @@ def loaded(compiled: Compiled) -> Loaded:
             if compiled.module.opaque is not None:
                 found = compiled.module.opaque(path, compiled)
             elif interpreted():
-                found = Loaded(_module(path).band)
+                found = Loaded(_in_python(path))
             else:
                 code, numbers = separated(text)
                 place = path.with_stem(f"{name}_{cache.key(code, use)}")
@@ -118,21 +98,6 @@ def loaded(compiled: Compiled) -> Loaded:
         return _loaded[key]
 
     return _loaded.get(key) or undisturbed.undisturbed(make)
-
-
-def _module(path: Path) -> ModuleType:
-    # The functions of a module know what was compiled of them: it is made once.
-    if path not in _modules:
-        spec = importlib.util.spec_from_file_location(path.stem, path)
-        assert spec is not None
-        module = importlib.util.module_from_spec(spec)
-        # Numba finds the module of a cached function by its name.
-        sys.modules[path.stem] = module
-        # Not by the loader, which would take bytecode from a file beside it.
-        code = compile(path.read_bytes(), path, "exec")
-        exec(in_numpy(code) if interpreted() else code, vars(module))
-        _modules[path] = module
-    return _modules[path]
 
 
 # Plain Python.
@@ -145,6 +110,14 @@ def interpreted() -> bool:
     if not asked and "numba" not in sys.modules:
         return False
     return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
+
+
+def _in_python(path: Path) -> Any:
+    """The function of the text at a path."""
+    names: dict[str, Any] = {"__name__": path.stem}
+    # Not by an import, which would take bytecode from a file beside it.
+    exec(in_numpy(compile(path.read_bytes(), path, "exec")), names)
+    return names["band"]
 
 
 def in_numpy(code: CodeType) -> CodeType:
@@ -165,17 +138,14 @@ def in_numpy(code: CodeType) -> CodeType:
 
 def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     """The object code of a text at a path, made if it is not there, with the text's numbers."""
-    whole = native.possible() and _commands_are_shared(path.parent)
+    whole = native.possible() and native.shared() is not None
     text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
 
     def make() -> _Code:
-        from ..llvm import entries
         from ..llvm.building import object_code
+        from ..llvm.modules import kernel_module
 
-        if not whole:
-            return object_code(entries.block_alone(text, kinds, fastmath=fastmath))
-        made = entries.entries(text, kinds, fastmath=fastmath, with_elements=compiled.alone)
-        return object_code(made)
+        return object_code(kernel_module(text, kinds, fastmath=fastmath))
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
         engine = native.engine(code, needs, numbers)
@@ -183,39 +153,13 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        entry, together, loop = native.entries(engine)
-        return Loaded(entry, together=together, elements=loop)
+        entry, loop = native.entries(engine, kinds)
+        return Loaded(entry, lists=True, elements=loop)
 
-    found, from_disk = cache.remembered(
-        path.with_suffix(".o" if whole else ".block.o"), load, make
-    )
+    found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
     if found is None:
         raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")
     return replace(found, from_disk=from_disk)
-
-
-# Whether what carries out commands could be loaded, once that was tried.
-_shared: list[bool] = []
-
-
-def _commands_are_shared(folder: Path) -> bool:
-    """Load what carries out commands, which the entries of all kernels call; once in a process.
-
-    It is kept in this folder.
-    """
-    if not _shared:
-
-        def make() -> _Code:
-            from ..llvm.building import object_code
-            from ..llvm.commands import commands_module
-
-            return object_code(commands_module(), plain=True)
-
-        text = Path(native.__file__).with_name("commands.py").read_text()
-        file = folder / f"commands_{cache.key(text, cache.machine())}.o"
-        shared, _ = cache.remembered(file, native.share, make)
-        _shared.append(bool(shared))
-    return _shared[0]
 
 
 def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:

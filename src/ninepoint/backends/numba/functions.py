@@ -57,7 +57,7 @@ class Functions(Layout):
         every, rows = 1, "1"
         if self.kernel.ndim > 1:
             # Up to which row the stage is made, counted as those of the result.
-            rows = sum_text(self.stop(kept, -2))
+            rows = sum_text(self.ends_at(kept, -2, True))
             if self.axis == -2 and not self.rolled:
                 every = self.every[-2]
         size = rows, self.columns(kept)

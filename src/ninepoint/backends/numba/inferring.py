@@ -26,9 +26,9 @@ from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
 from .. import cache
-from ..compiled import Compiled
+from ..compiled import Compiled, Loaded
 from ..generated import Module
-from ..llvm.native import Kind
+from ..llvm.layout import Kind
 from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu, relative
@@ -86,12 +86,13 @@ def compile_general(
             places=general.places,
             opaque=partial(_loaded, point, band),
         ),
+        load=cpu.load,
         factor=general.factor,
         positions=positions,
     )
 
 
-def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> cpu.Loaded:
+def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
@@ -117,7 +118,7 @@ def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> cpu.Loaded
         )
     )
     dispatcher.disable_compile()
-    return cpu.Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
+    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
 
 
 # What the kernel gives.

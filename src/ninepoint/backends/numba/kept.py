@@ -15,7 +15,6 @@ from typing import Any
 from numba.core import compiler, serialize
 
 from .. import cache
-from ..llvm import native
 
 # What unpickling raises where what is in a whole file means something else by now: there is no
 # one way to fail.
@@ -49,7 +48,7 @@ class Kept:
             return None
         rebuild: Any = compiler.CompileResult._rebuild
         try:
-            body, names = native.unpacked(content)
+            body, names = cache.unpacked(content)
             # Another's content is as wrong as a damaged one.
             if names == [file.name]:
                 return rebuild(target_context, *pickle.loads(body))
@@ -66,7 +65,7 @@ class Kept:
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
-        cache.keep(file, native.packed(body, [file.name]))
+        cache.keep(file, cache.packed(body, [file.name]))
 
     def enable(self) -> None:
         """Nothing: it is made to be used."""

@@ -144,23 +144,17 @@ class Layout:
         """So many, where the array goes on `before` or `after` the block."""
         return {f"{side}{-axis}" if self.edges else "": times}
 
-    def start(self, kept: Kept, axis: int) -> tuple[Sum, ...]:
-        """Where a stage begins along an axis."""
-        name = kept.stage.names[0]
-        ended = 0 if isinstance(kept.stage, State) else self.ends[name][0][axis]
-        return {"": ended}, self.on("before", axis, self.needs[name][0][axis] - ended)
-
-    def stop(self, kept: Kept, axis: int) -> tuple[Sum, ...]:
-        """Where a stage ends along an axis."""
-        name = kept.stage.names[0]
-        ended = 0 if isinstance(kept.stage, State) else self.ends[name][1][axis]
-        after = self.on("after", axis, self.needs[name][1][axis] - ended)
-        return self.points(axis), {"": ended}, after
+    def ends_at(self, kept: Kept, axis: int, last: bool) -> tuple[Sum, ...]:
+        """Where a stage begins or, at `last`, ends along an axis."""
+        name, side = kept.stage.names[0], "after" if last else "before"
+        ended = 0 if isinstance(kept.stage, State) else self.ends[name][last][axis]
+        more = self.on(side, axis, self.needs[name][last][axis] - ended)
+        return (*[self.points(axis)] * last, {"": ended}, more)
 
     def columns(self, kept: Kept) -> str:
         """How many columns a row of a stage has."""
-        less = [{n: -times for n, times in one.items()} for one in self.start(kept, -1)]
-        return sum_text((*self.stop(kept, -1), *less))
+        less = [{n: -times for n, times in one.items()} for one in self.ends_at(kept, -1, False)]
+        return sum_text((*self.ends_at(kept, -1, True), *less))
 
     def rolls(self, axis: int) -> bool:
         """Whether results are made at some of the planes of an axis that all have a turn."""

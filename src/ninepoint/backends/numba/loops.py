@@ -191,7 +191,7 @@ class _Writer(Functions):
         if self.edges is None:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
-        ends = [(k.high[-2], self.stop(k, -2)) for k in self.kept]
+        ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
         ended = max(high - last[""] for high, (_, last, _) in ends)
         goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
         many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
@@ -249,7 +249,7 @@ class _Writer(Functions):
         if not self.turn:
             return ""
         if self.edges:
-            first, stop = (sum_text(of(kept, self.axis)) for of in (self.start, self.stop))
+            first, stop = (sum_text(self.ends_at(kept, self.axis, last)) for last in (False, True))
             return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
         return "" if begin == -self.warm else f"{self.turn} >= {begin}"
@@ -259,7 +259,7 @@ class _Writer(Functions):
         for axis in reversed(range(self.axis + 1, -1)):
             head = self._loop(axis)
             if kept is not None:
-                ends = [sum_text(of(kept, axis)) for of in (self.start, self.stop)]
+                ends = [sum_text(self.ends_at(kept, axis, last)) for last in (False, True)]
                 limits = ", ".join(ends[ends[0] == "0" :])
                 head = [f"for {self.indices[axis + 1]} in range({limits}):"]
             lines = [*head, *indented(lines)]
@@ -270,7 +270,7 @@ class _Writer(Functions):
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
         """One row of a stage, so many `down`, or several at once."""
-        start = self.start(kept, -1)
+        start = self.ends_at(kept, -1, False)
         first = sum_text((*start, {"": self.first(kept)}))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [

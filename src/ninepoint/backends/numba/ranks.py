@@ -59,15 +59,20 @@ def histogram_function(name: str, stage: Histogram, layout: Layout, column: int)
     fine, coarse = f"fine_{name}", f"coarse_{name}"
     low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    height, width = len(stage.runs) or stage.shape[0], stage.shape[1]
     # Lane by lane, each along its own columns.
-    lanes, whole = stage.lanes, stage.lanes == 1 and not stage.runs
-    constants = _tables(name, stage)
-    first = steps[-1] + column
+    lanes, first = stage.lanes, steps[-1] + column
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
     down = f"rows_{name}[d]" if stage.runs else "d"
     rows = [f"{plus('i', steps[-2])} + {down}"] if len(steps) > 1 else []
     array, place = layout.names[stage.read.field], ["b", *outer, *rows]
+
+    def begin(index: str) -> str:
+        return plus(f"{index} + begins_{name}[d]" if stage.runs else index, first)
+
+    def end(index: str) -> str:
+        if stage.runs:
+            return plus(f"{index} + ends_{name}[d]", first)
+        return plus(index, first + lanes * stage.shape[1])
 
     def count_in(at: str, sign: str) -> list[str]:
         value = plus(f"i64({array}[{', '.join([*place, at])}])", -low)
@@ -77,56 +82,56 @@ def histogram_function(name: str, stage: Histogram, layout: Layout, column: int)
             f"{coarse}[value >> 4] {sign}= 1",
         ]
 
-    if stage.runs:
-        begin, end = (f"{table}[d]" for table in ("begins_" + name, "ends_" + name))
-        leaves, enters = plus(f"j + {begin}", first), plus(f"j + {end}", first)
-        columns = [plus(f"{begin} + c", first), plus(f"{end} + c", first), str(lanes)]
-    else:
-        leaves, enters = plus("j", first), plus("j", first + lanes * width)
-        columns = [str(first), str(first + width)] if lanes == 1 else [
-            plus("c", first), plus("c", first + lanes * width), str(lanes)
-        ]  # fmt: skip
     lines = [
         f"{fine}[:] = 0",
         f"{coarse}[:] = 0",
-        f"for d in range({height}):",
-        f"    for k in range({', '.join(columns)}):",
+        f"for d in range({len(stage.lines)}):",
+        f"    for k in range({begin('c')}, {end('c')}, {lanes}):",
         *indented(count_in("k", "+"), 2),
-        "for j in range(n):" if whole else f"for j in range(c, n, {lanes}):",
-        f"    rest = {stage.rank}",
-        "    value = 0",
-        f"    while {coarse}[value] <= rest:",
-        f"        rest -= {coarse}[value]",
-        "        value += 1",
-        "    value = value << 4",
-        f"    while {fine}[value] <= rest:",
-        f"        rest -= {fine}[value]",
-        "        value += 1",
-        f"    o0[j] = {plus('value', low)}",
-    ]
-    if len(stage.names) == 2:
-        lines += [
-            f"    if {fine}[value] == rest + 1:",
-            "        value += 1",
-            f"        while {fine}[value] == 0:",
-            "            value += 1",
-            f"    o1[j] = {plus('value', low)}",
-        ]
-    lines += [
+        f"for j in range(c, n, {lanes}):",
+        *indented(_in_bins(stage, fine, coarse, low)),
         f"    if j + {lanes} < n:",
-        f"        for d in range({height}):",
-        *indented(count_in(leaves, "-"), 3),
-        *indented(count_in(enters, "+"), 3),
+        f"        for d in range({len(stage.lines)}):",
+        *indented(count_in(begin("j"), "-"), 3),
+        *indented(count_in(end("j"), "+"), 3),
     ]
-    if not whole:
-        lines = [f"for c in range({lanes}):", *indented(lines, 1)]
     results = [f"o{k}" for k in range(len(stage.names))]
-    parameters = (*layout.whole, fine, coarse, *results, "n")
-    buffers = {
-        fine: "np.empty(256, dtype=np.int32)",
-        coarse: "np.empty(16, dtype=np.int32)",
-    }
-    return RowFunction(name, parameters, tuple(lines), constants, buffers=buffers)
+    return RowFunction(
+        name,
+        (*layout.whole, fine, coarse, *results, "n"),
+        (f"for c in range({lanes}):", *indented(lines)),
+        _tables(name, stage),
+        buffers={
+            fine: "np.empty(256, dtype=np.int32)",
+            coarse: "np.empty(16, dtype=np.int32)",
+        },
+    )
+
+
+def _in_bins(stage: Histogram, fine: str, coarse: str, low: int) -> list[str]:
+    """What finds the element of the wanted rank by counting, and the next one."""
+    lines = [
+        f"rest = {stage.rank}",
+        "value = 0",
+        f"while {coarse}[value] <= rest:",
+        f"    rest -= {coarse}[value]",
+        "    value += 1",
+        "value = value << 4",
+        f"while {fine}[value] <= rest:",
+        f"    rest -= {fine}[value]",
+        "    value += 1",
+        f"o0[j] = {plus('value', low)}",
+    ]
+    if len(stage.names) == 1:
+        return lines
+    return [
+        *lines,
+        f"if {fine}[value] == rest + 1:",
+        "    value += 1",
+        f"    while {fine}[value] == 0:",
+        "        value += 1",
+        f"o1[j] = {plus('value', low)}",
+    ]
 
 
 def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
@@ -136,10 +141,10 @@ def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
         "begins": [stage.lanes * first for _, first, _ in stage.runs],
         "ends": [stage.lanes * (first + length) for _, first, length in stage.runs],
     }
-    if not stage.runs:
-        return ()
     return tuple(
-        f"{what}_{name} = np.array({held}, dtype=np.int64)" for what, held in tables.items()
+        f"{what}_{name} = np.array({held}, dtype=np.int64)"
+        for what, held in tables.items()
+        if held
     )
 
 
@@ -148,14 +153,15 @@ def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """So many rows and columns of results; the planes, rows and columns of a window.
+    """So many rows and columns of results, of which one in `every` row is made.
 
-    `planes` are steps along the axes before the last two; the window begins at row `top` and
+    The window's `planes` are steps along the axes before the last two; it begins at row `top` and
     column `left`.
     """
 
     rows: int
     columns: int
+    every: int
     planes: tuple[Offset, ...]
     top: int
     left: int
@@ -182,85 +188,33 @@ def selecting_function(
     made, and `every` of how many rows one is.
     """
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
-    reach, ndim, lanes = layout.reach, layout.reach.ndim, stage.lanes
+    ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
     runs = [(0,) * (ndim + 1 - len(run)) + run for run in stage.lines]
-    tile = _tile(runs, lanes, every)
-    steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
-    # Rows and columns are counted from the first of the window.
-    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
-    start = steps[-1] + column + lanes * tile.left
-    further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
-    outer = [f"i{axis}{more}" for axis, more in enumerate(further)]
-    outer = [plus(place, step) for place, step in zip(outer, steps[:-2], strict=True)]
-    down = [plus("i + d", step) for step in steps[-2:-1]]
-    places, array = ["b", *layout.indices], layout.names[stage.read.field]
-    unsigned, several = f"uint{8 * machine.itemsize}", len(stage.names) > 1
-    kept = tile.rows // every
+    tile = _tile(runs, stage.lanes, every)
+    short = tile.elements <= limits.current.sorted_elements
     buffers: dict[str, tuple[int | str, str]] = {
         "held": (2 + max(1, ndim - 1), "int64"),
-        "made": (f"{kept * len(stage.names)} * ({size[1]})", unsigned),
+        "made": (f"{tile.rows // every * len(stage.names)} * ({size[1]})", unsigned),
         "keys": (f"(2, {tile.elements})", unsigned),
         "order": (f"(2, {tile.elements})", "uint32"),
         "counts": (256 * machine.itemsize, "int64"),
-        "ranks": (
-            tile.elements,
-            "uint16" if tile.elements <= limits.current.sorted_elements else "uint32",
-        ),
+        "ranks": (tile.elements, "uint16" if short else "uint32"),
         "inside": ((tile.elements + 63) // 64, "uint64"),
         "starts": (2 * len(runs), "int64"),
     }
-    outside = places[:-1] if ndim > 1 else places
-    here = {f"$held[{k + 2}]": place for k, place in enumerate(outside)}
-    row = "i" if ndim > 1 else "0"
-    known = [
-        f"$held[0] <= {row} < $held[1]",
-        *(f"{one} == {place}" for one, place in here.items()),
-    ]
-    known += [f"({row} - $held[0]) % {every} == 0"] * (every > 1)
-    body = f"""
-if not ({" and ".join(known)}):
-    $held[0], $held[1] = {row}, min({row} + {tile.rows}, rows0)
-    {"; ".join(f"{one} = {place}" for one, place in here.items())}
-    depth0 = $held[1] - $held[0] + {tile.height - 1}
-    for first0 in range(0, n, {tile.columns}):
-        width0 = min({tile.columns}, n - first0)
-        wide0 = {plus("width0", tile.width - lanes)}
-        at0, valid0, front0 = 0, 0, row($keys, (0,))
-        for d0 in range({len(tile.planes)}):
-            for d in range(depth0):
-                bits0 = same_bits(row({array}, {as_tuple(["b", *outer, *down])}), front0)
-                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
-                at0 += wide0
-        turn0 = ordered($keys, $order, $counts, at0)
-        keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
-        for k in range(at0):
-            $ranks[order0[k]] = k
-        words0 = (at0 + 63) // 64
-        for d in range(0, $held[1] - $held[0], {every}):
-            at0 = d // {every} * n + first0
-            slid(
-                keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
-                {lanes}, {stage.rank}, valid0, $made, at0, {f"{kept} * n" if several else 0},
-            )
-at0 = ({row} - $held[0]) // {every} * n
-found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
-for j in range(n):
-    o0[j] = found0[at0 + j]"""
-    if several:
-        body += f"\n    o1[j] = found0[at0 + {kept} * n + j]"
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
-        "runs": (_runs(runs, tile, lanes), "int64"),
+        "runs": (_runs(runs, tile, stage.lanes), "int64"),
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
     own = {word: f"{word}_{name}" for word in (*buffers, *tables)}
-    body = _OWN.sub(lambda word: own[word.group(1)], body)
+    body = _OWN.sub(lambda word: own[word.group(1)], _places(stage, layout, tile, column))
     results = [f"o{k}" for k in range(len(stage.names))]
     return RowFunction(
         name,
         (*layout.whole, *(own[one] for one in buffers), *results, "n", "rows0"),
-        tuple(body.split("\n")[1:]),
+        tuple(body.strip().split("\n")),
         tuple(
             f"{own[word]} = np.array({held}, dtype=np.{dtype})"
             for word, (held, dtype) in tables.items()
@@ -273,6 +227,55 @@ for j in range(n):
     )
 
 
+def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
+    """What finds the elements by places in a tile, and keeps those of its rows."""
+    ndim, lanes, every = layout.kernel.ndim, stage.lanes, tile.every
+    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
+    # Rows and columns are counted from the first of the window.
+    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
+    start = steps[-1] + column + lanes * tile.left
+    further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
+    further += [" + d"] * (ndim > 1)
+    pairs = zip(layout.indices, further, steps, strict=False)
+    line = as_tuple(["b", *(plus(f"{index}{more}", step) for index, more, step in pairs)])
+    array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
+    here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
+    known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
+    known += [f"({row} - $held[0]) % {every} == 0"] * (every > 1)
+    second = f"{tile.rows // every} * n" if len(stage.names) > 1 else ""
+    body = f"""
+if not ({" and ".join(known)}):
+    $held[0], $held[1] = {row}, min({row} + {tile.rows}, rows0)
+    {"; ".join(f"{one} = {place}" for one, place in here.items())}
+    depth0 = $held[1] - $held[0] + {tile.height - 1}
+    for first0 in range(0, n, {tile.columns}):
+        width0 = min({tile.columns}, n - first0)
+        wide0 = {plus("width0", tile.width - lanes)}
+        at0, valid0, front0 = 0, 0, row($keys, (0,))
+        for d0 in range({len(tile.planes)}):
+            for d in range(depth0):
+                bits0 = same_bits(row({array}, {line}), front0)
+                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
+                at0 += wide0
+        turn0 = ordered($keys, $order, $counts, at0)
+        keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
+        for k in range(at0):
+            $ranks[order0[k]] = k
+        words0 = (at0 + 63) // 64
+        for d in range(0, $held[1] - $held[0], {every}):
+            at0 = d // {every} * n + first0
+            slid(
+                keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
+                {lanes}, {stage.rank}, valid0, $made, at0, {second or 0},
+            )
+at0 = ({row} - $held[0]) // {every} * n
+found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
+for j in range(n):
+    o0[j] = found0[at0 + j]
+"""
+    return body + f"    o1[j] = found0[at0 + {second} + j]" if second else body
+
+
 def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
     """What is put in order together, for a window of these runs.
 
@@ -282,18 +285,16 @@ def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
     top, left = min(run[-3] for run in runs), min(run[-2] for run in runs)
     height = max(run[-3] for run in runs) - top + 1
     width = lanes * (max(run[-2] + run[-1] for run in runs) - left)
+    known = limits.current
     if height == 1:
-        rows, columns = (
-            every,
-            max(limits.current.sorted_columns, limits.current.sorted_windows * width),
-        )
+        rows, columns = every, max(known.sorted_columns, known.sorted_windows * width)
     else:
-        side = math.sqrt(limits.current.sorted_elements / len(planes))
-        rows = max(int(side / 2), limits.current.sorted_windows * height) - height + 1
+        side = math.sqrt(known.sorted_elements / len(planes))
+        rows = max(int(side / 2), known.sorted_windows * height) - height + 1
         rows = max(1, rows // every) * every
-        columns = max(int(2 * side), limits.current.sorted_windows * width)
+        columns = max(int(2 * side), known.sorted_windows * width)
     columns = max(1, (columns - width + 1) // lanes) * lanes
-    return _Tile(rows, columns, planes, top, left, height, width)
+    return _Tile(rows, columns, every, planes, top, left, height, width)
 
 
 def _runs(runs: list[Offset], tile: _Tile, lanes: int) -> list[int]:

@@ -38,7 +38,7 @@ class Neighbours(NamedTuple):
     among: Any
 
 
-def seen(array, *counts):
+def seen(array: Any, *counts: int) -> Any:
     """Numba's type of such a field, from how many axes, lengths and positions there are."""
     place, *told = (types.BaseTuple.from_types((types.int64,) * count) for count in counts)
     return types.NamedTuple((array, place, types.Array(types.int64, 1, "A"), *told), Neighbours)

@@ -75,40 +75,29 @@ class WindowLoops:
     def ranked(
         self, name: str, reduce: Reduce, own: str, inner: list[str], item: Interval
     ) -> list[str]:
-        """The elements of some rank, of all elements in a buffer."""
+        """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
         buffer, at, count = f"buffer_{name}", f"at_{name}", math.prod(reduce.shape)
-        machine = self.expressions.machine(reduce.result)
+        machine, short = self.expressions.machine(reduce.result), SHORT[own]
         result = self.expressions.atom(reduce.result)
         self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
-        kept = f"{buffer}[{at}] = {result}"
+        start, kept = [f"{at} = 0"], f"{buffer}[{at}] = {result}"
         if reduce.kind == "quantile":
-            length = str(count)
-            start, step = [f"{at} = 0"], [kept, f"{at} += 1"]
+            step, length = [kept, f"{at} += 1"], str(count)
             if item.nan:
-                length = f"0 if strange_{name} else {count}"
-                start.append(f"strange_{name} = False")
-                step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
-
-            def of_all(low: int) -> str:
-                return f"select({buffer}, {length}, {low})"
-
+                strange = f"strange_{name}"
+                length = f"0 if {strange} else {count}"
+                start.append(f"{strange} = False")
+                step.append(f"{strange} = {strange} | ({result} != {result})")
             low, _ = quantile_position(count, reduce.quantile)
-            found = of_all(low), of_all(low + 1)
-            return [
-                *start,
-                *over(reduce.shape, [*inner, *step]),
-                *quantile(name, reduce, SHORT[own], found, item.nan),
-            ]
-        step = [kept, f"{at} += 1 if {result} == {result} else 0"]
-        first, part = f"low_{name}", f"part_{name}"
-        after = f"{first} + 1 if {part} else {first}"
-        found = f"select({buffer}, {at}, {first})", f"select({buffer}, {at}, {after})"
-        return [
-            f"{at} = 0",
-            *over(reduce.shape, [*inner, *step]),
-            *place_of_valid(name, reduce, at),
-            *of_valid(name, reduce, SHORT[own], found, at),
-        ]
+            found = f"select({buffer}, {length}, {low})", f"select({buffer}, {length}, {low + 1})"
+            after = quantile(name, reduce, short, found, item.nan)
+        else:
+            step = [kept, f"{at} += 1 if {result} == {result} else 0"]
+            first, part = f"low_{name}", f"part_{name}"
+            second = f"{first} + 1 if {part} else {first}"
+            found = f"select({buffer}, {at}, {first})", f"select({buffer}, {at}, {second})"
+            after = place_of_valid(name, reduce, at) + of_valid(name, reduce, short, found, at)
+        return [*start, *over(reduce.shape, [*inner, *step]), *after]
 
     def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
         """A value that is 0 where the result does not depend on it."""

@@ -77,7 +77,8 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
-        beyond = BEYOND.get(function) or getattr(np, function.__name__, _nowhere)
+        numpys = getattr(np, function.__name__, _nowhere)
+        beyond: Callable[..., Any] = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
 
 
