@@ -293,7 +293,7 @@ class Operations:
         """
         low, high = map(int, interval(dividend, self.known).ends)
         steps = max(0, -(low // divisor))
-        bits = max(self.least, 8, (high + steps * divisor).bit_length())
+        bits = max(self.least, 8, max(divisor, high + steps * divisor).bit_length())
         if bits > 32:
             return self.atom(dividend, work), work, 0
         machine = f"uint{2 ** (bits - 1).bit_length()}"
