@@ -67,35 +67,40 @@ def evened(kernel: Kernel) -> Kernel:
     5 x 5 needs 12 exponentials in the place of 24.
     """
     values = named(kernel.body)
-    outputs = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
-    users: dict[str, set[str]] = {name: set() for name in values}
+    # The difference of which a value has the sign, or the opposite one.
+    roots: dict[str, str] = {}
+    asked = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
     for name, expr in values.items():
-        for one in users.keys() & operands(expr):
-            users[one].add(name)
-
-    def free(name: str) -> bool:
-        """Whether nobody asks for the sign of a value."""
-        return name not in outputs and all(
-            _is_even(values[user]) or (_keeps_sign(values[user]) and free(user))
-            for user in users[name]
-        )
+        used = [roots[one] for one in operands(expr) if one in roots]
+        if _turns(expr, values):
+            roots[name] = name
+            asked.update(used)
+        elif len(used) == 1 and _keeps_sign(expr):
+            roots[name] = used[0]
+        elif not _is_even(expr, used):
+            asked.update(used)
+    asked = {roots.get(name, name) for name in asked}
+    free = {name for name, root in roots.items() if name == root} - asked
 
     body = tuple(
         Assign(name, replace(expr, left=expr.right, right=expr.left))
-        if isinstance(expr, Binary) and _turns(expr, values) and free(name)
+        if isinstance(expr, Binary) and name in free
         else Assign(name, expr)
         for name, expr in values.items()
     )
     return replace(kernel, body=body)
 
 
-def _turns(expr: Binary, values: Mapping[str, Expr]) -> bool:
+def _turns(expr: Expr, values: Mapping[str, Expr]) -> bool:
     """Whether an expression is an element minus a later one of the same field."""
-    left, right = _element(expr.left, values), _element(expr.right, values)
-    if expr.op != "-" or left is None or right is None:
+    if not isinstance(expr, Binary) or expr.op != "-":
         return False
-    signed = expr.dtype.is_float or expr.dtype is DType.INT
-    return signed and left.field == right.field and left.offset < right.offset
+    if not expr.dtype.is_float and expr.dtype is not DType.INT:
+        return False
+    left, right = _element(expr.left, values), _element(expr.right, values)
+    if left is None or right is None:
+        return False
+    return left.field == right.field and left.offset < right.offset
 
 
 def _element(atom: Atom, values: Mapping[str, Expr]) -> Read | None:
@@ -117,15 +122,15 @@ def _keeps_sign(expr: Expr) -> bool:
             return False
 
 
-def _is_even(expr: Expr) -> bool:
-    """Whether a value stays if its operand changes its sign."""
+def _is_even(expr: Expr, used: list[str]) -> bool:
+    """Whether a value stays if all of its operands, which have one sign, change theirs."""
     match expr:
         case Unary(op="abs"):
             return True
-        case Binary(op="*", left=left, right=right):
-            return left == right
+        case Binary(op="*"):
+            return len(used) == 2 and used[0] == used[1]
         case _:
-            return False
+            return not used
 
 
 def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
