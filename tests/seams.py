@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint import limits as limit
+from ninepoint import program
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
@@ -186,7 +187,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, on_device._uploaded, on_device._sources):
+    for known in (cubins._modules, on_device._uploaded, on_device._sources, program._known):
         known.clear()
 
 
