@@ -198,7 +198,7 @@ def counting(x):
         if x[0] == 5:
             break
     while n < 65536 and x[0] > 1:
-        n += 4
+        n += 256
     return k, j, n
 
 
