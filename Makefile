@@ -35,7 +35,7 @@ help:
 	@echo "make test    run the tests; ORDER=random shuffles them"
 	@echo "make docs-test  run what the pages, docstrings, notebooks and examples show"
 	@echo "make nightly run the tests that both leave out: more of the same, damage, interrupts"
-	@echo "make lint    check style, types and the direction of imports"
+	@echo "make lint    check style, types, the direction of imports and the size of packages"
 	@echo "make format  rewrite the files in the project's style"
 	@echo "make core    check that NumPy and Numba alone are enough"
 	@echo "make bench   print the benchmark table and put it into the README"
@@ -119,6 +119,7 @@ lint: $(VENV)/.made
 	$(BIN)/mypy
 	$(BIN)/basedpyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(BIN)/python tests/budget.py
 
 format: $(VENV)/.made
 	$(BIN)/ruff check --fix
