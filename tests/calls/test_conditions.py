@@ -633,3 +633,9 @@ def test_values_that_do_not_fit_are_refused_beside_no_elements_too() -> None:
     for call in (across, across.debug):
         with pytest.raises(ValueError, match=r"values of shape \(3,\), and the edge has"):
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
+
+
+def test_values_along_an_edge_of_no_length() -> None:
+    x = np.empty((0, 4))
+    for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
+        same(heat, x, boundary=("nearest", npt.dirichlet(value, at="cell")))

@@ -7,6 +7,7 @@ say is laid in memory along the edges, and machine code makes the ghosts of that
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,7 +129,7 @@ class _Laid:
         rest = value.shape[count:]
         if any(n != 1 for n in value.shape[:count]):
             value = np.broadcast_to(value, (*self._lead, *rest))
-        return value.reshape(-1, *rest)
+        return value.reshape(math.prod(value.shape[:count]), *rest)
 
     @property
     def ghosts(self) -> tuple[Extensions, ...]:
