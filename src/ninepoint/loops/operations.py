@@ -15,11 +15,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..analysis.ranges import Interval, interval, machine_type
+from ..analysis.ranges import Interval, interval, machine_type, working_type
 from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
-from ..lowering.machine import working_type
 from .nodes import SHORT
 
 # What generated text has of its own; other functions are NumPy's, or C's.

@@ -16,7 +16,7 @@ from typing import assert_never
 
 import numpy as np
 
-from ..analysis.ranges import Interval, machine_type, of_type, ranges, turn_ranges
+from ..analysis.ranges import Interval, machine_type, of_type, ranges, turn_ranges, working_type
 from ..language.ir import (
     Assign,
     Carried,
@@ -36,7 +36,6 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
-from .machine import working_type
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30

@@ -60,11 +60,11 @@ _Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
 class Work:
     """What a text does: a call, or several calls and steps at once.
 
-    It takes the coefficients of all that is `compiled`, and then as often as there are `steps` the
-    scalars.  For the lengths of fields along the core axes `extents` gives the points that each
-    output has.  Several calls look as far as the `margin`, all together.  The text's constants are
-    those of borders, whose values are `cvals`; beside arrays of `unread` types, which are
-    positions, nobody reads.  `points` tells that no result looks beside its own point.
+    It takes the coefficients of all that is `compiled`, and then the scalars.  For the lengths
+    of fields along the core axes `extents` gives the points that each output has.  Several calls
+    look as far as the `margin`, all together.  The text's constants are those of borders, whose
+    values are `cvals`; beside arrays of `unread` types, which are positions, nobody reads.
+    `points` tells that no result looks beside its own point.
     """
 
     compiled: Sequence[Compiled]
@@ -74,7 +74,6 @@ class Work:
     source: Source
     cvals: Sequence[Any]
     unread: Collection[np.dtype] = ()
-    steps: int = 1
     margin: Box | None = None
     points: bool = False
 
@@ -173,7 +172,7 @@ class Executable:
         # What makes of numbers what a function is given.
         self._scalars: Sequence[Callable[[Any], Any]] = [
             dtype.numpy.type for kernel in work.compiled for dtype in kernel.scalar_types
-        ] * work.steps
+        ]
 
     def __call__(
         self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
