@@ -631,3 +631,8 @@ def added(one: Offset, other: Offset) -> Offset:
 def window_indices(shape: Offset) -> Iterator[Offset]:
     """Every index of a window, in C order."""
     return iter(np.ndindex(*shape))
+
+
+def by_number(name: str) -> bool:
+    """Whether the compiler may have made a name: the user's do not end so in a kernel."""
+    return name[-1].isdigit()

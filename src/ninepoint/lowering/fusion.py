@@ -49,6 +49,7 @@ from ..language.ir import (
     Stage,
     State,
     Values,
+    by_number,
     of_arrays,
     shifted,
 )
@@ -116,11 +117,6 @@ def _relabelled(
         stages.append(replace(stage, names=names, body=body, values=values))
     body, outputs = change("t", kernel.body, kernel.outputs)
     return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
-
-
-def by_number(name: str) -> bool:
-    """Whether the compiler may have made a name: the user's do not end so in a kernel."""
-    return name[-1].isdigit()
 
 
 def unlike(label: str, taken: set[str]) -> str:

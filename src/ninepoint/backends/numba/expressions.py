@@ -16,10 +16,9 @@ from collections.abc import Mapping
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import SHORT_FLOATS
-from ...language.ir import Atom, Const, Kernel
+from ...language.ir import Atom, Const, Kernel, by_number
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations
-from ...lowering.fusion import by_number
 from ..generated import Tables, varies
 
 
