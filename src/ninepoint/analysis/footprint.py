@@ -8,14 +8,11 @@ holds every offset the output may read, on any branch.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from ..language.box import Box, joined
 from ..language.ir import (
-    Binary,
-    Cast,
     Expr,
     Gather,
     Kernel,
@@ -25,12 +22,11 @@ from ..language.ir import (
     Reduce,
     Ref,
     Tap,
-    Weight,
     atoms,
     needed,
     window_indices,
 )
-from .rewrite import made_as, named
+from .rewrite import alike, named, zero_product
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:
@@ -89,23 +85,6 @@ def live(reduce: Reduce, name: str) -> list[bool]:
     return [found[kind] for kind in kinds]
 
 
-def alike(reduce: Reduce) -> tuple[list[int], list[int]]:
-    """The first position of each kind of a window's elements, and the kind of each element.
-
-    Those of one kind have the same constant weights.
-    """
-    count = math.prod(reduce.shape)
-    weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
-    if not weights:
-        return [0], [0] * count
-    numbers: dict[tuple[str, ...], int] = {}
-    kinds = [numbers.setdefault(texts, len(numbers)) for texts in zip(*weights, strict=True)]
-    first = [0] * len(numbers)
-    for position in reversed(range(count)):
-        first[kinds[position]] = position
-    return first, kinds
-
-
 def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]:
     """The assignments of a window that its element at `position` depends on."""
     live: set[str] = set()
@@ -117,21 +96,3 @@ def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]
             if not zero_product(values[atom.name], values, position):
                 pending += atoms(values[atom.name])
     return live
-
-
-def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> bool:
-    """Whether a product in a window is zero because its constant weight is."""
-    if not isinstance(expr, Binary) or expr.op != "*":
-        return False
-    for side in (expr.left, expr.right):
-        found = made_as(side, values)
-        if isinstance(found, Cast):
-            found = made_as(found.arg, values)
-        if isinstance(found, Weight) and is_zero(found.texts[position]):
-            return True
-    return False
-
-
-def is_zero(text: str) -> bool:
-    """Whether the text of a number is that of zero."""
-    return text == "False" or (text != "True" and complex(text) == 0)

@@ -53,8 +53,7 @@ from ..language.ir import (
     Values,
     Weight,
 )
-from .footprint import alike, zero_product
-from .rewrite import made_as, named, operands
+from .rewrite import alike, made_as, named, operands, zero_product
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ become, and becomes some operand itself.  `replayed` does that, and the rest is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
@@ -25,11 +26,13 @@ from ..language.ir import (
     Kernel,
     Offset,
     Read,
+    Reduce,
     Ref,
     Select,
     Stage,
     State,
     Values,
+    Weight,
     atoms,
     needed,
     renamed,
@@ -232,3 +235,41 @@ def _identity(expr: Expr) -> Atom | None:
         if expr.op in ("*", "/") and texts[1] == "1.0":
             return left
     return None
+
+
+# Weights of windows.
+
+
+def alike(reduce: Reduce) -> tuple[list[int], list[int]]:
+    """The first position of each kind of a window's elements, and the kind of each element.
+
+    Those of one kind have the same constant weights.
+    """
+    count = math.prod(reduce.shape)
+    weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
+    if not weights:
+        return [0], [0] * count
+    numbers: dict[tuple[str, ...], int] = {}
+    kinds = [numbers.setdefault(texts, len(numbers)) for texts in zip(*weights, strict=True)]
+    first = [0] * len(numbers)
+    for position in reversed(range(count)):
+        first[kinds[position]] = position
+    return first, kinds
+
+
+def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> bool:
+    """Whether a product in a window is zero because its constant weight is."""
+    if not isinstance(expr, Binary) or expr.op != "*":
+        return False
+    for side in (expr.left, expr.right):
+        found = made_as(side, values)
+        if isinstance(found, Cast):
+            found = made_as(found.arg, values)
+        if isinstance(found, Weight) and is_zero(found.texts[position]):
+            return True
+    return False
+
+
+def is_zero(text: str) -> bool:
+    """Whether the text of a number is that of zero."""
+    return text == "False" or (text != "True" and complex(text) == 0)

@@ -14,9 +14,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.footprint import zero_product
 from ..analysis.ranges import Interval, machine_type
-from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
+from ..analysis.rewrite import (
+    Emit,
+    Lines,
+    as_type,
+    binary,
+    named,
+    number,
+    replayed,
+    simplify,
+    zero_product,
+)
 from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
