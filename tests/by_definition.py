@@ -48,7 +48,8 @@ def evaluate(
         reaches = [tuple(zip(*neighborhood, strict=True))]
     if not reaches:
         stencil = npt.stencil(function, standard_indexing=standard)
-        types = [field.dtype for field in fields.values()]
+        # What a kernel never reads is no field of it.
+        types = [fields[name].dtype for name in stencil.definition.fields]
         reaches = seams.plan_of(stencil, *types, **given).reaches
     setting = reference.Setting(
         boundary=Boundary.of(boundary).sides(len(reaches[0][0])),
