@@ -56,14 +56,14 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it. The text was made of what is `written`, if that can be written in
+    What `load` gives runs it.  The text was made of what is `written`, if that can be written in
     another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
-    that was loaded from disk has neither, and what compiles it `again`. `unread` is the first
+    that was loaded from disk has neither, and what compiles it `again`.  `unread` is the first
     piece of it that is not analysed, for some `reason`; `factor` says how many times as long it
-    takes. `control` is its first loop whose turns differ from point to point. `pace` is how long
-    a point took when that was last measured [s], or empty, and `ways` are how it is done on
-    arrays of some kinds. Its outputs are those of so many `phases`: the results at the first of
-    the points around an element, then at the next one.
+    takes.  `control` is its first loop whose turns differ from point to point.  `pace` is how long
+    a point took when that was last measured [s], or empty, and `ways` are how it is done on arrays
+    of some kinds.  Its outputs are those of so many `phases`: the results at the first of the
+    points around an element, then at the next one.
     """
 
     name: str
