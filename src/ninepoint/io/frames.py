@@ -375,7 +375,7 @@ def _write(stack: np.ndarray, numbers: Sequence[int], task: Writer, tell: Advanc
     """Write frames of a NumPy array on all cores."""
 
     def one(number: int) -> None:
-        tell(task(stack[number : number + 1], number))
+        tell(task(stack[number : number + 1], task.units.place(number)))
 
     run_parallel((partial(one, number) for number in numbers), cores())
 

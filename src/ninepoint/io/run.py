@@ -23,6 +23,7 @@ import math
 import secrets
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -59,6 +60,10 @@ class Units:
         """How many units there are."""
         return math.prod(self.counts)
 
+    def number(self, place: Shape) -> int:
+        """The number of the unit at a place of the grid."""
+        return int(np.ravel_multi_index(place, self.counts)) if place else 0
+
     def place(self, number: int) -> Shape:
         """Where in the grid the unit of that number lies."""
         return tuple(map(int, np.unravel_index(number, self.counts))) if self.counts else ()
@@ -94,16 +99,17 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The task for a unit, by its number; `who` writes, for what is said."""
+    """The task for a unit, by its place in the grid; `who` writes, for what is said."""
 
     units: Units
     put: Callable[[np.ndarray, int, Region], None]
     dtype: np.dtype
     who: str = "save"
 
-    def __call__(self, block: Any, number: int) -> int:
+    def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
-        region = self.units.region(self.units.place(number))
+        assert block_id is not None, "map_blocks passes it"
+        region = self.units.region(block_id)
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
@@ -114,7 +120,11 @@ class Writer:
                 f"a chunk of the Dask array is {block.shape[first:]} {block.dtype}, but the array "
                 f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
             )
-        self.put(block.get() if is_cupy(block) else np.asarray(block), number, region)
+        self.put(
+            block.get() if is_cupy(block) else np.asarray(block),
+            self.units.number(block_id),
+            region,
+        )
         return 1
 
 
@@ -134,20 +144,18 @@ Job: TypeAlias = tuple[Any, Writer, Mapping[int, int]]
 
 def write(jobs: Iterable[Job], advance: Advance) -> None:
     """Compute and write the units that are to be written."""
-    graphs = imported("dask.highlevelgraph").HighLevelGraph
     wanted: dict[tuple[Any, ...], int] = {}
-    layers = []
+    arrays = []
     for array, writer, numbers in jobs:
         if numbers:
             cut, name = _cut(array, writer.units.size), f"{writer.who}-{secrets.token_hex(16)}"
-            tasks = {
-                (name, number): (writer, (cut.name, *writer.units.place(number)), number)
-                for number in numbers
-            }
-            layers.append(graphs.from_collections(name, tasks, [cut]))
-            wanted |= {(name, number): count for number, count in numbers.items()}
+            meta = np.empty((0,) * array.ndim, np.int8)
+            # Dask makes one task of a chunk and what writes it.
+            arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
+            wanted |= {(name, *writer.units.place(one)): n for one, n in numbers.items()}
     if wanted:
-        _compute(type(cut), graphs.merge(*layers), wanted, advance)
+        graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
+        _compute(type(arrays[0]), graph, wanted, advance)
 
 
 def _cut(array: Any, size: Shape) -> Any:
@@ -226,6 +234,8 @@ def follow(
     def tell(number: int) -> None:
         if number:
             messages.put(number)
+            # Who hears it may end the work: let that be before more of it is done.
+            time.sleep(0)
         if stopped:
             raise Stopped
 
