@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from collections import Counter
@@ -13,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..source import Function
-from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour
-from .number import Number, elsewhere, place, results, see
+from .borders import Array, Reach, Rules, bordered, neighbour
+from .number import Number, results, running, see
 from .views import Field, Position, neighbours
 from .world import argument, call_arguments, live
 
@@ -83,24 +84,16 @@ def evaluate(
     IndexError
         If the function reads outside its neighborhood.
     """
-    kernel = _Kernel(function, arrays, setting)
-    stack = len(setting.shape) - len(kernel.factors)
-    pairs = zip(setting.shape, (1,) * stack + kernel.factors, strict=True)
-    outputs = _gathered(kernel.at, tuple(n * k for n, k in pairs), len(setting.footprints))
-    return tuple(kernel.bordered(values, k) for k, values in enumerate(outputs))
-
-
-def _gathered(
-    at: Callable[[tuple[int, ...]], tuple[Any, ...] | None], shape: tuple[int, ...], count: int
-) -> Array:
-    """What there is at every point, a number for each output, and NaN where there is nothing."""
-    outputs = np.empty((count, *shape), object)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        for point in np.ndindex(shape):
-            outputs[(slice(None), *point)] = at(point) or (np.float64(np.nan),) * count
-    return outputs
+    kernel = _Kernel(function, setting)
+    fields = {name: kernel.field(name, array) for name, array in arrays.items()}
+    seen = [field.seen for field in fields.values()]
+    kept: Any = (..., *(slice(None, None, step) for step in setting.every))
+    found = []
+    for number, values in enumerate(kernel.outputs(lambda point: fields)):
+        field, reach = seen[number] if number < len(seen) else None, setting.footprints[number]
+        rules, cval = setting.boundary, setting.cval
+        found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
+    return tuple(found)
 
 
 def points(
@@ -127,32 +120,16 @@ def points(
     tuple of arrays of object
         One for each result, as `evaluate` gives them.
     """
-    called = live(function)
     whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
-    others = {name: argument(value) for name, value in scalars.items()}
+    reaches = [((), ())] * count
+    setting = Setting(boundary=(), footprints=reaches, shape=whole[0].shape, scalars=scalars)
 
-    def at(point: tuple[int, ...]) -> tuple[Any, ...] | None:
-        elements = (see(array[point]) for array in whole)
-        given = others | dict(zip(arrays, elements, strict=True))
-        return _results_if_any(called, *call_arguments(function, given))
+    def elements(point: tuple[int, ...]) -> dict[str, Any]:
+        return dict(zip(arrays, (see(array[point]) for array in whole), strict=True))
 
-    outputs = _gathered(at, whole[0].shape, count)
+    outputs = _Kernel(function, setting).outputs(elements)
     # Not `outputs` itself, of which a result without axes would be a bare number.
-    return tuple(outputs[k, ...] for k in range(len(outputs)))
-
-
-def _results_if_any(
-    function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[Any, ...] | None:
-    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is."""
-    try:
-        return results(function(*positional, **named))
-    except ArithmeticError:
-        return None
-    except ValueError as error:
-        if str(error).startswith(_DOMAIN_ERRORS):
-            return None
-        raise
+    return tuple(outputs[k, ...] for k in range(count))
 
 
 class _Reached(Exception):
@@ -162,14 +139,13 @@ class _Reached(Exception):
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
-    def __init__(self, function: Function, arrays: Mapping[str, Array], setting: Setting) -> None:
+    def __init__(self, function: Function, setting: Setting) -> None:
         self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
         self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
-        self.fields = {name: self.field(name, array) for name, array in arrays.items()}
-        given = {name: argument(value) for name, value in setting.scalars.items()}
-        self._function = live(function)
-        self._arguments = call_arguments(function, given | self.fields)
+        self._text, self._function = function, live(function)
+        self._scalars = {name: argument(value) for name, value in setting.scalars.items()}
+        self._arguments: tuple[list[Any], dict[str, Any]] = [], {}
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -178,29 +154,49 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    def bordered(self, values: Array, number: int) -> Array:
-        """An output by the rule of the border, at the points that are to be left of it."""
-        if any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair):
-            seen = [field.seen for field in self.fields.values()]
-            field = seen[number] if number < len(seen) else None
-            reach, cval = self.setting.footprints[number], self.setting.cval
-            values = bordered(values, reach, self.rules, cval, field, self.factors)
-        kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
-        left: Array = values[kept]
-        return left
+    def outputs(self, given: Callable[[tuple[int, ...]], Mapping[str, Any]]) -> Array:
+        """What there is at every point, a number for each output; NaN where there is nothing.
 
-    def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
-        """The outputs at `point`; None where Python has no number for them."""
-        self._point, self._indexed = point, Counter()
-        positional, named = self._arguments
-        token, beside = elsewhere.set(self._elsewhere), place.set(self._among_results)
+        `given` are the fields, or the elements at a point.
+        """
+        shape, stack = self.setting.shape, len(self.setting.shape) - len(self.rules)
+        points = (n * k for n, k in zip(shape, (1,) * stack + self.factors, strict=True))
+        outputs = np.empty((len(self.setting.footprints), *points), object)
+        token = running.set(self)
         try:
-            return _results_if_any(self._function, positional, named)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                # NumPy's functions of arrays warn of what a kernel has as a number: a mean of
+                # nothing.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                for point in np.ndindex(outputs.shape[1:]):
+                    self._arguments = call_arguments(self._text, self._scalars | {**given(point)})
+                    outputs[(slice(None), *point)] = self._results(point)
         finally:
-            elsewhere.reset(token)
-            place.reset(beside)
+            running.reset(token)
+        return outputs
 
-    def _elsewhere(self, value: Number, index: Any) -> Any:
+    def _results(self, point: tuple[int, ...]) -> tuple[Any, ...]:
+        """The outputs at a point: NaN where Python has no number for them, as NumPy has."""
+        try:
+            return results(self._called(point))
+        except ArithmeticError:
+            pass
+        except ValueError as error:
+            if not str(error).startswith(_DOMAIN_ERRORS):
+                raise
+        return (np.float64(np.nan),) * len(self.setting.footprints)
+
+    def _called(self, point: tuple[int, ...], wanted: Any = None) -> Any:
+        """What the function gives at a point, if it does not come to what is wanted before."""
+        before = self._point, self._indexed, self._wanted
+        self._point, self._indexed, self._wanted = point, Counter(), wanted
+        positional, named = self._arguments
+        try:
+            return self._function(*positional, **named)
+        finally:
+            self._point, self._indexed, self._wanted = before
+
+    def elsewhere(self, value: Number, index: Any) -> Any:
         """The value of an indexed expression at other points: a number, or a window.
 
         The function is run again there, until it comes to the same index.
@@ -221,27 +217,17 @@ class _Kernel:
             moves = zip(point[-ndim:], offset, self.factors, strict=True)
             there = *point[:-ndim], *(p + o * k for p, o, k in moves)
             if (there, found) not in self._known:
-                self._run_at(there, found)
+                with contextlib.suppress(_Reached):
+                    self._called(there, found)
+                    raise RuntimeError(
+                        "debug runs the function at another point to find what an expression is "
+                        "there, and it takes another branch, which does not read it; read it "
+                        "before the choice, as in 'before = d[-1]'. The compiled call needs no "
+                        "such help."
+                    )
             return see(self._known[there, found])
 
         return neighbours(read, index)
-
-    def _run_at(self, point: tuple[int, ...], wanted: Any) -> None:
-        """Run the function at another point, until it comes to an expression."""
-        before = self._point, self._indexed, self._wanted
-        self._point, self._indexed, self._wanted = point, Counter(), wanted
-        positional, named = self._arguments
-        try:
-            self._function(*positional, **named)
-        except _Reached:
-            return
-        finally:
-            self._point, self._indexed, self._wanted = before
-        raise RuntimeError(
-            "debug runs the function at another point to find what an expression is there, "
-            "and it takes another branch, which does not read it; read it before the choice, "
-            "as in 'before = d[-1]'. The compiled call needs no such help."
-        )
 
     def field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
         """An array as the function sees it; `finer` than the others by some factors."""
@@ -267,7 +253,7 @@ class _Kernel:
         core = zip(self._core, self.factors, strict=True)
         return _positions([p // k for p, k in core], [1] * len(self.factors))
 
-    def _among_results(self) -> Any:
+    def among_results(self) -> Any:
         """Where it is among the results, which may be fewer than the elements."""
         numbers, every = [], self.setting.every
         for axis, position in enumerate(self._core):

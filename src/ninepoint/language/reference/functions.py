@@ -21,8 +21,8 @@ from .number import (
     binary,
     common,
     converted,
-    extreme,
     integer,
+    modular,
     plain,
     see,
     truncated,
@@ -77,7 +77,7 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
-        numpys = getattr(np, function.__name__, _nowhere)
+        numpys = getattr(np, function.__name__, lambda *values: math.nan)
         beyond: Callable[..., Any] = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
 
@@ -86,38 +86,41 @@ def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
     """A scalar function of NumPy."""
     if isinstance(function, type) and issubclass(function, np.generic):
         return Number(converted(arguments[0] if arguments else 0, function))
-    exact = EXACT.get(function)
-    if exact is not None:
-        return exact(*arguments, **{name: plain(value) for name, value in options.items()})
+    options = {name: plain(value) for name, value in options.items()}
+    if function in EXACT:
+        return EXACT[function](*arguments, **options)
     values = [plain(value) for value in arguments]
+    if function in OF_INTEGERS and integer(values[0]):
+        return OF_INTEGERS[function](see(values[0]))
     narrow = any(isinstance(v, SINGLE) for v in values)
     wide = any(isinstance(v, DOUBLE) for v in values)
     float_kind = np.float32 if narrow and not wide else np.float64
     values = [converted(v, float_kind) if integer(v) else v for v in values]
-    return see(function(*values, **{name: plain(value) for name, value in options.items()}))
+    return see(function(*values, **options))
 
 
-def choose(condition: Any, then: Any, other: Any) -> Number:
-    """`np.where` of scalars: one of two values, in their common type."""
-    return Number(common(then, other)[0 if plain(condition) else 1])
+def _of_words(builtin: Any, left: Any, right: Any) -> Number | None:
+    """The lesser or the greater of two integers, with a uint64 among them; None of others.
+
+    Beside an integer that might be negative the lesser is an int, and the greater a uint64.
+    """
+    a, b = plain(left), plain(right)
+    if not (integer(a) and integer(b)) or np.uint64 not in (type(a), type(b)):
+        return None
+    return wrapped(builtin(int(a), int(b)), builtin is max or modular(left, right))
 
 
-def _of_words(left: Any, right: Any) -> bool:
-    """Whether two numbers are integers, and a uint64 is among them."""
-    values = plain(left), plain(right)
-    return all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values)
-
-
-def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
+def _extreme(builtin: Any, ufunc: Any, left: Any, right: Any) -> Number:
     """The lesser or the greater of two, or NaN."""
-    if _of_words(left, right):
-        return extreme(builtin is min, left, right)
+    found = _of_words(builtin, left, right)
+    if found is not None:
+        return found
     a, b = common(left, right)
     return Number(builtin(a, b) if integer(a) else ufunc(a, b))
 
 
-minimum = partial(_extreme, np.minimum, min)
-maximum = partial(_extreme, np.maximum, max)
+minimum = partial(_extreme, min, np.minimum)
+maximum = partial(_extreme, max, np.maximum)
 
 
 def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> Any:
@@ -134,14 +137,10 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
         return builtin(*arguments, **options)
 
     def pair(found: Any, item: Any) -> Any:
-        mixed = _of_words(found, item)
-        return extreme(builtin is min, found, item) if mixed else builtin(found, item)
+        words = _of_words(builtin, found, item)
+        return builtin(found, item) if words is None else words
 
     return reduce(pair, items)
-
-
-def _nowhere(*values: Any) -> float:
-    return math.nan
 
 
 def _gamma(value: Any) -> float:
@@ -162,17 +161,6 @@ BEYOND: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..., Any]:
-    """`function`, but `of_integer` where the value is one."""
-
-    def call(value: Any, *rest: Any, **options: Any) -> Any:
-        if integer(plain(value)):
-            return of_integer(see(plain(value)))
-        return see(function(plain(value), *map(plain, rest), **options))
-
-    return call
-
-
 def _round(value: Any, decimals: Any = 0) -> Any:
     value, decimals = see(plain(value)), plain(decimals)
     if integer(value.value):
@@ -188,16 +176,12 @@ def _operator(symbol: str) -> Callable[[Any, Any], Any]:
     return lambda left, right: _strong(binary(symbol, see(plain(left)), right))
 
 
-def _inverted(value: Any) -> Any:
-    return Number(not value.value) if isinstance(value.value, bool) else ~value
-
-
 def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
 # What functions of floats are of integers.
-_OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
+OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
     **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda value: +value),
     **dict.fromkeys((np.isnan, np.isinf), lambda value: Number(False)),
     **dict.fromkeys((np.conjugate, np.nan_to_num), lambda value: value),
@@ -215,19 +199,16 @@ EXACT: dict[Any, Callable[..., Any]] = {
     },
     np.negative: lambda value: -_strong(value),
     np.positive: lambda value: +_strong(value),
-    np.invert: lambda value: _inverted(see(plain(value))),
+    np.invert: lambda value: ~see(plain(value)),
     np.absolute: lambda value: abs(_strong(value)),
     np.square: lambda value: _strong(value) * _strong(value),
     np.minimum: minimum,
     np.maximum: maximum,
-    np.where: choose,
+    # One of two values, in their common type.
+    np.where: lambda test, then, other: Number(common(then, other)[0 if plain(test) else 1]),
     np.clip: clip,
     np.round: _round,
     np.around: _round,
-    **{
-        function: _only_floats(function, of_integer)
-        for function, of_integer in _OF_INTEGERS.items()
-    },
     np.real: lambda value: see(plain(value).real),
     np.imag: lambda value: see(plain(value).imag),
 }
