@@ -404,19 +404,15 @@ def _uses(definition: ast.AST) -> tuple[set[str], set[tuple[int, int]]]:
         if isinstance(node, ast.Call):
             apart.update((*node.args, *(keyword.value for keyword in node.keywords)))
     names = {base.id for base in bases if isinstance(base, ast.Name)}
-    calls = [base for base in bases if isinstance(base, ast.Call)] + [
+    named = [
         node.value
         for node in nodes
         if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
         and any(not names.isdisjoint(_targets(target) or ()) for target in node.targets)
     ]
-    computed = {
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart
-    }
-    return computed, {(call.lineno, call.col_offset) for call in calls}
+    calls = {(c.lineno, c.col_offset) for c in (*bases, *named) if isinstance(c, ast.Call)}
+    loaded = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return {one.id for one in loaded if one not in apart}, calls
 
 
 def _targets(node: ast.expr) -> list[str] | None:

@@ -17,7 +17,7 @@ from ..source import Function
 from .borders import Array, Reach, Rules, bordered, neighbour
 from .number import Number, results, running, see
 from .views import Field, Position, neighbours
-from .world import argument, call_arguments, live
+from .world import argument, live
 
 _DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
 
@@ -85,7 +85,7 @@ def evaluate(
         If the function reads outside its neighborhood.
     """
     kernel = _Kernel(function, setting)
-    fields = {name: kernel.field(name, array) for name, array in arrays.items()}
+    fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
     seen = [field.seen for field in fields.values()]
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
     found = []
@@ -143,9 +143,11 @@ class _Kernel:
         self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
         self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
-        self._text, self._function = function, live(function)
-        self._scalars = {name: argument(value) for name, value in setting.scalars.items()}
-        self._arguments: tuple[list[Any], dict[str, Any]] = [], {}
+        self._function, self._names = live(function), function.parameters
+        self._by_name = {one.arg for one in function.definition.args.kwonlyargs}
+        # Defaults are numbers of the kernel too.
+        given = {**function.defaults, **setting.scalars}
+        self._values = {name: argument(value) for name, value in given.items()}
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -169,7 +171,7 @@ class _Kernel:
                 # nothing.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 for point in np.ndindex(outputs.shape[1:]):
-                    self._arguments = call_arguments(self._text, self._scalars | {**given(point)})
+                    self._values |= given(point)
                     outputs[(slice(None), *point)] = self._results(point)
         finally:
             running.reset(token)
@@ -190,9 +192,10 @@ class _Kernel:
         """What the function gives at a point, if it does not come to what is wanted before."""
         before = self._point, self._indexed, self._wanted
         self._point, self._indexed, self._wanted = point, Counter(), wanted
-        positional, named = self._arguments
+        values = self._values
+        positional = [values[name] for name in self._names if name not in self._by_name]
         try:
-            return self._function(*positional, **named)
+            return self._function(*positional, **{name: values[name] for name in self._by_name})
         finally:
             self._point, self._indexed, self._wanted = before
 
@@ -229,42 +232,30 @@ class _Kernel:
 
         return neighbours(read, index)
 
-    def field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
-        """An array as the function sees it; `finer` than the others by some factors."""
-        shape, beside = self.setting.shape, array
-        for axis, k in enumerate(finer, -len(finer)):
-            if 0 < array.shape[axis] - shape[axis] < k:
-                # The finer result of a field whose length was rounded up.
-                beside = np.take(beside, range(shape[axis]), axis)
-        try:
-            seen: Array | None = np.broadcast_to(beside, shape)
-        except ValueError:
-            seen = None
-        return Field(self, name, array, beside, seen)
-
     @property
     def shape(self) -> tuple[Any, ...]:
         """How long the whole array is along each axis of the kernel: no stack is seen."""
         return tuple(map(argument, self.setting.shape[-len(self.rules) :]))
 
-    @property
-    def place(self) -> Any:
-        """Where the point is in the whole array: a number for each axis, or for one axis that."""
-        core = zip(self._core, self.factors, strict=True)
-        return _positions([p // k for p, k in core], [1] * len(self.factors))
+    def position(self, among_results: bool) -> Any:
+        """Where the point is in the whole array: a number for each axis, or for one axis that.
 
-    def among_results(self) -> Any:
-        """Where it is among the results, which may be fewer than the elements."""
-        numbers, every = [], self.setting.every
-        for axis, position in enumerate(self._core):
+        Or where it is among the results, which may be fewer than the elements, or more.
+        """
+        found, every = [], self.setting.every
+        coarse = max(self.factors) == 1
+        for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
+            if not among_results:
+                found.append(Position(point // k, 1, point // k))
+                continue
             first = {0}
             if self.rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
-            if len(first) > 1 and max(self.factors) == 1:
+            if len(first) > 1 and coarse:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            step = every[axis] if every and max(self.factors) == 1 else 1
-            numbers.append((position - self.factors[axis] * min(first)) // step)
-        return _positions(numbers, self.factors)
+            number = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            found.append(Position(number, k, number // k))
+        return tuple(found) if len(found) > 1 else found[0]
 
     @property
     def _core(self) -> tuple[int, ...]:
@@ -284,9 +275,3 @@ class _Kernel:
         moves = zip(self._core, self.factors, offset, strict=True)
         there = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
         return see(neighbour(field.seen, there, self.rules, self.setting.cval))
-
-
-def _positions(numbers: Sequence[int], scales: Sequence[int]) -> Any:
-    """Numbers that grow so from element to element; along one axis that of this axis."""
-    found = [Position(n, scale, n // scale) for n, scale in zip(numbers, scales, strict=True)]
-    return tuple(found) if len(found) > 1 else found[0]

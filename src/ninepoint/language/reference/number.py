@@ -324,12 +324,12 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
     a, b = plain(left), plain(right)
     if isinstance(a, bool) and isinstance(b, bool):
         return a, b
-    if integer(a) and integer(b):
-        words = modular(left, right)
-        return wrapped(int(a), words).value, wrapped(int(b), words).value
-    a, b = _beside(operand(left), b), _beside(operand(right), a)
-    kind = np.result_type(a, b).type  # two weak floats give a float64, as np.where does
-    return kind(a), kind(b)
+    total = binary("+", left, right).value
+    if integer(total):
+        word = isinstance(total, np.uint64)
+        return wrapped(int(a), word).value, wrapped(int(b), word).value
+    kind = np.asarray(total).dtype.type  # two weak floats give a float64, as np.where does
+    return converted(a, kind), converted(b, kind)
 
 
 def truncated(value: Any) -> int:
@@ -387,12 +387,6 @@ def wrapped(value: int, modular: bool) -> Number:
     return Number((value - LEAST) % WORD + LEAST)
 
 
-def modular(left: Any, right: Any) -> bool:
-    """Whether what is computed of integers is a uint64: one is, and none may be negative."""
-    words = isinstance(plain(left), np.uint64) or isinstance(plain(right), np.uint64)
-    return words and not (_signed(operand(left)) or _signed(operand(right)))
-
-
 def _signed(one: Number) -> bool:
     """Whether an integer may be negative: it is one of the kernel, or written so."""
     natural = isinstance(one, (Text, Natural)) and one.value >= 0
@@ -448,13 +442,11 @@ def results(returned: Any) -> tuple[Any, ...]:
 def number(output: Any) -> Any:
     """A Python integer or truth value, or a float or complex scalar of NumPy."""
     value = plain(output)
-    if isinstance(value, (bool, np.inexact)):
-        return value
-    if isinstance(value, (int, np.uint64)):
-        return int(value)
-    if isinstance(value, (float, complex)):
-        return np.float64(value) if isinstance(value, float) else np.complex128(value)
-    raise TypeError(f"a kernel returns numbers, not {type(value).__name__}")
+    if isinstance(value, (float, complex, np.inexact)):
+        return np.asarray(value)[()]
+    if not integer(value):
+        raise TypeError(f"a kernel returns numbers, not {type(value).__name__}")
+    return value if isinstance(value, bool) else int(value)
 
 
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
@@ -469,17 +461,15 @@ def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
     result = np.empty(values.shape, dtype)
     for place in np.ndindex(values.shape):
         value = plain(values[place])
-        if dtype.kind in "iu" and isinstance(value, (int, np.uint64)):
+        if dtype.kind in "iu" and integer(value):
             info = np.iinfo(dtype)
             value = int(value)
             if overflow == "saturate":
                 value = min(max(value, int(info.min)), int(info.max))
             elif overflow != "wrap" and info.bits < 64 and not info.min <= value <= info.max:
                 raise OverflowError(f"{value} does not fit into {dtype}")
-        elif dtype.kind in "iu" and overflow == "wrap":
-            value = converted(value, np.int64)
-        elif dtype.kind in "iu" and isinstance(value, (float, np.floating)):
-            value = np.rint(value)
+        elif dtype.kind in "iu":
+            value = converted(value, np.int64) if overflow == "wrap" else np.rint(value)
         elif dtype.kind == "f" and isinstance(value, (complex, np.complexfloating)):
             raise TypeError(f"a complex value does not fit into {dtype}")
         with np.errstate(all="ignore"):

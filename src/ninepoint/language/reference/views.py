@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..operators import UFUNCS
+from .functions import MASKED, METHODS, PARAMETRIC, reduced
 from .number import Constant, Literal, Natural, Operand, Table, Text, bare, binary, plain, see
-from .reductions import MASKED, METHODS, PARAMETRIC, reduced
 
 
 class Window(Operand, Table):
@@ -85,13 +86,23 @@ for _name in METHODS.union(dir(np.ndarray)):
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array, which is as long as the kernel's other fields `beside` them;
-    `seen` is that in the shape of what is computed, or None if it does not fit.
+    `array` is the whole array, which may be `finer` than the others by some factors; it is as long
+    as these `beside` them.  `seen` is that in the shape of what is computed, or None if it does
+    not fit.
     """
 
-    def __init__(self, kernel: Any, name: str, array: Any, beside: Any, seen: Any) -> None:
-        self.kernel, self.name = kernel, name
-        self.array, self.beside, self.seen = array, beside, seen
+    seen: np.ndarray[Any, Any] | None = None
+
+    def __init__(self, kernel: Any, name: str, array: Any, finer: Sequence[int] = ()) -> None:
+        self.kernel, self.name, self.array = kernel, name, array
+        shape, beside = kernel.setting.shape, array
+        for axis, k in enumerate(finer, -len(finer)):
+            if 0 < array.shape[axis] - shape[axis] < k:
+                # The finer result of a field whose length was rounded up.
+                beside = np.take(beside, range(shape[axis]), axis)
+        self.beside = beside
+        with contextlib.suppress(ValueError):
+            self.seen = np.broadcast_to(beside, shape)
 
     @property
     def shape(self) -> Any:

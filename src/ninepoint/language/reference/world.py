@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import pickle
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -36,7 +36,6 @@ from .number import (
     running,
     see,
 )
-from .reductions import REDUCTIONS
 from .views import Field, Window, elementwise, flat, whole
 
 
@@ -100,19 +99,6 @@ def _readable(value: Any) -> Any:
     return tuple(map(_readable, value)) if isinstance(value, tuple) else literal(value)
 
 
-def call_arguments(
-    function: Function, given: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """What to call `function` with; defaults are numbers of the kernel too."""
-    defaults = function.defaults
-    values = {
-        name: given[name] if name in given else argument(defaults[name])
-        for name in function.parameters
-    }
-    named = {one.arg: values.pop(one.arg) for one in function.definition.args.kwonlyargs}
-    return list(values.values()), named
-
-
 def argument(value: Any) -> Any:
     """A scalar or a small array as the kernel sees it."""
     if type(value) is int:
@@ -130,7 +116,7 @@ def _position(*fields: Any) -> Any:
     """`npt.index(x)`, or `npt.index()` for the position among the results."""
     if len(fields) > 1:
         raise TypeError("npt.index takes one field, or nothing")
-    return fields[0].kernel.place if fields else running.get().among_results()
+    return running.get().position(among_results=not fields)
 
 
 class _Stage:
@@ -161,7 +147,7 @@ class _Stage:
             named = dict(zip(options, values[len(arguments) :], strict=True))
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
-        like = partial(field.kernel.field, field.name, finer=self._factors(options))
+        like = partial(Field, field.kernel, field.name, finer=self._factors(options))
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
 
     def _factors(self, options: dict[str, Any]) -> tuple[int, ...]:
@@ -224,7 +210,7 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
     if any(isinstance(item, Window) for item in flat(everything)):
         reduction = _REDUCTION_NAMES.get(name, name)
         if isinstance(arguments[0], Window):
-            if reduction in REDUCTIONS:
+            if reduction in functions.REDUCTIONS:
                 return arguments[0].reduce(reduction, *arguments[1:], **options)
             if name == "average" and not set(options) - {"weights"} and len(arguments) == 1:
                 return _average(arguments[0], **options)
