@@ -79,10 +79,11 @@ class Stages:
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What the arguments of a call come to, for values of the kernel's scalars."""
-        wanted = {name for node in arguments.values() for name in _loads(node)}
-        names = {} if wanted <= scalars.keys() else live_names(self.function)
+        codes = {name: _code(node) for name, node in arguments.items()}
+        known = all(scalars.keys() >= {*code.co_names} for code in codes.values())
+        names = {} if known else live_names(self.function)
         names |= scalars
-        return {name: eval(_code(node), names) for name, node in arguments.items()}
+        return {name: eval(code, names) for name, code in codes.items()}
 
 
 @functools.lru_cache(maxsize=1024)

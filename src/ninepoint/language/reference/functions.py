@@ -21,6 +21,7 @@ from ..operators import UFUNCS
 from .number import (
     DOUBLE,
     SINGLE,
+    WRITTEN,
     Number,
     binary,
     common,
@@ -47,28 +48,30 @@ def to_int(value: Any = 0) -> Number:
     return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
 
 
-CONVERSIONS: dict[Any, Callable[..., Any]] = {
-    int: to_int,
-    float: lambda value=0.0: Number(float(plain(value))),
-    bool: lambda value=False: Number(bool(plain(value))),
-    complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
-}
-
-
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
     module = (getattr(value, "__module__", None) or "").partition(".")[0]
     known = isinstance(value, np.ufunc) or (callable(value) and module in ("math", "numpy"))
-    return known or any(value is conversion for conversion in CONVERSIONS)
+    return known or any(value is conversion for conversion in WRITTEN)
 
 
 def called(function: Any, *arguments: Any, **options: Any) -> Any:
     """Such a function of numbers."""
-    if function in CONVERSIONS:
-        return CONVERSIONS[function](*arguments, **options)
+    options = {name: plain(value) for name, value in options.items()}
+    if function in EXACT:
+        return EXACT[function](*arguments, **options)
     if getattr(function, "__module__", None) == "math":
         return _call_math(function, *arguments, **options)
-    return _call_numpy(function, *arguments, **options)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return Number(converted(arguments[0] if arguments else 0, function))
+    values = [plain(value) for value in arguments]
+    if function in OF_INTEGERS and integer(values[0]):
+        return OF_INTEGERS[function](see(values[0]))
+    narrow = any(isinstance(v, SINGLE) for v in values)
+    wide = any(isinstance(v, DOUBLE) for v in values)
+    float_kind = np.float32 if narrow and not wide else np.float64
+    values = [converted(v, float_kind) if integer(v) else v for v in values]
+    return see(function(*values, **options))
 
 
 def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -85,23 +88,6 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
         numpys = getattr(np, function.__name__, lambda *values: math.nan)
         beyond: Callable[..., Any] = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
-
-
-def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
-    """A scalar function of NumPy."""
-    if isinstance(function, type) and issubclass(function, np.generic):
-        return Number(converted(arguments[0] if arguments else 0, function))
-    options = {name: plain(value) for name, value in options.items()}
-    if function in EXACT:
-        return EXACT[function](*arguments, **options)
-    values = [plain(value) for value in arguments]
-    if function in OF_INTEGERS and integer(values[0]):
-        return OF_INTEGERS[function](see(values[0]))
-    narrow = any(isinstance(v, SINGLE) for v in values)
-    wide = any(isinstance(v, DOUBLE) for v in values)
-    float_kind = np.float32 if narrow and not wide else np.float64
-    values = [converted(v, float_kind) if integer(v) else v for v in values]
-    return see(function(*values, **options))
 
 
 def _of_words(builtin: Any, left: Any, right: Any) -> Number | None:
@@ -197,6 +183,10 @@ OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
 }
 
 EXACT: dict[Any, Callable[..., Any]] = {
+    int: to_int,
+    float: lambda value=0.0: Number(float(plain(value))),
+    bool: lambda value=False: Number(bool(plain(value))),
+    complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
     **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
     np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     **{
@@ -232,12 +222,6 @@ REDUCTIONS = METHODS | frozenset(
 # Reductions that are given a number.
 PARAMETRIC = frozenset(
     "percentile quantile nanpercentile nanquantile nanrank trimmed_mean".split()
-)
-
-# Those that NumPy gives the arguments `where`, or `initial`, or both.
-MASKED = frozenset(
-    "sum prod mean min max any all std var "
-    "nansum nanprod nanmean nanmin nanmax nanvar nanstd".split()
 )
 
 

@@ -13,8 +13,12 @@ from typing import Any
 import numpy as np
 
 from ..operators import UFUNCS
-from .functions import MASKED, METHODS, PARAMETRIC, reduced
+from ..positions import Line
+from .functions import METHODS, PARAMETRIC, reduced
 from .number import Constant, Literal, Natural, Operand, Table, Text, bare, binary, plain, see
+
+# The options of reductions that have a meaning for a kernel.
+_OPTIONS = {"ddof", "where", "initial"}
 
 
 class Window(Operand, Table):
@@ -42,9 +46,8 @@ class Window(Operand, Table):
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
-        own = int(name in PARAMETRIC)
-        known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
-        if len(arguments) > own or set(options) - known or not self.size:
+        others = len(arguments) > (name in PARAMETRIC) or set(options) - _OPTIONS
+        if others or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)
         where, initial = options.pop("where", None), options.pop("initial", None)
         where = where.value if isinstance(where, Text) else where
@@ -152,26 +155,14 @@ class Position(Literal):
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         made = super().combine(symbol, left, right, other)
-        scale = 0 if isinstance(other, Position) else self._grows(symbol, plain(other), right)
-        return Position(made.value, scale, self.at) if scale else made
+        number, line = plain(other), Line(self.scale, self.value)
+        if type(number) is not int or isinstance(other, Position):
+            return made
+        grown = line.combined(symbol, number, reflected=right is self)
+        return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
 
     def change(self, symbol: str) -> Any:
         return Literal(self.value).change(symbol)
-
-    def _grows(self, symbol: str, value: Any, right: Any) -> int:
-        """By how much the result grows from element to element; 0 where that differs."""
-        match symbol:
-            case _ if type(value) is not int:
-                return 0
-            case "+":
-                return self.scale
-            case "-" if right is not self:
-                return self.scale
-            case "*" if value > 0:
-                return self.scale * value
-            case "//" if right is not self and value > 0 and self.scale % value == 0:
-                return self.scale // value
-        return 0
 
 
 def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
