@@ -10,7 +10,7 @@ Type checkers and editors are told of calls which array gives which:
     heat(array, boundary="wrap")     with an option of a call they are not checked
 
 A checker cannot add options to the parameters of another function, so there is a signature for
-each option.
+each option, in `signatures.pyi`.
 """
 
 from __future__ import annotations
@@ -18,19 +18,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Self,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
 from .arrays import spacings
 from .arrays.channels import may_hold
@@ -55,31 +43,19 @@ from .undisturbed import Later
 from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
-    import dask.array
     import typing_extensions
-    import xarray
-    from numpy.typing import NDArray
 
-    from . import binding, calling, iteration
+    from . import binding, calling, iteration, signatures
     from .binding import BoundCall
     from .inspecting import asked as asking
     from .inspecting import debugging, displays, explaining, measuring, picture, tuning
     from .inspecting.asked import Asked
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
-    from .recording import Lazy
 
     # What a stencil is a function of, and what its function gives at one point.
     P = typing_extensions.ParamSpec("P", default=...)
     R_co = typing_extensions.TypeVar("R_co", covariant=True, default=Any)
-
-    # A result is of the kind of the first field.
-    A = TypeVar("A", NDArray[Any], Lazy, dask.array.Array, xarray.DataArray, xarray.Dataset)
-
-    # What one result is at one point, and several of them; and the same of whole arrays.
-    One = complex | np.generic
-    Several = tuple[Any, ...]
-    Each = tuple[A, ...]
 else:
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
@@ -94,9 +70,6 @@ else:
     measuring = Later(".inspecting.measuring", __package__)
     picture = Later(".inspecting.picture", __package__)
     tuning = Later(".inspecting.tuning", __package__)
-
-# The parameters besides the first one.
-Q = ParamSpec("Q")
 
 
 class Stencil(ArrayFunction, Generic[P, R_co]):
@@ -198,86 +171,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     # Calling.
 
-    # For checkers and editors: see above.
-
-    @overload
-    def __call__(
-        self: Stencil[Concatenate[Any, Q], One], x: A, /, *args: Q.args, **named: Q.kwargs
-    ) -> A: ...
-    @overload
-    def __call__(
-        self: Stencil[Concatenate[Any, Q], Several], x: A, /, *args: Q.args, **named: Q.kwargs
-    ) -> Each[A]: ...
-    @overload
-    def __call__(self, /, *args: P.args, **named: P.kwargs) -> Any: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, boundary: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, cval: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, axes: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, dims: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, out: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, dtype: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, overflow: str, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, every: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, upsample: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, device: str, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, boundary: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, cval: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, axes: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, dims: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, out: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, dtype: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, overflow: str, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, every: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, upsample: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, device: str, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self, /, *args: Any, boundary: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, cval: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, axes: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, dims: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, out: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, dtype: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, overflow: str, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, every: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, upsample: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, device: str, **named: Any) -> Any: ...
-
-    def __call__(  # type: ignore[misc] # mypy does not see that *args are all parameters
+    def _apply(
         self,
         /,
         *args: Any,
@@ -402,6 +296,14 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         except Exception as error:
             shorten(error)
             raise
+
+    if TYPE_CHECKING:
+        # For checkers and editors: see above.
+        __call__ = signatures.called
+    else:
+        _apply.__name__ = "__call__"
+        _apply.__qualname__ = "Stencil.__call__"
+        __call__ = _apply
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
@@ -823,10 +725,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return picture.drawn(self.definition)
 
-
-if TYPE_CHECKING:
-    _Single: TypeAlias = Stencil[..., One]
-    _Plural: TypeAlias = Stencil[..., Several]
 
 _stencils: Registry[Stencil] = Registry()
 
