@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays import accepted, spacings
 from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
-from .arrays.channels import check_steps, may_hold, working_axes
+from .arrays.channels import check_steps, may_hold
 from .arrays.sides import unnamed
 from .calls import Call
 from .definition import Definition
@@ -27,10 +27,13 @@ from .memory_states import InMemory
 from .motion import Motion
 from .options import Place
 from .program import Program
-from .recording import Lazy, known, recorded
-from .running import ON_GPU, as_fields, evaluate, named_results, typed
+from .recording import Lazy, known, named_results, recorded
+from .running import ON_GPU, as_fields, evaluate, typed
 from .slabs.ranks import on_ranks
 from .waiting import before_writing
+
+if TYPE_CHECKING:
+    from .arrays.xarray import Named
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
@@ -42,13 +45,10 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     if any(map(is_dataset, fields)):
         place.check(fields)
         return _over_datasets(call, fields, place)
-    if any(isinstance(field, Lazy) for field in fields):
+    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
     fields, types = typed(call, fields)
-    if call.spacings:
-        found, core = _spacings(call, fields, types, place)
-        # By name, so that it is not asked again which axes may be colours.
-        call, place = call.spaced(found), replace(place, axes=None, dims=core)
+    call.check_spaced()
     # On a GPU no kernel is slow: what is not understood is refused there.
     looked = place.device is not None or any(map(is_device, fields))
     program = Program(*graph_of(call, types, looked=looked), call.definition.schedule_for(types))
@@ -73,29 +73,6 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     return over_variables(one, given, place.dims, ndim)
 
 
-def _spacings(
-    call: Call, fields: Arrays, types: Sequence[np.dtype], place: Place | None
-) -> tuple[dict[str, float], tuple[Hashable, ...]]:
-    """The spacings that a call asks for, and the dimensions along which it works.
-
-    Without a place these are the last ones.
-    """
-    definition = call.definition
-    if not any(map(is_xarray, fields)):
-        raise spacings.unknown(next(iter(call.spacings)), definition.name)
-    # Imported here: xarray is optional, and the caller has it.
-    from .arrays.xarray import Named
-
-    ndim, dims, axes = graph_of(call.spaced(), types)[0].nodes[-1].ndim, None, None
-    if place is not None:
-        place.check(fields)
-        dims, axes = place.dims, place.axes
-        if axes is None and dims is None:
-            axes = working_axes(fields, ndim, definition.name)
-    named = Named(fields, ndim, dims, axes)
-    return spacings.found(call.spacings, named, definition, call.boundary), named.core
-
-
 # Iterations.
 
 
@@ -116,17 +93,22 @@ def iterated(
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), boundary, cval)
-    if call.spacings:
-        found, _ = _spacings(call, fields, types, None)
-        scalars = scalars.spaced(found)
-        call = call.spaced(found)
+    named: Named | None = None
+    if any(map(is_xarray, fields)):
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays import xarray as on_xarray
+
+        named = on_xarray.Named(fields, graph_of(call.spaced(), types)[0].nodes[-1].ndim)
+        found = spacings.found(call.spacings, named, definition, call.boundary)
+        scalars, call = scalars.spaced(found), call.spaced(found)
+    call.check_spaced()
     # On a GPU no kernel is slow: what is not understood is refused there.
     there = plan.device is not None or any(map(is_device, fields))
     motion = Motion(call, types, definition.schedule_for(types), scalars, there)
     motion.check_lengths()
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, motion.ndim, definition.name)
-    states = (_by_names if any(map(is_xarray, fields)) else _after)(motion, fields, plan)
+    states = _after(motion, fields, plan) if named is None else _by_names(motion, named, plan)
     return states[0] if len(states) == 1 else tuple(states)
 
 
@@ -193,12 +175,11 @@ def _size(arrays: Arrays) -> int:
     return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
 
 
-def _by_names(motion: Motion, fields: Arrays, plan: Iteration) -> list[Any]:
+def _by_names(motion: Motion, named: Named, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
-    from .arrays.xarray import Named, arranged, restored
+    from .arrays.xarray import arranged, restored
 
-    named = Named(fields, motion.ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
     likes = named_results(motion.step[0], named)
     callback = plan.callback
@@ -215,4 +196,4 @@ def _by_names(motion: Motion, fields: Arrays, plan: Iteration) -> list[Any]:
     made = _after(motion, arrays, plan)
     if plan.steps:
         return back(made)
-    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]
+    return [one.astype(accepted.native(one.dtype)) for one in named.fields[: len(likes)]]

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .arrays import spacings
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import Every, per_axis, steps_of
@@ -117,6 +118,11 @@ class Call:
     def spacings(self) -> dict[str, Spacing]:
         """The scalars that the coordinates of the fields give."""
         return {n: one for n, one in self.scalars.items() if isinstance(one, Spacing)}
+
+    def check_spaced(self) -> None:
+        """Raise where there are no coordinates from which a spacing could be taken."""
+        for name in self.spacings:
+            raise spacings.unknown(name, self.definition.name)
 
     def spaced(self, found: Mapping[str, float] | None = None) -> Call:
         """The call with these spacings; without them with some number, which is of their type."""

@@ -6,14 +6,15 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, is_chunked, is_xarray
+from .arrays.accepted import Arrays, is_chunked, is_device, is_xarray
+from .arrays.borders import Boundary
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, option_key
 from .arrays.layout import Shape
@@ -21,14 +22,17 @@ from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.sides import unnamed
 from .arrays.single import Given
 from .calls import Call, Leaves, flow_of, numbers_key
-from .graph import Graph, Recorded, graph_of, has_conditions
+from .graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
 from .lowering.schedule import Schedule
 from .options import Place
 from .program import BoundProgram, Program, least_axes, numbers_in
 from .remembered import Remembered
-from .running import as_fields, evaluate, named_results
+from .running import as_fields, evaluate
 from .tracebacks import door
 from .waiting import before_writing, wait, waiting
+
+if TYPE_CHECKING:
+    from .arrays.xarray import Named
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -160,11 +164,11 @@ class _Node:
         return len(self.shape)
 
 
-def _node(x: Any) -> _Node:
+def _node(x: Any, name: str = "") -> _Node:
     """The node of a lazy value, or of an array."""
     if isinstance(x, Lazy):
         return x._node
-    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
+    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [name])[0])
 
 
 class _Made:
@@ -174,6 +178,8 @@ class _Made:
         self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
+        for field, name in zip(fields, call.definition.fields, strict=True):
+            accepted.check_dtype(_native(field), name)
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -187,13 +193,14 @@ class _Made:
             self._name(place)
             return
         Place(dims=place.dims).check(())
-        if call.spacings:
-            raise spacings.unknown(next(iter(call.spacings)), call.definition.name)
+        call.check_spaced()
         self._find_axes(place.axes)
 
     def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
-        return graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        looked = self.device is not None or any(is_device(field.value) for field in self.fields)
+        types = [_native(field) for field in self.fields]
+        return graph_of(self.call.spaced(), types, looked=looked)
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
@@ -248,6 +255,31 @@ class _Made:
         self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]
+
+
+def named_results(graph: Graph, named: Named) -> list[Any]:
+    """DataArrays that are named as the results of a call are, of which this is the graph."""
+    last = graph.nodes[-1]
+    # Of how many points along each dimension that it has a value has one.
+    apart = {
+        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
+        for value, field in enumerate(named.fields)
+    }
+    for node in graph.nodes:
+        before: dict[Any, int] = {}
+        for value in node.fields:
+            # One that has fewer is stretched to those of the others.
+            for dim, step in apart.get(value, {}).items():
+                before[dim] = min(step, before.get(dim, step))
+        dims = named.core[len(named.core) - node.ndim :]
+        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
+        apart |= dict.fromkeys(node.outputs, before | made)
+    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
+        raise ValueError(
+            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
+            "objects; use it for the last stencil only, or call them one by one."
+        )
+    return named.results(last, before)
 
 
 @lru_cache(maxsize=256)
@@ -373,13 +405,18 @@ def _array(node: _Node) -> Any:
 
 
 def recorded(fields: Arrays, call: Call, place: Place) -> Any:
-    """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
+    """What a call gives for fields that are lazy, or have names.
+
+    It is done at once where none is lazy, and where it has an `out`.
+    """
     Place(threads=place.threads, device=place.device).check(())
-    if place.out is None and not call.is_plain:
+    later = place.out is None and any(isinstance(field, Lazy) for field in fields)
+    if later and not call.is_plain:
         call = call.settled()
-    made = _Made(call, [_node(field) for field in fields], place)
+    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    made = _Made(call, given, place)
     nodes = [_Node(None, made, k) for k in range(len(made.dtypes))]
-    if place.out is not None:
+    if not later:
         _compute(nodes, None, place.out)
         results = tuple([node.value for node in nodes])
     else:
@@ -429,10 +466,6 @@ def _compute(
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
         along = [tuple(dims.index(dim) - len(dims) for dim in like.core) for like in likes]
-        done = [
-            replace(call, boundary=unnamed(call.boundary, made.named, dims, made.ndim))
-            for call, made in zip(done, order, strict=True)
-        ]
     numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
     def place(node: _Node) -> tuple[int, int]:
@@ -442,8 +475,13 @@ def _compute(
         (call, axes, tuple(map(place, made.fields)))
         for call, axes, made in zip(done, along, order, strict=True)
     )
+
+    def bare(node: Node, number: int) -> Boundary:
+        return unnamed(node.boundary, order[number].named, dims, node.ndim)
+
     where = Place(out=out, threads=min(most, default=None), device=devices[0] if devices else None)
-    _settle(wanted, _evaluated(recorded, [place(one) for one in wanted], arrays, where), dims)
+    goals = [place(one) for one in wanted]
+    _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
 
 
 def _evaluated(
@@ -451,8 +489,12 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
+    bare: Callable[[Node, int], Boundary] | None,
 ) -> Sequence[Any]:
-    """Some results of recorded calls, of which the first numbers are those of arrays."""
+    """Some results of recorded calls, of which the first numbers are those of arrays.
+
+    `bare` gives the border of a node without names, which is one of those of a recorded call.
+    """
     flows = [flow_of(call.definition) for call, _, _ in recorded]
     leaves = [
         leaf
@@ -467,12 +509,21 @@ def _evaluated(
         bound, told = found
         return bound(arrays, told((), leaves), place.out)
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
-    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
+    looked = place.device is not None or any(map(is_device, arrays))
+    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes, looked=looked)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
-    for call, axes, fields in recorded:
+    owners: list[int] = []
+    for number, (call, axes, fields) in enumerate(recorded):
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
+        owners += [number] * (len(graph.nodes) - len(owners))
     graph, asked = graph.placed([results[k][which] for k, which in goals])
-    program = Program(graph, asked, Schedule())
+    if bare is not None:
+        known = dict(zip(map(id, graph.nodes), owners, strict=True))
+        graph = with_boundaries(graph, lambda node: bare(node, known[id(node)]))
+    schedule = Schedule()
+    if len(recorded) == 1:
+        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
+    program = Program(graph, asked, schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])

@@ -1,10 +1,10 @@
-"""Run a program on arrays of any kind: NumPy, Dask or xarray."""
+"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,12 +29,9 @@ from .arrays.numpy import Behind
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
-from .graph import Graph, Node, has_conditions, with_boundaries
+from .graph import Graph, Node, has_conditions
 from .options import Place
 from .program import BoundProgram, Program, positions, reaching
-
-if TYPE_CHECKING:
-    from .arrays.xarray import Named
 
 # What is wrong where a GPU is to lay values at the border.
 ON_GPU = (
@@ -63,8 +60,6 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     free = place.axes is None and place.dims is None
     if free and last is not None and not last.call.definition.pointwise:
         order = working_axes(arrays, last.ndim, last.call.definition.name)
-    if any(map(is_xarray, arrays)):
-        return _on_xarray(program, arrays, place, order)
     program = program.along(program.behind(place.axes, arrays) or order)
     graph = program.graph
     laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
@@ -266,46 +261,3 @@ def _task(
         for value in found.keys() & set(node.outputs):
             found[value] = thinned(found[value], node.every, node.along)
     return found
-
-
-def _on_xarray(program: Program, arrays: Arrays, place: Place, order: Behind | None) -> list[Any]:
-    # Imported here: xarray is optional, and the caller has it.
-    from .arrays import xarray as on_xarray
-
-    graph = program.graph
-    named = on_xarray.Named(arrays, graph.nodes[-1].ndim, place.dims, place.axes or order)
-    likes = named_results(graph, named)
-    given = [on_xarray.arranged(field, named.dims) for field in named.fields]
-    graph = with_boundaries(
-        graph, lambda node: sides.unnamed(node.boundary, named, named.dims, node.ndim)
-    )
-    program = replace(program, graph=graph).along(named.axes)
-    made = evaluate(program, given, Place(threads=place.threads, device=place.device))
-    return [
-        on_xarray.restored(data, named.dims, like) for data, like in zip(made, likes, strict=True)
-    ]
-
-
-def named_results(graph: Graph, named: Named) -> list[Any]:
-    """DataArrays that are named as the results of a call are, of which this is the graph."""
-    last = graph.nodes[-1]
-    # Of how many points along each dimension that it has a value has one.
-    apart = {
-        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
-        for value, field in enumerate(named.fields)
-    }
-    for node in graph.nodes:
-        before: dict[Any, int] = {}
-        for value in node.fields:
-            # One that has fewer is stretched to those of the others.
-            for dim, step in apart.get(value, {}).items():
-                before[dim] = min(step, before.get(dim, step))
-        dims = named.core[len(named.core) - node.ndim :]
-        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
-        apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
-        raise ValueError(
-            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
-            "objects; use it for the last stencil only, or call them one by one."
-        )
-    return named.results(last, before)
