@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 from .arrays import spacings
 from .arrays.channels import may_hold
 from .arrays.keys import call_key
-from .calls import Call, Flow, Leaves
+from .calls import Call, Leaves, flow_of
 from .definition import Definition
 from .language.positions import Spacing
 from .language.signature import (
@@ -117,7 +117,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
         self._arguments = definition.arguments
         # A program of several calls is bound for what each of them is given.
-        self._flow = None if definition.stages is None else Flow(definition)
+        self._flow = None if definition.stages is None else flow_of(definition)
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -286,7 +286,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 # What may be colour images is asked about each time.
                 key = None
             if key is not None and bound is not None:
-                short = binding.bound(call, self._flow, bound, place)
+                short = binding.bound(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
                     # Only what went well is remembered.

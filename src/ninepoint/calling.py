@@ -49,9 +49,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call, fields)
     call.check_spaced()
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    looked = place.device is not None or any(map(is_device, fields))
-    program = Program(*graph_of(call, types, looked=looked), call.definition.schedule_for(types))
+    program = Program(*graph_of(call, types), call.definition.schedule_for(types))
     made = evaluate(program, fields, place)
     return made[0] if len(made) == 1 else tuple(made)
 
@@ -102,9 +100,7 @@ def iterated(
         found = spacings.found(call.spacings, named, definition, call.boundary)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    there = plan.device is not None or any(map(is_device, fields))
-    motion = Motion(call, types, definition.schedule_for(types), scalars, there)
+    motion = Motion(call, types, definition.schedule_for(types), scalars)
     motion.check_lengths()
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, motion.ndim, definition.name)
@@ -114,8 +110,12 @@ def iterated(
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
-    laid = has_conditions(motion.step[0])
-    if laid and motion.looked:
+    graph, _ = motion.step
+    laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    if not there:
+        graph.warn()
+    if laid and there:
         raise TypeError(ON_GPU)
     if laid and plan.comm is not None:
         raise TypeError(
@@ -123,7 +123,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
             ": each process has another part of the border; name a border rule."
         )
     if plan.comm is not None:
-        return _on_ranks(motion, arrays, plan)
+        return _on_ranks(motion, arrays, plan, there)
     if any(map(is_chunked, arrays)):
         return _in_chunks(motion, arrays, plan)
     if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
@@ -134,7 +134,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     return iterate(InMemory(motion, arrays, plan), plan, motion.scalars)
 
 
-def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, there: bool) -> list[Any]:
     """The same of arrays of which each process has a part."""
     if motion.step[0].places:
         raise TypeError(
@@ -142,7 +142,7 @@ def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
             "parts of an array do not know; give them as a field of its own, of which each "
             "has its part."
         )
-    if motion.looked or any(map(is_chunked, arrays)):
+    if there or any(map(is_chunked, arrays)):
         raise TypeError(
             "comm= takes arrays of NumPy, in each process its own part: the points on "
             "both sides come from other processes."

@@ -171,25 +171,19 @@ Nodes: TypeAlias = Sequence[Node]
 
 
 class Graph:
-    """Calls in an order in which they can be done; equal calls are one.
-
-    One that is only `looked` at warns of no slow kernel.
-    """
+    """Calls in an order in which they can be done; equal calls are one."""
 
     def __init__(
         self,
         names: Sequence[str],
         dtypes: Sequence[np.dtype],
         places: tuple[Place, ...] = (),
-        looked: bool = False,
     ) -> None:
-        self.looked = looked
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
         # What the last of the given values are, which are made for the arrays that come.
         self.places = places
-        self._asked: dict[int, Place] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
         # Values that end a step: what follows does not become one kernel with what was before.
@@ -228,14 +222,6 @@ class Graph:
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
         return graph
 
-    def _begun(
-        self, sources: Values, places: tuple[Place, ...] = ()
-    ) -> tuple[Graph, dict[int, int]]:
-        """A graph without calls that is given some values, and the numbers they have there."""
-        names, dtypes = [self.names[v] for v in sources], [self.dtypes[v] for v in sources]
-        graph = Graph(names, dtypes, places, self.looked)
-        return graph, {value: k for k, value in enumerate(sources)}
-
     def append(
         self, other: Graph, given: Mapping[int, int], nodes: Nodes | None = None
     ) -> dict[int, int]:
@@ -268,12 +254,13 @@ class Graph:
         """
         made = {value for node in nodes for value in node.outputs}
         read = (v for node in nodes for v in node.fields if v not in made)
-        graph, sources = self._begun([*dict.fromkeys((*first, *read))])
+        sources = [*dict.fromkeys((*first, *read))]
+        graph = Graph([self.names[v] for v in sources], [self.dtypes[v] for v in sources])
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
-        return graph, graph.append(self, sources, nodes)
+        return graph, graph.append(self, {value: k for k, value in enumerate(sources)}, nodes)
 
     def add(
         self,
@@ -291,8 +278,6 @@ class Graph:
         for condition in call.boundary.said:
             for name, k in zip(call.definition.fields, fields, strict=False):
                 check_range(condition, name, self.dtypes[k])
-        if not self.looked:
-            call.definition.warn(compiled)
         if axes is not None:
             axes = last_of(axes, compiled.ndim, call.definition.name)
         # Raises where the steps are not as many as the axes.
@@ -302,11 +287,6 @@ class Graph:
         if known is not None:
             self.added.append(known)
             return known
-        for one in compiled.positions:
-            fields = (*fields, len(self.names))
-            self._asked[len(self.names)] = Place(len(self.nodes), one)
-            self.names.append(one.words)
-            self.dtypes.append(compiled.field_dtypes[len(fields) - 1])
         dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
         outputs = tuple(range(len(self.names), len(self.names) + len(dtypes)))
         whole = labels[0] if labels else call.definition.name
@@ -364,19 +344,20 @@ class Graph:
         the first output of a node.  Values have other numbers there.
         """
         owners = [key for key, some in more.items() for _ in some]
-        places = range(self.given, self.given + len(owners))
-        count = len(self.names)
+        names = [name for some in more.values() for name, _ in some]
+        dtypes = [dtype for some in more.values() for _, dtype in some]
+        given, count = range(self.given), len(self.names)
         nodes = []
         for node in self.nodes:
             key = node.outputs[0]
             own = (count + k for k, owner in enumerate(owners) if owner == key)
             call = calls.get(key, node.call)
             nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
-        graph, numbers = self._begun(range(self.given))
-        graph.given += len(owners)
-        graph.names += [name for some in more.values() for name, _ in some]
-        graph.dtypes += [dtype for some in more.values() for _, dtype in some]
-        numbers |= {count + k: place for k, place in enumerate(places)}
+        graph = Graph(
+            [*self.names[: self.given], *names], [*self.dtypes[: self.given], *dtypes], self.places
+        )
+        numbers = {value: value for value in given}
+        numbers |= {count + k: self.given + k for k in range(len(owners))}
         return graph, graph.append(self, numbers, nodes)
 
     def placed(self, wanted: Values) -> Recorded:
@@ -394,12 +375,27 @@ class Graph:
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
             )
-        if not self._asked:
-            return self, tuple(wanted)
-        sources = [*range(self.given), *self._asked]
-        graph, numbers = self._begun(sources, tuple(self._asked.values()))
-        numbers = graph.append(self, numbers)
+        asked = {
+            node.outputs[0]: [
+                (one.words, dtype)
+                for one, dtype in zip(
+                    node.compiled.positions,
+                    node.compiled.field_dtypes[len(node.fields) :],
+                    strict=True,
+                )
+            ]
+            for node in self.nodes
+        }
+        graph, numbers = self.given_more(asked, {})
+        graph.places = tuple(
+            Place(k, one) for k, node in enumerate(self.nodes) for one in node.compiled.positions
+        )
         return graph, tuple(numbers[value] for value in wanted)
+
+    def warn(self) -> None:
+        """Say of each call once if it takes the general path."""
+        for node in self.nodes:
+            node.call.definition.warn(node.compiled)
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """What the last of the given values are, for fields of these shapes before them."""
@@ -533,17 +529,14 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> Recorded:
-    """Give the graph of a call on fields of given types, and which of its values are results.
-
-    One that is only `looked` at is another one, which warns of no slow kernel.
-    """
+def graph_of(call: Call, types: Sequence[np.dtype]) -> Recorded:
+    """Give the graph of a call on fields of given types, and which of its values are results."""
 
     def record() -> Recorded:
-        graph = Graph(call.definition.fields, types, looked=looked)
+        graph = Graph(call.definition.fields, types)
         return graph.placed(graph.record(call, range(len(types))))
 
-    return recalled(call, (*types, call, looked), record)
+    return recalled(call, (*types, call), record)
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Recorded]) -> Recorded:

@@ -54,14 +54,13 @@ WORTH = 1.1
 class Motion:
     """What each step is: a call on fields of these types, and how steps are planned.
 
-    The first fields are the state.  What is only `looked` at warns of no slow kernel.
+    The first fields are the state.
     """
 
     call: Call
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    looked: bool = True
     # The programs of some steps, and how their numbers are told, by what they depend on.
     _programs: Remembered[Any, tuple[Program, Callable[..., Given]]] = field(
         default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
@@ -73,8 +72,7 @@ class Motion:
         return self._step(self.call.scalars)
 
     def _step(self, scalars: Mapping[str, Any]) -> Recorded:
-        call = replace(self.call, scalars=scalars)
-        return graph_of(call, self.types, looked=self.looked)
+        return graph_of(replace(self.call, scalars=scalars), self.types)
 
     def program(self, first: int, count: int) -> tuple[Program, Given]:
         """So many steps from the first on, and their numbers.
@@ -104,7 +102,7 @@ class Motion:
             if key is not None:
                 self._programs[key] = found
         program, numbered = found
-        given = numbered((), leaves) if leaves and key else NOTHING
+        given = numbered(leaves) if leaves and key else NOTHING
         return program, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,7 +48,7 @@ Taken: TypeAlias = Sequence[tuple[Any, Any]]
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Program:
     """What is wanted of a graph, and the choices with which it is planned.
 
@@ -67,17 +67,28 @@ class Program:
     ) -> tuple[Program, list[int]]:
         """Some calls of a graph as a program of their own, and which values that is given."""
         part, numbers = graph.part(nodes)
-        own = Program(part, tuple(numbers[value] for value in wanted), schedule, part.token)
-        return own, list(numbers)[: part.given]
+        own = tuple(numbers[value] for value in wanted)
+        return _restored(part, own, schedule, part.token), list(numbers)[: part.given]
 
     def __reduce__(self) -> Any:
-        key = self.token, self.wanted, self.schedule
-        packed = _packed.get(key) if self.token else b""
-        if packed is None:
-            packed = _packed[key] = _pack(self)
-        if packed:
-            return _unpacked, (packed,)
-        return Program, (self.graph, self.wanted, self.schedule, self.token)
+        return (_unpacked, (self._packed,)) if self._packed else (_restored, self._parts)
+
+    @property
+    def _parts(self) -> tuple[Graph, tuple[int, ...], Schedule, str]:
+        return self.graph, self.wanted, self.schedule, self.token
+
+    @cached_property
+    def _packed(self) -> bytes:
+        """What it pickles as, once for all tasks; nothing where only its pickler knows how."""
+        if not self.token:
+            return b""
+        try:
+            packed = pickle.dumps(self._parts, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return b""
+        # What is named so is another thing in another process, and is to be pickled by value; and
+        # what is large is not kept.
+        return b"" if b"__main__" in packed or len(packed) > LARGE else packed
 
     def along(self, axes: Behind | None) -> Program:
         """The program, whose calls that name no axes work along the last of these."""
@@ -148,17 +159,10 @@ class Program:
 
     def plan_for(self, arrays: Arrays) -> Plan:
         """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
-        known = self
-        if self.token:
-            # Each task has a graph of its own: what was planned for another one is taken.
-            key = self.token, self.wanted, self.schedule
-            if key not in _known:
-                _known[key] = self
-            known = _known.get(key, self)
         there = any(map(is_cupy, arrays))
         if there:
             check_device(self.nodes)
-        return plan(known.graph, known.wanted, known.schedule, there)
+        return plan(self.graph, self.wanted, self.schedule, there)
 
 
 class BoundProgram:
@@ -250,26 +254,24 @@ class BoundProgram:
 # Numbers of calls.
 
 
-def numbers_in(
-    graph: Graph, parameter: Callable[[str], int] | None = None
-) -> Callable[[Sequence[Any], Leaves], Given]:
-    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
+def numbers_in(graph: Graph) -> Callable[[Leaves], Given]:
+    """Say how the numbers of all calls are found in leaves."""
     found = [
         (
             node.outputs[0],
             graph.added.index(node.outputs),
-            taken_of(node.compiled, node.call.scalars, None, parameter or str),
+            taken_of(node.compiled, node.call.scalars, None, str),
             len(node.compiled.coefficients),
         )
         for node in graph.nodes
     ]
     if not any(taken for _, _, taken, _ in found):
-        return lambda values, leaves: NOTHING
+        return lambda leaves: NOTHING
 
-    def told(values: Sequence[Any], leaves: Leaves) -> Given:
+    def told(leaves: Leaves) -> Given:
         numbers = {}
         for first, leaf, taken, count in found:
-            own = numbers_of(taken, values if parameter else leaves[leaf])
+            own = numbers_of(taken, leaves[leaf])
             numbers[first] = own[:count], own[count:]
         return Given(numbers)
 
@@ -377,29 +379,28 @@ def kind(array: Any) -> Any:
     return array.dtype, array.shape, array.strides, array.flags.aligned
 
 
-def _pack(program: Program) -> bytes:
-    """What a program pickles as, once for all tasks; nothing where only its pickler knows how."""
-    parts = program.graph, program.wanted, program.schedule, program.token
-    try:
-        packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return b""
-    # What is named so is another thing in another process, and is to be pickled by value; and what
-    # is large is not kept.
-    return b"" if b"__main__" in packed or len(packed) > LARGE else packed
+def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
+    """The program that means this: one that has a token is planned once, for all tasks."""
+    program = Program(graph, wanted, schedule, token)
+    if not token:
+        return program
+    key = token, wanted, schedule
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = program
+    return found
 
 
 def _unpacked(packed: bytes) -> Program:
     """The program that was packed so; the same one for all tasks of a process."""
     found = _received.get(packed)
     if found is None:
-        found = _received[packed] = Program(*pickle.loads(packed))
+        found = _received[packed] = _restored(*pickle.loads(packed))
     return found
 
 
-# What the programs were packed as that were sent last, and those that were received.
-_packed: Remembered[Any, bytes] = Remembered(64)
+# The programs that were received last, by what they were packed as.
 _received: Remembered[bytes, Program] = Remembered(64)
 
-# The programs that were planned last, by their tokens and what is wanted of them.
+# The programs that came last, by their tokens and what is wanted of them.
 _known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 Dims: TypeAlias = tuple[Hashable, ...]
 
 # What does programs that were computed, and how they are told numbers, by what they depend on.
-_programs: Remembered[Key, tuple[BoundProgram, Callable[[Any, Leaves], Given]]] = Remembered(64)
+_programs: Remembered[Key, tuple[BoundProgram, Callable[[Leaves], Given]]] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -198,9 +198,10 @@ class _Made:
 
     def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
-        looked = self.device is not None or any(is_device(field.value) for field in self.fields)
-        types = [_native(field) for field in self.fields]
-        return graph_of(self.call.spaced(), types, looked=looked)
+        recorded = graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        if self.device is None and not any(is_device(field.value) for field in self.fields):
+            recorded[0].warn()
+        return recorded
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
@@ -507,10 +508,9 @@ def _evaluated(
     found = None if key is None else _programs.get(key)
     if found is not None:
         bound, told = found
-        return bound(arrays, told((), leaves), place.out)
+        return bound(arrays, told(leaves), place.out)
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
-    looked = place.device is not None or any(map(is_device, arrays))
-    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes, looked=looked)
+    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
     owners: list[int] = []
     for number, (call, axes, fields) in enumerate(recorded):

@@ -67,6 +67,8 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         raise TypeError(ON_GPU)
     if there:
         check_device(graph.nodes)
+    else:
+        graph.warn()
     cut = any(map(is_chunked, arrays))
     sent = device is not None and not any(map(is_cupy, arrays))
     if not sent and not cut:
