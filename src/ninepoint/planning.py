@@ -141,32 +141,22 @@ def in_sets(
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
         reason = apart(node, users, homes) if users else ""
-        if not reason and len(homes) > 1 and not _joinable(homes, nodes):
+        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+        some = [*(one for one in sets if one not in homes), joined]
+        # Of several homes none may need what is made of another one.
+        if not reason and len(homes) > 1 and _in_order(some) is None:
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
-            sets.append([node])
-        else:
-            joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
-            sets = [*(one for one in sets if one not in homes), joined]
-    return _in_order(sets), whole
+            some = [*sets, [node]]
+        sets = some
+    found = _in_order(sets)
+    assert found is not None, "groups depend on each other"
+    return found, whole
 
 
-def _joinable(homes: Sequence[Nodes], nodes: Nodes) -> bool:
-    """Whether some sets can be one: none of them may need what another one makes."""
-    for home in homes:
-        after = {value for node in home for value in node.outputs}
-        for node in nodes:
-            if node in home or after.isdisjoint(node.fields):
-                continue
-            if any(node in other for other in homes):
-                return False
-            after.update(node.outputs)
-    return True
-
-
-def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
-    """The sets in an order in which they can be done."""
+def _in_order(sets: Sequence[list[Node]]) -> list[list[Node]] | None:
+    """The sets in an order in which they can be done; None if there is none."""
     done: list[list[Node]] = []
     pending = list(sets)
     while pending:
@@ -178,7 +168,7 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
                 pending.remove(one)
                 break
         else:
-            raise AssertionError("groups depend on each other")
+            return None
     return done
 
 
