@@ -20,12 +20,10 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
-from .arrays import spacings
 from .arrays.channels import may_hold
 from .arrays.keys import call_key
 from .calls import Call, Leaves, flow_of
 from .definition import Definition
-from .language.positions import Spacing
 from .language.signature import (
     Page,
     docstring,
@@ -45,13 +43,14 @@ from .waiting import before_writing, waiting
 if TYPE_CHECKING:
     import typing_extensions
 
-    from . import binding, calling, iteration, signatures
+    from . import binding, calling, iteration
     from .binding import BoundCall
     from .inspecting import asked as asking
     from .inspecting import debugging, displays, explaining, measuring, picture, tuning
     from .inspecting.asked import Asked
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
+    from .signatures import called
 
     # What a stencil is a function of, and what its function gives at one point.
     P = typing_extensions.ParamSpec("P", default=...)
@@ -257,17 +256,17 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            bound: tuple[Any, ...] | None = args
+            bound = args
             if named or len(args) != self._arguments.count:
-                bound = self._arguments.bound(args, named)
+                bound = self._fitted(args, named)
             key = None
-            if bound is not None and dims is None and device is None:
+            if dims is None and device is None:
                 key = call_key(
                     bound,
                     (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
                 )
             leaves: Leaves = ()
-            if key is not None and bound is not None:
+            if key is not None:
                 if self._flow is not None:
                     leaves, more = self._flow.of(bound)
                     key = None if more is None else (*key, more)
@@ -276,7 +275,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                     # The values of a border are as free as those of the parameters.
                     free = boundary is None or type(boundary) is str
                     return short(bound if free else (*bound, boundary), leaves, out)
-            values = self._bound(args, named)
+            values = dict(zip(self.parameters, bound, strict=True))
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
@@ -285,7 +284,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images is asked about each time.
                 key = None
-            if key is not None and bound is not None:
+            if key is not None:
                 short = binding.bound(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
@@ -299,26 +298,22 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     if TYPE_CHECKING:
         # For checkers and editors: see above.
-        __call__ = signatures.called
+        __call__ = called
     else:
         _apply.__name__ = "__call__"
         _apply.__qualname__ = "Stencil.__call__"
         __call__ = _apply
 
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    def _fitted(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The value of every parameter, as Python would bind them."""
         bound = self._arguments.bound(args, named)
         if bound is None:
             raise self._arguments.unfit(self.__name__, args, named)
-        return dict(zip(self.definition.parameters, bound, strict=True))
+        return bound
 
-    def _without_names(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The same where arrays have no coordinates, from which spacings could be taken."""
-        values = self._bound(args, named)
-        for name, value in values.items():
-            if isinstance(value, Spacing):
-                raise spacings.unknown(name, self.__name__)
-        return values
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The same by their names."""
+        return dict(zip(self.parameters, self._fitted(args, named), strict=True))
 
     @door
     def iterate(
@@ -473,8 +468,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([-3,  3])
         """
         Place(axes, named.pop("dims", None)).check(())
-        values = self._without_names(args, named)
+        values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
+        call.check_spaced()
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
     @door
@@ -709,7 +705,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """What a call is done by, the call itself on real arrays, and its options."""
         options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
         given = {name: value for name, value in named.items() if name not in options}
-        values = self._without_names(args, given)
+        values = self._bound(args, given)
+        Call.of(self.definition, values).check_spaced()
         stencil = self._done_by(values)
         return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
 

@@ -66,7 +66,7 @@ def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
-    program = program.along(program.behind(place.axes, fields))
+    program = program.along(place.axes, fields)
     run = BoundProgram(program, fields, place.out, place.threads)
     told = numbers_in(graph)
 

@@ -126,12 +126,13 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         return _on_ranks(motion, arrays, plan, there)
     if any(map(is_chunked, arrays)):
         return _in_chunks(motion, arrays, plan)
+    state: type[InMemory] = InMemory
     if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
         # Imported here: CuPy is optional, and the caller has it.
         from .device_states import OnDevice
 
-        return iterate(OnDevice(motion, arrays, plan), plan, motion.scalars)
-    return iterate(InMemory(motion, arrays, plan), plan, motion.scalars)
+        state = OnDevice
+    return iterate(state(motion, arrays, plan), plan, motion.scalars)
 
 
 def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, there: bool) -> list[Any]:

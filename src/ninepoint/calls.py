@@ -197,15 +197,17 @@ class Flow:
 
         The latter is None if programs cannot depend on them.
         """
-        return self._known or self.told({name: values[k] for name, k in self._places})
-
-    def told(self, scalars: Mapping[str, Any]) -> tuple[Leaves, Key | None]:
-        """The same for values of the scalars by name."""
-        leaves = list(_leaves(self._definition, scalars))
+        if self._known is not None:
+            return self._known
+        leaves = self.told({name: values[k] for name, k in self._places})
         found = leaves, numbers_key(leaves)
         if not self._places:
             self._known = found
         return found
+
+    def told(self, scalars: Mapping[str, Any]) -> Leaves:
+        """The numbers of all calls, for values of the scalars by name."""
+        return list(_leaves(self._definition, scalars))
 
 
 @lru_cache(maxsize=256)

@@ -217,7 +217,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
 
 def _asks(program: Program) -> bool:
     """Whether calls of a program have fields that nobody names: positions, and border values."""
-    return any(len(node.fields) > len(node.own) for node in program.graph.nodes)
+    return any(len(node.fields) > len(node.types) for node in program.graph.nodes)
 
 
 def _composed(

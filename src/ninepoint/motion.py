@@ -11,9 +11,10 @@ on ever less of that: on average half of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -80,24 +81,19 @@ class Motion:
         They are recorded anew only where the scalars ask for it.
         """
         each = [self.scalars.at(step) for step in range(first, first + count)]
-        vary = self.scalars.vary
-        leaves: list[Mapping[str, Any]] = []
-        key: Any = count
-        if vary:
-            flow = flow_of(self.call.definition)
-            told = [flow.told(one) for one in each]
-            leaves = [leaf for some, _ in told for leaf in some]
-            numbers = told[0][1] if count == 1 else numbers_key(leaves)
-            key = None if numbers is None or not flow.settled else (count, numbers)
+        vary, flow = self.scalars.vary, flow_of(self.call.definition)
+        leaves = [leaf for one in each if vary for leaf in flow.told(one)]
+        numbers = numbers_key(leaves)
+        key = (count, numbers) if not vary or (flow.settled and numbers is not None) else None
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                graph, wanted = self._step(each[0]) if vary else self.step
-            elif vary:
-                graph, wanted = self.repeated(each)
-            else:
-                known = *self.types, self.call, count
-                graph, wanted = recalled(self.call, known, partial(self.repeated, each))
+
+            def record() -> Recorded:
+                return self.repeated(each) if count > 1 else self._step(each[0])
+
+            known = *self.types, self.call, count
+            once = count > 1 and not vary
+            graph, wanted = recalled(self.call, known, record) if once else record()
             found = Program(graph, wanted, self.schedule), numbers_in(graph)
             if key is not None:
                 self._programs[key] = found
@@ -220,24 +216,17 @@ class Motion:
         An exchange takes so long for each part [s].  So many steps in a `row` are to be done: few
         of them are left to be done one by one.
         """
-        most = max(1, min(MOST, row))
-        looks = [(self.looks(axis), part[axis]) for axis in cut]
-        for (low, high), length in looks:
-            # Further away than the next part there is nothing to gain.
-            far = max(-low, high)
-            most = min(most, length // far if far else most)
+        looks = [(*self.looks(axis), part[axis]) for axis in cut]
+        # Further away than the next part there is nothing to gain.
+        far = [n // max(-low, high) for low, high, n in looks if low < high]
+        most = min([max(1, min(MOST, row)), *far])
         graph, wanted = self.step
-        points = len(graph.needed(wanted)) * POINT
-        for length in part:
-            points *= length
-
+        points = len(graph.needed(wanted)) * POINT * math.prod(part)
         single = points * (SINGLE if self.together > 1 else 1) + exchange
 
         def cost(steps: int) -> float:
-            beside = 1.0
-            for (low, high), length in looks:
-                beside *= 1 + (high - low) * (steps - 1) / (2 * max(1, length))
-            return points * beside + exchange / steps
+            grown = (1 + (high - low) * (steps - 1) / (2 * max(1, n)) for low, high, n in looks)
+            return points * math.prod(grown) + exchange / steps
 
         def whole(steps: int) -> float:
             alone = row % self.unit(steps)

@@ -9,8 +9,10 @@ steps of an iteration become one as well.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from .arrays.chains import KEPT, NARROW, Chain, usual_length
@@ -23,12 +25,10 @@ from .chaining import (
     apart,
     bound,
     common_margin,
-    compiled,
-    read_by,
     rings_of,
     unfit,
 )
-from .graph import Graph, Node, Nodes, Values, reads
+from .graph import Graph, Node, Nodes, Values, read_by, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
@@ -39,7 +39,6 @@ from .remembered import Remembered
 
 if TYPE_CHECKING:
     from .backends.cuda.source import Source
-    from .backends.pipeline import Forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,7 @@ def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) 
     key = tuple(wanted), schedule, there
     found = graph.plans.get(key)
     if found is None:
-        if there:
-            found = Plan(tuple(passes(graph, wanted, schedule)), {})
-        else:
-            found = _planned(graph, wanted, schedule)
-            if graph.stored and schedule.steps != 1:
-                found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
+        found = (_on_gpu if there else _planned)(graph, wanted, schedule)
         graph.plans[key] = found
     return found
 
@@ -97,7 +91,7 @@ def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) 
 def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = grouped(graph, wanted, forced)
+        sets, whole = _grouped(graph, wanted, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
@@ -105,12 +99,14 @@ def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
         groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
         wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
+            if graph.stored and schedule.steps != 1:
+                groups = _in_steps(graph, groups, wanted, schedule)
             return Plan(tuple(groups), whole)
-        node = _tallest(wide[0].nodes)
-        forced |= {node.label: f"{_height(node, wide[0].nodes)} of its rows would have to be kept"}
+        height, node = _tallest(wide[0].nodes)
+        forced |= {node.label: f"{height} of its rows would have to be kept"}
 
 
-def grouped(
+def _grouped(
     graph: Graph, wanted: Values, forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes that can be done in one pass, in order, and why some are no stages.
@@ -185,18 +181,17 @@ def _reason(graph: Graph, node: Node, users: Nodes, across: bool) -> str:
     return ""
 
 
-def _tallest(nodes: Nodes) -> Node:
-    read = [node for node in nodes if _height(node, nodes)]
-    return max(read, key=lambda node: _height(node, nodes))
+def _tallest(nodes: Nodes) -> tuple[int, Node]:
+    """The node that most rows are read of at a point, and how many those are."""
+    heights = [
+        (max(one.hi[0] - one.lo[0] + 1 for one in reaches), node)
+        for node in nodes
+        if (reaches := [user.compiled.reach for user in nodes if reads(user, node)])
+    ]
+    return max(heights, key=operator.itemgetter(0))
 
 
-def _height(node: Node, nodes: Nodes) -> int:
-    """How many rows of what a node makes are read at a point."""
-    reaches = [user.compiled.reach for user in nodes if reads(user, node)]
-    return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
-
-
-def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
+def _given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
     """What some nodes make that others need, or that is wanted."""
     others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
     outside = {*wanted, *others}
@@ -206,7 +201,7 @@ def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
 def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = given_on(graph, nodes, wanted)
+    outputs = _given_on(graph, nodes, wanted)
     if any(not graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
         # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
         forms = tuple([node.compiled.as_part for node in nodes])
@@ -214,7 +209,7 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
     else:
         forms = tuple([node.part for node in nodes])
         pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
-    kernel, chain = compiled(pipeline)
+    kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
     program = bound(chain.compiled, nodes)
@@ -227,24 +222,22 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
 # calls make, have one shape; where they have others, and where there is no text, the calls are
 # done one by one.
 
-# Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
-_texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(256)
 
-
-def passes(graph: Graph, wanted: Values, schedule: Schedule) -> list[Group]:
+def _on_gpu(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
     """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
 
     Steps of an iteration are in one set as well, unless the schedule has them apart.
     """
-    found, _ = grouped(graph, wanted, {}, across=schedule.steps != 1)
-    return [group for nodes in found for group in _divided(graph, nodes, wanted, schedule)]
+    sets, _ = _grouped(graph, wanted, {}, across=schedule.steps != 1)
+    groups = [group for nodes in sets for group in _divided(graph, nodes, wanted, schedule)]
+    return Plan(tuple(groups), {})
 
 
 def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
         return [Group(tuple(nodes), read_by(nodes), nodes[0].outputs)]
-    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
+    whole = _one_pass(graph, nodes, _given_on(graph, nodes, wanted), schedule)
     if whole is not None:
         return [whole]
     half = len(nodes) // 2
@@ -262,27 +255,25 @@ def _one_pass(
     schedule: Schedule,
 ) -> Group | None:
     """Calls that are fit to be done at once; None where registers are few."""
+    # Imported here: what writes texts for a GPU is not needed elsewhere.
+    from .arrays.cuda import Work
+    from .backends.cuda.strips import strips
+    from .backends.cuda.writing import title
+
     forms = tuple([node.part for node in nodes])
     pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
     rules = tuple(border.rules for border, _ in pipeline.borders)
-    key = *pipeline.key, rules, schedule
     types = [graph.dtypes[value] for value in outputs]
-    found = _texts.get(key)
-    # Imported here: what writes texts for a GPU is not needed elsewhere.
-    from .arrays.cuda import Work
 
-    if found is None:
-        from .backends.cuda.strips import strips
-        from .backends.cuda.writing import title
-
-        links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
+    def text() -> Source | None:
         name = title(nodes[-1].compiled.name)
         steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
         if steps > 1:
             name = f"{name}_{steps}"
-        whole = chained(links, given, made, schedule)
-        found = _texts[key] = strips(*whole, rules, name, types), pipeline.forms
-    source, _ = found
+        whole = chained(pipeline.links, pipeline.fields, pipeline.outputs, schedule)
+        return strips(*whole, rules, name, types)
+
+    source = pipeline.once((rules, schedule), text)
     if source is None:
         return None
     work = Work(
@@ -303,7 +294,7 @@ def _one_pass(
 
 def _in_steps(
     graph: Graph, groups: Sequence[Group], wanted: Values, schedule: Schedule
-) -> tuple[Group, ...]:
+) -> list[Group]:
     """Groups of which those that are steps are done in one pass, if they can be.
 
     Steps are groups that end with what the graph says is stored.
@@ -311,12 +302,11 @@ def _in_steps(
     found: list[Group] = []
     left = list(groups)
     while left:
-        ends = [graph.stored.issuperset(group.outputs) for group in left]
-        count = ends.index(False) if False in ends else len(left)
-        made = _together(graph, left[:count], wanted, schedule) if count > 1 else None
+        steps = list(takewhile(lambda one: graph.stored.issuperset(one.outputs), left))
+        made = _together(graph, steps, wanted, schedule) if len(steps) > 1 else None
         found.append(made or left[0])
         left = left[len(made.steps) if made else 1 :]
-    return tuple(found)
+    return found
 
 
 def _together(

@@ -23,7 +23,7 @@ from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
 from .arrays.launching import Launches
-from .arrays.numpy import Behind, behind, stretched, whole_shape
+from .arrays.numpy import behind, stretched, whole_shape
 from .arrays.phases import check_device
 from .arrays.single import NOTHING, Given
 from .arrays.work import Block
@@ -90,19 +90,15 @@ class Program:
         # what is large is not kept.
         return b"" if b"__main__" in packed or len(packed) > LARGE else packed
 
-    def along(self, axes: Behind | None) -> Program:
-        """The program, whose calls that name no axes work along the last of these."""
-        return self if axes is None else replace(self, graph=self.graph.along(axes))
-
-    def behind(self, axes: Any, arrays: Arrays) -> Behind | None:
-        """The axes that are named of such arrays, counted from the end; None if none are."""
+    def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
+        """The program, whose calls that name no axes work along the last of these of arrays."""
         if axes is None:
-            return None
+            return self
         ndim = self.graph.nodes[-1].ndim
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
-        return behind(axes, len(shape), ndim)
+        return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
 
     @property
     def nodes(self) -> list[Node]:
@@ -190,10 +186,10 @@ class BoundProgram:
         self._placed = positions(graph, fields)
         # Raises, and says what is too small, where the arrays of a call do not go together.
         shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
-        self._shapes = [shapes[value] for value in program.wanted]
-        self._checked(out, fields)
+        self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
         # One call can write to the place of what it reads, or finds that it cannot.
         self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
+        self._checked(out, fields)
         # Where results are those that are given, and where they are not.
         self._known: dict[bool, Launches] = {}
 
@@ -203,52 +199,35 @@ class BoundProgram:
         if self._reaches:
             arrays = reaching(program.graph, arrays)
         fields = [*arrays, *self._placed]
-        results = self._checked(out, fields) if self._there else listed(out)
-        apart = self._alone or not results or self._are_apart(results, fields)
-        if not apart:
-            # Some are no good, or they overlap what is read, and are written at the end.
-            self._checked(out, fields)
+        results, apart = self._checked(out, fields)
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
         launches = self._known.get(apart)
         if launches is None:
             launches = program.bound(Block(tuple(fields)), outs, self._threads)
             self._known[apart] = launches
-        if not self._there:
+        with beside(fields):
             made = launches(fields, numbers, outs)
-        else:
-            with beside(fields):
-                made = launches(fields, numbers, outs)
         for target, one in zip(results, made, strict=False):
-            if target is not one:
-                self._write(target, one)
+            if self._there and target is not one:
+                target[...] = one
+            elif not self._there and not np.may_share_memory(target, one):
+                write(target, one)
         return listed(out) or made
 
-    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
-        """The arrays that results are written to."""
+    def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
+        """The arrays that results are written to, and whether they are as they are made."""
         if out is None:
-            return []
-        dtypes = [self._program.graph.dtypes[value] for value in self._program.wanted]
+            return [], True
+        shapes, dtypes = zip(*self._made, strict=True)
         if not self._there:
-            return on_numpy.checked_out(out, self._shapes, dtypes, None)
+            given = on_numpy.checked_out(out, shapes, dtypes, None)
+            return given, self._alone or are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
 
         with cuda.beside(fields) as device:
-            return cuda.checked_out(out, self._shapes, dtypes, None, device)
-
-    def _are_apart(self, results: Arrays, fields: Arrays) -> bool:
-        if not self._there:
-            return are_writable(results, fields)
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
-
-        return cuda.are_apart(results, fields)
-
-    def _write(self, target: Any, made: Any) -> None:
-        if self._there:
-            target[...] = made
-        elif not np.may_share_memory(target, made):
-            write(target, made)
+            found = cuda.checked_out(out, shapes, dtypes, None, device)
+        return found, cuda.are_apart(found, fields)
 
 
 # Numbers of calls.

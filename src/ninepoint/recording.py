@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -29,7 +29,7 @@ from .program import BoundProgram, Program, least_axes, numbers_in
 from .remembered import Remembered
 from .running import as_fields, evaluate
 from .tracebacks import door
-from .waiting import before_writing, wait, waiting
+from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
     from .arrays.xarray import Named
@@ -236,19 +236,15 @@ class _Made:
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
                 axes = tuple(range(-1 - ndim, -1))
-        likes = [_array(f) if f.dims is None else f.like for f in self.fields]
-        named = Named(likes, ndim, place.dims, axes)
-        if any(one is not like for one, like in zip(named.fields, likes, strict=True)):
-            # What has not all dimensions of the call is done before, and is the same along them.
-            arrays = [
-                f.like if one is like else _array(f)
-                for f, one, like in zip(self.fields, named.fields, likes, strict=True)
-            ]
-            named = Named(arrays, ndim, place.dims, axes)
-            self.fields = tuple(
-                f if one is f.like else _node(one)
-                for f, one in zip(self.fields, named.fields, strict=True)
-            )
+        first = next(field.like for field in self.fields if field.dims is not None)
+        core = on_numpy.core_dims(first, ndim, place.dims, axes)
+        # What has not all dimensions of the call is done before, and is the same along them.
+        arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
+        named = Named(arrays, ndim, core)
+        self.fields = tuple(
+            f if one is f.like else _node(one)
+            for f, one in zip(self.fields, named.fields, strict=True)
+        )
         self.ndim, self.core = ndim, named.core
         found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
         self.call = self.call.spaced(found)
@@ -423,7 +419,7 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     else:
         results = tuple(map(Lazy, nodes))
         for node, result in zip(nodes, results, strict=True):
-            wait(node, result)
+            waiting[id(node)] = result
     return results[0] if len(results) == 1 else results
 
 
@@ -477,7 +473,7 @@ def _compute(
         for call, axes, made in zip(done, along, order, strict=True)
     )
 
-    def bare(node: Node, number: int) -> Boundary:
+    def bare(number: int, node: Node) -> Boundary:
         return unnamed(node.boundary, order[number].named, dims, node.ndim)
 
     where = Place(out=out, threads=min(most, default=None), device=devices[0] if devices else None)
@@ -490,7 +486,7 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
-    bare: Callable[[Node, int], Boundary] | None,
+    bare: Callable[[int, Node], Boundary] | None,
 ) -> Sequence[Any]:
     """Some results of recorded calls, of which the first numbers are those of arrays.
 
@@ -500,7 +496,7 @@ def _evaluated(
     leaves = [
         leaf
         for (call, _, _), flow in zip(recorded, flows, strict=True)
-        for leaf in flow.told(call.scalars)[0]
+        for leaf in flow.told(call.scalars)
     ]
     key = None
     if all(flow.settled for flow in flows):
@@ -512,14 +508,12 @@ def _evaluated(
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
-    owners: list[int] = []
     for number, (call, axes, fields) in enumerate(recorded):
+        count = len(graph.nodes)
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
-        owners += [number] * (len(graph.nodes) - len(owners))
+        if bare is not None:
+            graph.nodes[count:] = with_boundaries(graph.nodes[count:], partial(bare, number))
     graph, asked = graph.placed([results[k][which] for k, which in goals])
-    if bare is not None:
-        known = dict(zip(map(id, graph.nodes), owners, strict=True))
-        graph = with_boundaries(graph, lambda node: bare(node, known[id(node)]))
     schedule = Schedule()
     if len(recorded) == 1:
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])

@@ -25,7 +25,6 @@ from .arrays.conditions import Slot
 from .arrays.engines import check, engine_of
 from .arrays.every import thinned
 from .arrays.grid import refuse_unknown
-from .arrays.numpy import Behind
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
@@ -55,12 +54,11 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     place.check(arrays)
     graph, device = program.graph, place.device
     arrays = as_fields(arrays, graph.names[: len(arrays)])
-    order: Behind | None = None
+    axes = place.axes
     last = next((node for node in reversed(graph.nodes) if node.axes is None), None)
-    free = place.axes is None and place.dims is None
-    if free and last is not None and not last.call.definition.pointwise:
-        order = working_axes(arrays, last.ndim, last.call.definition.name)
-    program = program.along(program.behind(place.axes, arrays) or order)
+    if axes is None and last is not None and not last.call.definition.pointwise:
+        axes = working_axes(arrays, last.ndim, last.call.definition.name)
+    program = program.along(axes, arrays)
     graph = program.graph
     laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
     if laid and there:
@@ -125,19 +123,17 @@ def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
             "other lazy arrays."
         )
     shapes = graph.shapes([array.shape for array in arrays])
-    more: dict[int, list[tuple[str, np.dtype]]] = {}
-    calls: dict[int, Call] = {}
+    more: list[tuple[Call, list[tuple[str, np.dtype]]]] = []
     given: list[Any] = []
     for node in graph.nodes:
-        if not node.boundary.conditions:
-            continue
-        shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+        call = node.call
         values: list[Any] = []
-        boundary = _with_slots(node, shape, values)
-        calls[node.outputs[0]] = replace(node.call, boundary=boundary)
-        more[node.outputs[0]] = [("a border value", value.dtype) for value in values]
+        if node.boundary.conditions:
+            shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+            call = replace(call, boundary=_with_slots(node, shape, values))
+        more.append((call, [("a border value", value.dtype) for value in values]))
         given += values
-    graph, numbers = graph.given_more(more, calls)
+    graph, numbers = graph.given_more(more)
     wanted = tuple(numbers[value] for value in program.wanted)
     return replace(program, graph=graph, wanted=wanted), [*arrays, *given]
 
@@ -183,15 +179,13 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     from . import sending
 
     graph = program.graph
-    shapes = graph.shapes(field.shape for field in fields)
-    shapes, dtypes = zip(*((shapes[v], graph.dtypes[v]) for v in program.wanted), strict=True)
-    made: list[Array] = []
-    given: list[Array] = []
-    if out is not None:
-        given = on_numpy.checked_out(out, shapes, dtypes, None)
-        if not any(np.may_share_memory(o, field) for o in given for field in fields):
-            made = given
-    made = made or [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+    known = graph.shapes(field.shape for field in fields)
+    shapes = [known[value] for value in program.wanted]
+    dtypes = [graph.dtypes[value] for value in program.wanted]
+    given = [] if out is None else on_numpy.checked_out(out, shapes, dtypes, None)
+    made = given
+    if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
+        made = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
         if target is not result:
