@@ -51,7 +51,7 @@ def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     if not flow.settled:
         return None
     place.check(fields)
-    fields, types = typed(call, fields)
+    fields, types = typed(definition, fields)
     graph, wanted = graph_of(call, types)
     if not there:
         graph.warn()

@@ -13,11 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from .arrays import accepted, spacings
 from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
-from .arrays.channels import check_steps, may_hold
+from .arrays.channels import check_steps
 from .arrays.sides import unnamed
 from .calls import Call
 from .definition import Definition
@@ -28,7 +26,7 @@ from .motion import Motion
 from .options import Place
 from .program import Program
 from .recording import Lazy, known, named_results, recorded
-from .running import ON_GPU, as_fields, evaluate, typed
+from .running import ON_GPU, evaluate, typed
 from .slabs.ranks import on_ranks
 from .waiting import before_writing
 
@@ -47,7 +45,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
-    fields, types = typed(call, fields)
+    fields, types = typed(call.definition, fields)
     call.check_spaced()
     program = Program(*graph_of(call, types), call.definition.schedule_for(types))
     made = evaluate(program, fields, place)
@@ -85,9 +83,8 @@ def iterated(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
             "as dataset[name]."
         )
-    fields = as_fields(fields, definition.fields)
     Place(out=plan.out, threads=plan.threads, device=plan.device).check(fields)
-    types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
+    fields, types = typed(definition, fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), boundary, cval)
@@ -100,17 +97,20 @@ def iterated(
         found = spacings.found(call.spacings, named, definition, call.boundary)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
-    motion = Motion(call, types, definition.schedule_for(types), scalars)
+    motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
     motion.check_lengths()
-    if plan.steps and any(map(may_hold, fields)):
+    if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
-    states = _after(motion, fields, plan) if named is None else _by_names(motion, named, plan)
+    if named is None:
+        states = _after(motion, fields, plan)
+    else:
+        states = _by_names(motion, fields, named, plan)
     return states[0] if len(states) == 1 else tuple(states)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
-    graph, _ = motion.step
+    graph = motion.graph
     laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
     # On a GPU no kernel is slow: what is not understood is refused there.
     if not there:
@@ -122,9 +122,13 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
             'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
             ": each process has another part of the border; name a border rule."
         )
+    cut = any(map(is_chunked, arrays))
+    if cut or plan.comm is not None:
+        size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        return _on_ranks(motion, arrays, plan, there)
-    if any(map(is_chunked, arrays)):
+        return _on_ranks(motion, arrays, plan, there or cut)
+    if cut:
         return _in_chunks(motion, arrays, plan)
     state: type[InMemory] = InMemory
     if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
@@ -135,20 +139,19 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     return iterate(state(motion, arrays, plan), plan, motion.scalars)
 
 
-def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, there: bool) -> list[Any]:
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
     """The same of arrays of which each process has a part."""
-    if motion.step[0].places:
+    if motion.graph.places:
         raise TypeError(
             f"'{motion.call.definition.name}' asks for positions, which processes with "
             "parts of an array do not know; give them as a field of its own, of which each "
             "has its part."
         )
-    if there or any(map(is_chunked, arrays)):
+    if elsewhere:
         raise TypeError(
             "comm= takes arrays of NumPy, in each process its own part: the points on "
             "both sides come from other processes."
         )
-    motion = motion.sized(_size(arrays), plan.steps)
     return on_ranks(motion, arrays, plan)
 
 
@@ -157,9 +160,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     # Imported here: Dask is optional, and the caller has it or its like.
     from .lazy_states import InChunks
 
-    motion = motion.sized(_size(arrays), plan.steps)
-    state = InChunks(motion, arrays, plan)
-    graph, _ = motion.step
+    state, graph = InChunks(motion, arrays, plan), motion.graph
     apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
@@ -171,18 +172,13 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     return iterate(state, plan, motion.scalars)
 
 
-def _size(arrays: Arrays) -> int:
-    """The bytes of some arrays."""
-    return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
-
-
-def _by_names(motion: Motion, named: Named, plan: Iteration) -> list[Any]:
+def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from .arrays.xarray import arranged, restored
 
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    likes = named_results(motion.step[0], named)
+    likes = named_results(motion.graph, named)
     callback = plan.callback
 
     def back(states: Arrays) -> list[Any]:
@@ -197,4 +193,4 @@ def _by_names(motion: Motion, named: Named, plan: Iteration) -> list[Any]:
     made = _after(motion, arrays, plan)
     if plan.steps:
         return back(made)
-    return [one.astype(accepted.native(one.dtype)) for one in named.fields[: len(likes)]]
+    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

@@ -60,7 +60,7 @@ class InChunks:
             motion.between(part, cut, TASK, row),
             min(motion.together, _least(chunks), max(1, row)),
         )
-        if has_conditions(motion.step[0]):
+        if has_conditions(motion.graph):
             self.longest = 1
         self.unit = motion.unit(self.longest)
 

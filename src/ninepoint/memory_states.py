@@ -48,7 +48,7 @@ class InMemory:
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
         self._target = [] if plan.out is None else self._checked(plan.out, arrays)
         fields = arrays
-        if len(graph.needed(wanted)) == 1:
+        if len(motion.nodes) == 1:
             # The calls of a graph are given the fields as they are.
             fields = self._stretched(arrays)
         # How many steps are done in one pass, if that is not one.
@@ -149,8 +149,7 @@ class InMemory:
             fields = list(reaching(graph, fields))
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
-        launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
-        made = launches(fields, given, outs)
+        made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
         for result, one in zip(results, made, strict=True):
             if one is not result:
                 result[...] = one

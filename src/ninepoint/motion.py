@@ -26,7 +26,7 @@ from .arrays.regions import reach
 from .arrays.single import NOTHING, Given
 from .calls import Call, flow_of, numbers_key
 from .chaining import common_margin, unfit
-from .graph import Graph, Recorded, graph_of, recalled
+from .graph import Graph, Node, Recorded, graph_of, recalled
 from .iteration import Scalars
 from .language.box import Box
 from .lowering.schedule import Schedule
@@ -72,6 +72,16 @@ class Motion:
         """The first step; after the fields of the call there may be positions."""
         return self._step(self.call.scalars)
 
+    @property
+    def graph(self) -> Graph:
+        """The calls of the first step."""
+        return self.step[0]
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Those of them that the next state needs."""
+        return self.graph.needed(self.step[1])
+
     def _step(self, scalars: Mapping[str, Any]) -> Recorded:
         return graph_of(replace(self.call, scalars=scalars), self.types)
 
@@ -106,7 +116,7 @@ class Motion:
 
         They take the place of the first fields.  What a step gives is stored whole.
         """
-        first, count = self.step[0], self.states
+        first, count = self.graph, self.states
         graph = Graph(first.names[: first.given], first.dtypes[: first.given], first.places)
         fields = list(range(first.given))
         step, before = self.step, self.call.scalars
@@ -126,11 +136,11 @@ class Motion:
     @property
     def ndim(self) -> int:
         """How many core axes the state has."""
-        return self.step[0].nodes[-1].ndim
+        return self.graph.nodes[-1].ndim
 
     def check_lengths(self) -> None:
         """Raise where a call makes fewer or more points than it is given."""
-        nodes = self.step[0].nodes
+        nodes = self.graph.nodes
         for node in nodes:
             if node.thins:
                 raise ValueError(
@@ -158,7 +168,7 @@ class Motion:
         """Raise where the results cannot be the next state."""
         if self.call.boundary.outline(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
-        compiled, dtypes, count = self.step[0].nodes[-1].compiled, self.types, self.states
+        compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):
             raise ValueError(
                 f"'{compiled.name}' has {count} outputs and {len(dtypes)} fields; each output "
@@ -177,7 +187,7 @@ class Motion:
         shape = on_numpy.broadcast_shape([array.shape for array in arrays])
         if len(shape) < self.ndim:
             raise on_numpy.too_few_axes(self.ndim, shape)
-        if len(graph.needed(wanted)) > 1:
+        if len(self.nodes) > 1:
             reached = reaching(graph, arrays)
             made = graph.shapes([array.shape for array in reached])[wanted[0]]
             if made != shape:
@@ -189,22 +199,19 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        graph, wanted = self.step
-        return reach(graph.needed(wanted), wanted, range(graph.given), axis)
+        return reach(self.nodes, self.step[1], range(self.graph.given), axis)
 
     @cached_property
     def together(self) -> int:
         """How many steps are done in one pass over memory."""
-        graph, wanted = self.step
-        if self.schedule.steps == 1 or unfit(graph.needed(wanted), wanted, self.schedule):
+        if self.schedule.steps == 1 or unfit(self.nodes, self.step[1], self.schedule):
             return 1
         return self.schedule.steps or usual_length(self.margin)
 
     @property
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
-        graph, wanted = self.step
-        return common_margin(graph.needed(wanted), wanted)
+        return common_margin(self.nodes, self.step[1])
 
     def unit(self, longest: int) -> int:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""
@@ -220,8 +227,7 @@ class Motion:
         # Further away than the next part there is nothing to gain.
         far = [n // max(-low, high) for low, high, n in looks if low < high]
         most = min([max(1, min(MOST, row)), *far])
-        graph, wanted = self.step
-        points = len(graph.needed(wanted)) * POINT * math.prod(part)
+        points = len(self.nodes) * POINT * math.prod(part)
         single = points * (SINGLE if self.together > 1 else 1) + exchange
 
         def cost(steps: int) -> float:

@@ -115,7 +115,7 @@ def _grouped(
     them.  Nothing is compiled for it.
     """
 
-    def apart(node: Node, users: Nodes, homes: Sequence[Nodes]) -> str:
+    def apart(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
         return forced.get(node.label, "") or _reason(graph, node, users, across)
 
     return in_sets(graph.needed(wanted), apart)
@@ -123,12 +123,12 @@ def _grouped(
 
 def in_sets(
     nodes: Nodes,
-    apart: Callable[[Node, Nodes, Sequence[list[Node]]], str],
+    apart: Callable[[Node, Nodes, Nodes, int], str],
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Nodes, each done with those that read it wherever it can be, in sets, in order.
 
-    `apart` says why a node must not be in one set with its users, which are in the sets that it
-    is given; it gives nothing where the node can.  Of those that are apart the reason is told.
+    `apart` says why a node must not be in one set with its users, or nothing where it can: all of
+    them joined, which are so many sets fewer.  Of those that are apart the reason is told.
     """
     whole: dict[str, str] = {}
     sets: list[list[Node]] = []
@@ -136,8 +136,8 @@ def in_sets(
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        reason = apart(node, users, homes) if users else ""
         joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+        reason = apart(node, users, joined, len(homes)) if users else ""
         some = [*(one for one in sets if one not in homes), joined]
         # Of several homes none may need what is made of another one.
         if not reason and len(homes) > 1 and _in_order(some) is None:
@@ -191,7 +191,7 @@ def _tallest(nodes: Nodes) -> tuple[int, Node]:
     return max(heights, key=operator.itemgetter(0))
 
 
-def _given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
+def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
     """What some nodes make that others need, or that is wanted."""
     others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
     outside = {*wanted, *others}
@@ -201,7 +201,7 @@ def _given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
 def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = _given_on(graph, nodes, wanted)
+    outputs = given_on(graph, nodes, wanted)
     if any(not graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
         # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
         forms = tuple([node.compiled.as_part for node in nodes])
@@ -236,8 +236,8 @@ def _on_gpu(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
 def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
-        return [Group(tuple(nodes), read_by(nodes), nodes[0].outputs)]
-    whole = _one_pass(graph, nodes, _given_on(graph, nodes, wanted), schedule)
+        return [_group(graph, nodes, wanted, schedule)]
+    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
     if whole is not None:
         return [whole]
     half = len(nodes) // 2

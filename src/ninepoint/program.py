@@ -118,9 +118,8 @@ class Program:
     @property
     def held(self) -> int:
         """Bytes of the arrays of coefficients that its calls are given."""
-        calls = {id(node.call): node.call for node in self.nodes}
-        values = [value for call in calls.values() for value in call.scalars.values()]
-        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+        values = {id(one): one for node in self.nodes for one in node.call.scalars.values()}
+        return sum(one.nbytes for one in values.values() if isinstance(one, np.ndarray))
 
     def run(
         self,

@@ -448,12 +448,10 @@ def _compute(
     calls: dict[int, _Made] = {}
     leaves = _leaves(wanted, calls)
     order = sorted(calls.values(), key=lambda made: made.number)
-    likes = _agreed(order)
-    done = [_called(made, like) for made, like in zip(order, likes, strict=True)]
-    most = [n for n in (threads, *(made.threads for made in order)) if n is not None]
-    devices = [one for one in (device, *(made.device for made in order)) if one is not None]
+    most = (n for n in (threads, *(made.threads for made in order)) if n is not None)
+    devices = (one for one in (device, *(made.device for made in order)) if one is not None)
+    where = Place(out=out, threads=min(most, default=None), device=next(devices, None))
     arrays = [leaf.value for leaf in leaves.values()]
-    along = [like.axes for like in likes]
     dims: Dims = ()
     if wanted[0].dims is not None:
         # Imported here: xarray is optional, and the caller has it.
@@ -462,21 +460,21 @@ def _compute(
         others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
-        along = [tuple(dims.index(dim) - len(dims) for dim in like.core) for like in likes]
     numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
+
+    def along(like: _Made) -> Behind | None:
+        return tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
 
     def place(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
-    recorded = tuple(
-        (call, axes, tuple(map(place, made.fields)))
-        for call, axes, made in zip(done, along, order, strict=True)
-    )
-
     def bare(number: int, node: Node) -> Boundary:
         return unnamed(node.boundary, order[number].named, dims, node.ndim)
 
-    where = Place(out=out, threads=min(most, default=None), device=devices[0] if devices else None)
+    recorded = tuple(
+        (_called(made, like), along(like), tuple(map(place, made.fields)))
+        for made, like in zip(order, _agreed(order), strict=True)
+    )
     goals = [place(one) for one in wanted]
     _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
 

@@ -28,8 +28,10 @@ from .arrays.grid import refuse_unknown
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
-from .graph import Graph, Node, has_conditions
+from .definition import Definition
+from .graph import Graph, Node, has_conditions, read_by
 from .options import Place
+from .planning import given_on
 from .program import BoundProgram, Program, positions, reaching
 
 # What is wrong where a GPU is to lay values at the border.
@@ -39,9 +41,9 @@ ON_GPU = (
 )
 
 
-def typed(call: Call, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    names = call.definition.fields
+    names = definition.fields
     fields = as_fields(fields, names)
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, names, strict=True):
@@ -205,21 +207,19 @@ def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
-    ready = [v for v in range(graph.given, len(graph.names)) if v in read - made_so]
+    ready = sorted(value for value in read - made_so if value >= graph.given)
     if ready:
         done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
         plain = [values[value] for value in sources]
         values |= zip(ready, BoundProgram(done, plain)(plain), strict=True)
     for nodes in sets:
-        outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
-        values |= _task(program, nodes, outside, values, device)
+        values |= _task(program, nodes, values, device)
     return [values[value] for value in wanted]
 
 
 def _task(
     program: Program,
     nodes: Sequence[Node],
-    outside: set[int],
     values: dict[int, Any],
     device: str | None,
 ) -> dict[int, Any]:
@@ -228,16 +228,15 @@ def _task(
     from .arrays import chunked
 
     graph = program.graph
-    inside = {value for node in nodes for value in node.outputs}
-    read = sorted({value for node in nodes for value in node.fields} - inside)
-    engine = engine_of([values[value] for value in read])
+    given = [values[value] for value in read_by(nodes)]
+    engine = engine_of(given)
     thin = [node for node in nodes if node.thins]
     finer = any(node.factors for node in graph.nodes)
     may = engine is chunked and device is None and not finer
-    if thin and may and chunked.takes_whole(nodes, [values[value] for value in read]):
+    if thin and may and chunked.takes_whole(nodes, given):
         thin = []
     full = [node.full if node in thin else node for node in nodes]
-    order = sorted(inside & outside)
+    order = given_on(graph, nodes, program.wanted)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
     work = done

@@ -61,7 +61,7 @@ def on_cluster(
         return None
     fields = [
         field if is_dask(field) else _arrays.from_array(field, name=False)
-        for field in reaching(motion.step[0], fields)
+        for field in reaching(motion.graph, fields)
     ]
     shape = tuple(map(sum, chunks))
     axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))

@@ -34,10 +34,9 @@ T = TypeVar("T")
 
 def refusal(motion: Motion, shapes: Sequence[Shape], axis: int) -> str:
     """Why states of these shapes cannot be cut along an axis; empty where they can be."""
-    graph, wanted = motion.step
-    nodes = graph.needed(wanted)
+    nodes = motion.nodes
     whole = broadcast_shape(shapes)
-    found = graph.shapes(shapes)
+    found = motion.graph.shapes(shapes)
     for node in nodes:
         if node.resizes:
             return f"'{node.label}' gives fewer points than it is given"
