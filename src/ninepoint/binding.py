@@ -26,7 +26,7 @@ from .backends.universal import Elements
 from .calls import Call, Leaves, flow_of
 from .graph import Node, graph_of, has_conditions
 from .options import Place
-from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
+from .program import BoundProgram, Program, Taken, numbers_of, taken_of
 from .running import typed
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
@@ -68,10 +68,9 @@ def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     program = Program(graph, wanted, definition.schedule_for(types))
     program = program.along(place.axes, fields)
     run = BoundProgram(program, fields, place.out, place.threads)
-    told = numbers_in(graph)
 
     def several(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        made = run([values[k] for k in at], told(leaves or flow.of(values)[0]), out)
+        made = run([values[k] for k in at], run.told(leaves or flow.of(values)[0]), out)
         return made[0] if len(made) == 1 else tuple(made)
 
     return several

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,9 +55,10 @@ class InChunks:
         # As little beyond the next chunk as can be, but chunks of a few points are no reason for
         # an exchange at each step.
         row = plan.in_a_row
+        least = min((n for sizes in chunks if len(sizes) > 1 for n in sizes), default=1)
         self.longest = max(
             motion.between(part, cut, TASK, row),
-            min(motion.together, _least(chunks), max(1, row)),
+            min(motion.together, least, max(1, row)),
         )
         if has_conditions(motion.graph):
             self.longest = 1
@@ -112,10 +112,6 @@ class InChunks:
 def _native(array: Any) -> Any:
     dtype = np.dtype(array.dtype)
     return array if dtype.isnative else array.astype(accepted.native(dtype))
-
-
-def _least(chunks: Sequence[Sequence[int]]) -> int:
-    return min((size for sizes in chunks if len(sizes) > 1 for size in sizes), default=1)
 
 
 def _held(arrays: Arrays) -> list[Any]:
