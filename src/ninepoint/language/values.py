@@ -170,7 +170,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.number | np.bool)
 
 
-def _large(value: Any) -> bool:
+def is_large(value: Any) -> bool:
     """Whether a number of the text is an integer that int64 does not hold."""
     value = constant(value)
     return isinstance(value, int) and not -(2**63) <= value < 2**63
@@ -255,7 +255,7 @@ class Operations:
             if other != shapes[0]:
                 raise errors.window_shape(self.span, shapes[0], other)
         shape = shapes[0] if shapes else None
-        large = [_large(v) for v in values]
+        large = [is_large(v) for v in values]
         if any(large) and not all(large):
             kept = [v for v, one in zip(values, large, strict=True) if not one]
             near = [v.dtype for v in self.together(*kept)[0]]
@@ -317,27 +317,29 @@ class Operations:
     # Operations.
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
-        """`left op right` for the operators of Python."""
+        """`left op right` for the operators of Python, or the lesser or greater, or NaN."""
         left, right = constant(left), constant(right)
-        if is_number(left) and is_number(right):
+        if is_number(left) and is_number(right) and op not in _EXTREMES:
             return self._known(op, left, right)
         line = _line(op, left, right)
         if isinstance(line, int):
             return line
         (a, b), _ = self.together(left, right)
         if line is not None:
-            return Index(self._emit_binary(op, DType.INT, a, b).atom, True, None, line)
+            return Index(self.in_common(op, DType.INT, a, b).atom, True, None, line)
         self._check_operands(op, a.dtype, b.dtype)
         mixed = unsigned.mixed(self, a, b)
         if mixed and op in ir.COMPARISONS:
             return unsigned.compared(self, op, a, b)
         if mixed and op in ("//", "%"):
             return unsigned.divided(self, op, a, b)
+        if mixed and op in _EXTREMES:
+            return unsigned.extreme(self, op, a, b)
         if op in ("<<", ">>"):
             return self._shift(op, a, b)
         truths = a.dtype is b.dtype is DType.BOOL
-        if truths and (op in ir.COMPARISONS or op in _BITWISE):
-            return self._emit_binary(op, DType.BOOL, a, b)
+        if truths and (op in ir.COMPARISONS or op in _BITWISE or op in _EXTREMES):
+            return self.in_common(op, DType.BOOL, a, b)
         common = promote(a.dtype, b.dtype, a.weak, b.weak)
         if mixed and op not in _BITWISE:
             common = DType.INT
@@ -348,16 +350,17 @@ class Operations:
                 common = DType.F64
             case "-" if common is DType.UINT:
                 common = DType.INT
-        return self._emit_binary(op, common, a, b)
+        return self.in_common(op, common, a, b)
 
     def _check_operands(self, op: str, left: DType, right: DType) -> None:
         """Raise where an operator has no meaning for values of these types."""
         if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
             raise errors.bad_operand(self.span, f"'{op}'", "floats")
+        name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
         if op in _ORDERED and (left.is_complex or right.is_complex):
-            raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
+            raise errors.bad_operand(self.span, name, "complex numbers")
 
-    def _emit_binary(self, op: Any, common: DType, a: Value, b: Value) -> Value:
+    def in_common(self, op: Any, common: DType, a: Value, b: Value) -> Value:
         """An operation on two values in their common type."""
         compares = op in ir.COMPARISONS
         dtype = DType.BOOL if compares else common
@@ -378,15 +381,15 @@ class Operations:
                 exponent is not None and int(exponent.real) >= 0
             )
             if not natural:
-                return self._emit_binary("**", DType.F64, a, b)
+                return self.in_common("**", DType.F64, a, b)
             # The exponent keeps its sign; what the power is modulo 2**64 has none.
             word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
-            power = self._emit_binary("**", word, a, b)
+            power = self.in_common("**", word, a, b)
             return replace(power, atom=self.cast(power, common))
         if exponent == 2 and not common.is_complex:
             base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
-            return self._emit_binary("*", common, base, base)
-        return self._emit_binary("**", common, a, b)
+            return self.in_common("*", common, base, base)
+        return self.in_common("**", common, a, b)
 
     def _known(self, op: str, left: Any, right: Any) -> Any:
         try:
@@ -452,11 +455,7 @@ class Operations:
 
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
-        common, weak = values[0].dtype, values[0].weak
-        for value in values[1:]:
-            if value.dtype is not common:
-                common = promote(common, value.dtype, weak, value.weak)
-            weak = weak and value.weak
+        common = self.common(values)
         naturals = [value for value in values if value.dtype is DType.UINT]
         if naturals and any(unsigned.mixed(self, naturals[0], one) for one in values):
             for value in values:
@@ -465,6 +464,16 @@ class Operations:
                         raise errors.choice_sign(self.span, atom.value)
             common = DType.INT if common is DType.UINT else common
         return [self.cast(value, common) for value in values]
+
+    @staticmethod
+    def common(values: Sequence[Value]) -> DType:
+        """The type of all, if they have one, or in which they would be added."""
+        common, weak = values[0].dtype, values[0].weak
+        for value in values[1:]:
+            if value.dtype is not common:
+                common = promote(common, value.dtype, weak, value.weak)
+            weak = weak and value.weak
+        return common
 
     def logical(self, op: str, left: Any, right: Any) -> Any:
         """`and` and `or` of two truths."""
@@ -496,9 +505,10 @@ class Operations:
 
 
 _BITWISE = ("&", "|", "^")
+_EXTREMES = ("minimum", "maximum")
 
 # What complex numbers have none of.
-_ORDERED = ("<", "<=", ">", ">=", "//", "%")
+_ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
 
 
 def _line(op: str, left: Any, right: Any) -> Line | int | None:
