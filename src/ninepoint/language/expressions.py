@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import itertools
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,6 @@ from .values import Closure, NotUnderstood, Value, constant, is_number, words
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
-
-# The operators of arrays that are known while the kernel is read.
-_SIGNS: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 class Expressions(Subscripts, Calls):
@@ -102,12 +98,7 @@ class Expressions(Subscripts, Calls):
             return self.ops.unary(op, value)
         self.at(node)
         self.check_numbers(f"'{op}'", value)
-        if isinstance(value, np.ndarray):
-            try:
-                return settled(_SIGNS[op](value))
-            except TypeError:
-                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value)) from None
-        return self.ops.unary(op, value)
+        return settled(self.ops.unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":

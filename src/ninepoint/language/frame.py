@@ -172,6 +172,21 @@ class Frame(ABC):
             raise errors.choice_mismatch(self.ops.span, words(then), words(other))
         return self.ops.select(test, then, other)
 
+    def has_returned(self, done: Any, result: Any) -> None:
+        if self.done is False:
+            self.done, self.result = done, result
+            return
+        first, second = self.result, result
+        self.check_counts(first, second)
+        self.result = self.ops.select(self.done, first, second)
+        self.done = self.ops.logical("|", self.done, done)
+
+    def check_counts(self, one: Any, other: Any) -> None:
+        """Raise where two ways to return give another number of values."""
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
+        if counts[0] != counts[1]:
+            raise errors.return_mismatch(self.returned, counts[1], counts[0])
+
     def length(self, axis: int) -> Value:
         """How long the whole array is along an axis."""
         self.axes.measured.add(axis)

@@ -20,7 +20,7 @@ import numpy as np
 
 from . import errors
 from .buffers import made, stored, written_names
-from .control import CarriedLoop, Turns
+from .control import CarriedLoop
 from .expressions import Expressions
 from .frame import Undefined, refuse_node
 from .kinds import Coefficients, Field
@@ -70,7 +70,8 @@ class Statements(Expressions):
                 self.at(node)
                 self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
             case ast.If(test=test, body=body, orelse=orelse):
-                self.branch(self.truth(test), body, orelse)
+                then, other = partial(self.block, body), partial(self.block, orelse)
+                self.split(self.truth(test), then, other)
             case ast.For() | ast.While():
                 self.loop(node)
             case ast.Break():
@@ -94,32 +95,26 @@ class Statements(Expressions):
             self._checked_result(value)
         self.has_returned(True, value)
 
-    def has_returned(self, done: Any, result: Any) -> None:
-        if self.done is False:
-            self.done, self.result = done, result
-            return
-        first, second = self.result, result
-        self._check_counts(first, second)
-        self.result = self.ops.select(self.done, first, second)
-        self.done = self.ops.logical("|", self.done, done)
-
     def _checked_result(self, value: Any) -> None:
         """Raise for what can never be the value of a point; helpers may return more."""
-        for item in value if isinstance(value, tuple) else (value,):
+        for item in value if isinstance(value, tuple) and value else (value,):
             if item is None or isinstance(item, str | tuple | Field):
                 raise errors.not_a_number(self.returned, words(item))
-        if isinstance(value, tuple) and not value:
-            raise errors.not_a_number(self.returned, words(value))
-
-    def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        if isinstance(test, bool):
-            self.block(body if test else orelse)
-            return
-        self.split(test, partial(self.block, body), partial(self.block, orelse))
 
     def split(
-        self, test: Any, then: Callable[[], None], other: Callable[[], None], *, rest: bool = False
+        self,
+        test: Any,
+        then: Callable[[], None],
+        other: Callable[[], None] = lambda: None,
+        *,
+        rest: bool = False,
     ) -> None:
+        """Follow one path where a truth holds and another where it does not.
+
+        The `rest` of a block, or of a loop, is read so where a part of the points has left it.
+        """
+        if isinstance(test, bool):
+            return then() if test else other()
         before = self.state()
         if rest:
             self.left = self.broken = False
@@ -138,25 +133,16 @@ class Statements(Expressions):
             self.names = self._joined(test, names, self.names)
         elif done is not True:
             self.names = names
-        first, second = done, self.done
-        if first is False and second is False:
-            return
-        self.done = self._either(test, first, second)
-        if first is False or second is False:
-            self.result = self.result if first is False else result
-            return
-        self._check_counts(result, self.result)
-        self.result = self.merge(test, result, self.result)
-
-    def _check_counts(self, one: Any, other: Any) -> None:
-        """Raise where two ways to return give another number of values."""
-        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
-        if counts[0] != counts[1]:
-            raise errors.return_mismatch(self.returned, counts[1], counts[0])
+        second, self.done = self.done, self._either(test, done, self.done)
+        if second is False:
+            self.result = result
+        elif done is not False:
+            self.check_counts(result, self.result)
+            self.result = self.merge(test, result, self.result)
 
     def _either(self, test: Any, then: Any, other: Any) -> Any:
         """One truth where a test holds, and the other where it does not."""
-        if then is other or (isinstance(then, bool) and isinstance(other, bool) and then == other):
+        if then is other:
             return then
         return self.ops.logical(
             "|",
@@ -166,7 +152,7 @@ class Statements(Expressions):
 
     def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         joined: dict[str, Any] = {}
-        for name in [*then, *(n for n in other if n not in then)]:
+        for name in then | other:
             a, b = then.get(name, Undefined(name)), other.get(name, Undefined(name))
             if a is b:
                 joined[name] = a
@@ -222,26 +208,35 @@ class Statements(Expressions):
     # Loops.
 
     def block(self, statements: list[ast.stmt]) -> None:
+        steps: list[Callable[[], None]] = []
         for place, statement in enumerate(statements, 1):
-            if self.done is True or self.left is True:
-                return
-            before, rest = self.done, statements[place:]
             # Read so, a name that one side alone gives a value has it where that side goes on.
             if isinstance(statement, ast.If) and _leaves(statement.body) != _leaves(
                 statement.orelse
             ):
-                self.statement(_with_rest(statement, rest))
+                whole = _with_rest(statement, statements[place:])
+                steps.append(partial(self.statement, whole))
+                break
+            steps.append(partial(self.statement, statement))
+        self._follow(steps)
+
+    def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
+        """Follow statements, or the turns of a loop, until these or the function have ended."""
+        for place, step in enumerate(steps, 1):
+            before, rest = self.done, steps[place:]
+            step()
+            ended = self.broken if turns else self.left
+            if not rest or self.done is True or ended is True:
                 return
-            self.statement(statement)
-            if not rest or self.done is True or self.left is True:
-                continue
-            if self.left is not False:
-                goes_on = self.ops.unary("not", self.left)
-                self.split(goes_on, partial(self.block, rest), _nothing, rest=True)
+            going = partial(self._follow, rest, turns=turns)
+            if ended is not False:
+                self.split(self.ops.unary("not", ended), going, rest=True)
+                if turns:
+                    self.left = False
                 return
             if self.done is not before:
                 with self.ops.under(self.done, False):
-                    self.block(rest)
+                    going()
                 return
 
     def loop(self, node: ast.For | ast.While) -> None:
@@ -255,14 +250,7 @@ class Statements(Expressions):
         broken = self.broken
         self.left, self.broken = outside
         if node.orelse and broken is not True and self.done is not True:
-            self._where(self.ops.unary("not", broken), partial(self.block, node.orelse))
-
-    def _where(self, test: Any, then: Callable[[], None], *, rest: bool = False) -> None:
-        """Follow a path where a truth holds."""
-        if test is True:
-            then()
-        elif test is not False:
-            self.split(test, then, _nothing, rest=rest)
+            self.split(self.ops.unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
 
@@ -270,70 +258,54 @@ class Statements(Expressions):
         def again(_: Any) -> Any:
             return self.truth(node.test)
 
-        self._rolled(Turns(node, self.truth(node.test), _nothing, again))
+        self._rolled(CarriedLoop(self, node, self.truth(node.test), lambda _: None, again))
 
     def _for(self, node: ast.For) -> None:
-        steps = self.eval(node.iter)
+        steps, counted = self.eval(node.iter), None
         if isinstance(steps, Steps):
             self._counted(node, steps)
             return
         if isinstance(steps, range):
-            count = len(steps)
-            few = count <= (_SHORT if _ends_early(node.body) else _LONG)
-            if not few and self._tried(node, steps):
+            # Tried, for its turns may need to know their number.
+            known = Steps(steps.start, steps.stop, steps.step)
+            counted = partial(self._counted, node, known, len(steps))
+            few = len(steps) <= (_SHORT if _ends_early(node.body) else _LONG)
+            if not few and self._tried(counted) is None:
                 return
-        items, before, size = self.items(node.iter), self.state(), self.ops.body.size
-        self.ops.written_out += 1
-        try:
-            self._written_out(node, items)
-        except NotUnderstood:
-            # Too long, if anything: then the turns must not know their number.
-            if not isinstance(steps, range) or self.ops.written_out > 1:
-                raise
-            self.ops.body.cut(size)
-            self.restore(before)
-            if not self._tried(node, steps):
-                raise
-        finally:
-            self.ops.written_out -= 1
 
-    def _tried(self, node: ast.For, steps: range) -> bool:
-        """Try a loop over a constant range as a loop: its turns may need to know their number."""
-        before, size = self.state(), self.ops.body.size
-        try:
-            self._counted(node, Steps(steps.start, steps.stop, steps.step), len(steps))
-        except (NotUnderstood, errors.StencilError):
-            self.ops.body.cut(size)
-            self.restore(before)
-            return False
-        return True
-
-    def _written_out(self, node: ast.For, items: Sequence[Any]) -> None:
-        """Follow the turns of a loop one by one."""
-        for place, item in enumerate(items, 1):
+        def turn(item: Any) -> None:
             self.assign(node.target, item)
             self.block(node.body)
             self.left = False
-            rest = items[place:]
-            if self.broken is True or self.done is True or not rest:
-                return
-            going = partial(self._written_out, node, rest)
-            if self.broken is not False:
-                self._where(self.ops.unary("not", self.broken), going, rest=True)
-                self.left = False
-                return
-            if self.done is not False:
-                with self.ops.under(self.done, False):
-                    going()
-                return
+
+        turns = [partial(turn, item) for item in self.items(node.iter)]
+        self.ops.written_out += 1
+        error = self._tried(partial(self._follow, turns, turns=True))
+        self.ops.written_out -= 1
+        if isinstance(error, NotUnderstood) and counted and not self.ops.written_out:
+            # Too long, if anything: then the turns must not know their number.
+            error = self._tried(counted) and error
+        if error is not None:
+            raise error
+
+    def _tried(self, follow: Callable[[], None]) -> Exception | None:
+        """Follow a path; what it cannot be read for, if it is, and all is as it was."""
+        before, size = self.state(), self.ops.body.size
+        try:
+            follow()
+        except (NotUnderstood, errors.StencilError) as error:
+            self.ops.body.cut(size)
+            self.restore(before)
+            return error
+        return None
 
     def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
         """A loop over a range."""
-        ops, start, stop, step = self.ops, steps.start, steps.stop, steps.step
+        ops, start, step = self.ops, steps.start, steps.step
         self.at(node.iter)
-        count = stop
-        if step != 1 or not isinstance(start, int) or start:
-            count = ops.binary("-", stop, start) if step > 0 else ops.binary("-", start, stop)
+        low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
+        if not isinstance(low, int) or low:
+            count = ops.binary("-", count, low)
         if abs(step) > 1:
             count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
 
@@ -347,44 +319,12 @@ class Statements(Expressions):
             self.at(node.iter)
             return ops.binary("<", ops.binary("+", turn, 1), count)
 
-        self._rolled(Turns(node, ops.truth(ops.binary(">", count, 0)), begin, again, most))
+        first = ops.truth(ops.binary(">", count, 0))
+        self._rolled(CarriedLoop(self, node, first, begin, again, most))
 
-    # A loop that carries values.
-
-    def _rolled(self, turns: Turns) -> None:
-        start = self.ops.logical("&", self.ops.active(), turns.first)
-        if start is False:
-            return
-        loop = CarriedLoop(self, turns, self.turn)
-        if loop.read():
-            returned = loop.leave(start)
-            if returned is not None:
-                self.has_returned(*returned)
-        else:
-            self.restore(loop.outside)
-            self._where(turns.first, partial(self._only_turn, turns))
-
-    def turn(self, turns: Turns, index: Any) -> Any:
-        """Follow a turn; gives the truth that there is another."""
-        turns.begin(index)
-        self.block(turns.node.body)
-        self.left = False
-        if self.done is True or self.broken is True:
-            return False
-        ended = self.ops.logical("|", self.done, self.broken)
-        with self.ops.under(ended, False):
-            again = turns.again(index)
-        turns.endless = again is True
-        return self.ops.logical("&", self.ops.unary("not", ended), again)
-
-    def _only_turn(self, turns: Turns) -> None:
-        turns.begin(0)
-        self.block(turns.node.body)
-        self.left = False
-
-
-def _nothing(*_: Any) -> None:
-    """Do nothing."""
+    def _rolled(self, loop: CarriedLoop) -> None:
+        if not loop.follow():
+            self.split(loop.first, loop.once)
 
 
 def _leaves(statements: Sequence[ast.stmt]) -> bool:

@@ -22,7 +22,7 @@ from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
 from .kinds import Coefficients, Field
-from .operators import PYTHON
+from .operators import PYTHON, UNARY
 from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
 
@@ -205,13 +205,12 @@ class Operations:
         if isinstance(value, Value):
             return value
         value = constant(value)
-        if isinstance(value, np.number):
-            return Value(Const(value_type(value.dtype), repr(value.item())))
-        for kind, dtype in ((bool, DType.BOOL), (float, DType.F64), (complex, DType.C128)):
-            if isinstance(value, kind):
-                return Value(Const(dtype, repr(value)), True)
-        if isinstance(value, int):
+        if isinstance(value, int) and not isinstance(value, bool):
             return self._literal(value, ())
+        if is_number(value):
+            number = np.asarray(value)
+            known = Const(value_type(number.dtype), repr(number.item()))
+            return Value(known, not isinstance(value, np.number))
         if isinstance(value, np.ndarray | Coefficients):
             raise NotUnderstood("arithmetic of whole arrays", self.span)
         raise errors.not_a_number(self.span, words(value))
@@ -255,18 +254,15 @@ class Operations:
             if other != shapes[0]:
                 raise errors.window_shape(self.span, shapes[0], other)
         shape = shapes[0] if shapes else None
-        large = [is_large(v) for v in values]
-        if any(large) and not all(large):
-            kept = [v for v, one in zip(values, large, strict=True) if not one]
-            near = [v.dtype for v in self.together(*kept)[0]]
-            beside = [dtype for dtype in near if dtype is not DType.BOOL]
-            values = tuple(
-                self._literal(constant(v), beside) if one else v
-                for v, one in zip(values, large, strict=True)
-            )
-        if shape is None:
-            return [self.lift(v) for v in values], None
-        return [self.as_window(v, shape) for v in values], shape
+        known = [
+            None if is_large(v) else self.lift(v) if shape is None else self.as_window(v, shape)
+            for v in values
+        ]
+        beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
+        return [
+            self._literal(constant(value), beside) if one is None else one
+            for value, one in zip(values, known, strict=True)
+        ], shape
 
     def cast(self, value: Value, dtype: DType) -> Atom:
         """The value in another type."""
@@ -406,32 +402,31 @@ class Operations:
                 self.span, f"'{op}'", f"{words(left)} and {words(right)}"
             ) from None
 
-    def unary(self, op: str, arg: Any) -> Any:
+    def unary(self, op: Any, arg: Any) -> Any:
         """`-`, `+`, `~` and `not`."""
         arg = constant(arg)
         if op == "not":
             truth = self.truth(arg)
             return not truth if isinstance(truth, bool) else self._not(truth)
-        if is_number(arg):
-            if op == "~" and not isinstance(arg, int):
-                raise errors.bad_operand(self.span, "'~'", words(arg))
-            if op == "~":
-                return not arg if isinstance(arg, bool) else ~arg
-            return -arg if op == "-" else +arg
+        if is_number(arg) or isinstance(arg, np.ndarray):
+            if op == "~" and isinstance(arg, bool):
+                return not arg
+            try:
+                return UNARY[op](arg)
+            except TypeError:
+                raise errors.bad_operand(self.span, f"'{op}'", words(arg)) from None
         value = self.lift(arg)
         if op == "~" and value.dtype is DType.BOOL:
             return self._not(value)
         dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
-        atom = self.cast(value, dtype)
+        if op == "~" and not dtype.is_integer:
+            raise errors.bad_operand(self.span, "'~'", "floats")
+        if op == "-" and dtype is DType.UINT:
+            dtype = DType.INT
+        plain = Value(self.cast(value, dtype), value.weak, value.shape)
         if op == "+":
-            return Value(atom, value.weak, value.shape)
-        if op == "~":
-            if not dtype.is_integer:
-                raise errors.bad_operand(self.span, "'~'", "floats")
-            return self.emit(ir.Unary(dtype, "~", atom), value.weak, value.shape)
-        if dtype is DType.UINT:
-            dtype, atom = DType.INT, self.cast(value, DType.INT)
-        return self.emit(ir.Unary(dtype, "-", atom), value.weak, value.shape)
+            return plain
+        return self.emit(ir.Unary(dtype, op, plain.atom), value.weak, value.shape)
 
     def _not(self, value: Value) -> Value:
         return self.emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
@@ -521,9 +516,7 @@ def _line(op: str, left: Any, right: Any) -> Line | int | None:
 
 
 def _saturated(value: Any) -> int:
-    if isinstance(value, complex):
-        return 0
-    if value != value:
+    if isinstance(value, complex) or value != value:
         return 0
     if not -(2**63) <= value < 2**63:
         return 2**63 - 1 if value > 0 else -(2**63)

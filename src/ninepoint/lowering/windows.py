@@ -137,15 +137,16 @@ def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
             name: str, expr: Expr, position: int = position, index: Offset = index
         ) -> Atom:
             zero = zero_product(values[name], values, position)
-            match zero or at_index(expr, index, position):
-                case Const() as known:
-                    return known
+            there = zero or at_index(expr, index, position)
+            match there:
+                case Const():
+                    return there
                 case Select(test=Const() as test):
-                    return expr.then if test.text == "True" else expr.other
-                case Cast(arg=Const() as arg, storage="") if expr.dtype.is_float:
+                    return there.then if test.text == "True" else there.other
+                case Cast(arg=Const() as arg, storage="") if there.dtype.is_float:
                     value = arg.value
-                    return emit(expr) if isinstance(value, complex) else number(expr.dtype, value)
-                case there:
+                    return emit(there) if isinstance(value, complex) else number(expr.dtype, value)
+                case _:
                     return emit(there)
 
         found += replayed(reduce.body, [reduce.result], element)
