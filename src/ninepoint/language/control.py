@@ -11,7 +11,7 @@ leaves them as they were.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -236,6 +236,40 @@ class CarriedLoop:
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
         return ops.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
+
+
+def leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements always leave the turn of a loop."""
+    match statements:
+        case [*_, ast.Break() | ast.Continue()]:
+            return True
+        case [*_, ast.If(body=body, orelse=orelse)]:
+            return leaves(body) and leaves(orelse)
+        case _:
+            return False
+
+
+def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
+    """A branch, one side of which leaves the turn, with what comes after in the other side."""
+    first = leaves(branch.body)
+    body = branch.body if first else [*branch.body, *rest]
+    orelse = [*branch.orelse, *rest] if first else branch.orelse
+    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
+
+
+def ends_early(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a loop may end before its time."""
+    for statement in statements:
+        if isinstance(statement, ast.Break | ast.Return):
+            return True
+        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
+        if isinstance(statement, ast.For | ast.While):
+            # What breaks it ends that loop only.
+            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+                return True
+        elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
+            return True
+    return False
 
 
 def _stored(loop: ast.For | ast.While) -> set[str]:

@@ -110,13 +110,7 @@ class Expressions(Subscripts, Calls):
                 raise errors.bad_operand(self.ops.span, "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]
-        unknown = [v for v in (left, right) if isinstance(v, Value | Coefficients)]
-        if arrays and not unknown:
-            return settled(self.ops._known(op, left, right))
-        if arrays and not any(isinstance(v, Value) and v.shape is not None for v in unknown):
-            raise NotUnderstood("arithmetic of whole arrays", self.ops.span)
-        return self.ops.binary(op, left, right)
+        return settled(self.ops.binary(op, left, right))
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)

@@ -216,23 +216,19 @@ class Frame(ABC):
 
         Of several results around an element those of one phase are k * I + r.
         """
-        where, factors = self._field_of(axis, element), self.axes.factors
+        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+        label = position_label(axis, one.among)
+        self.ops.positions[label] = one
+        assert self.axes.count is not None
+        read = ir.Read(DType.INT, label, (0,) * self.axes.count)
+        where, factors = self.ops.emit(read, weak=True), self.axes.factors
         if not factors:
             return where
         point = Index(where.atom, True)
         if element:
             return point
-        return self.ops.binary(
-            "+", self.ops.binary("*", point, factors[axis]), self.axes.phase[axis]
-        )
-
-    def _field_of(self, axis: int, element: bool) -> Value:
-        """What is read where the point is: the field of positions along an axis."""
-        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-        label = position_label(axis, one.among)
-        self.ops.positions[label] = one
-        assert self.axes.count is not None
-        return self.ops.emit(ir.Read(DType.INT, label, (0,) * self.axes.count), weak=True)
+        result = self.ops.binary("*", point, factors[axis])
+        return self.ops.binary("+", result, self.axes.phase[axis])
 
     def of_whole(self, name: str) -> Any:
         """The attribute `shape`, `ndim` or `size` of a whole array."""

@@ -315,7 +315,8 @@ class Operations:
     def binary(self, op: str, left: Any, right: Any) -> Any:
         """`left op right` for the operators of Python, or the lesser or greater, or NaN."""
         left, right = constant(left), constant(right)
-        if is_number(left) and is_number(right) and op not in _EXTREMES:
+        known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
+        if all(known) and op not in _EXTREMES:
             return self._known(op, left, right)
         line = _line(op, left, right)
         if isinstance(line, int):
