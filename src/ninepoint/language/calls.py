@@ -122,7 +122,7 @@ class Calls(Frame):
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
             if function is len:
                 return self.length(0)
-            return self.of_whole(function.__name__)
+            return self.measured(self.shape(), function.__name__)
         if function in _STRUCTURE:
             return self.arranged(span, function, name, args, keywords)
         if is_shape(function):

@@ -88,16 +88,16 @@ class CarriedLoop:
         self.refs: list[Ref] = []
         self.ends: list[tuple[Value, Value]] = []
 
-    def follow(self) -> bool:
-        """Go on with what is after the last turn; gives whether there may be more than one."""
+    def follow(self) -> None:
+        """Go on with what is after the last turn."""
         start = self.ops.logical("&", self.ops.active(), self.first)
         if start is False:
-            return True
-        if not self._read():
+            return
+        if self._read():
+            self._leave(start)
+        else:
             self.frame.restore(self.outside)
-            return False
-        self._leave(start)
-        return True
+            self.frame.split(self.first, self.once)
 
     def once(self, index: Any = 0) -> None:
         """Follow a turn of this number."""

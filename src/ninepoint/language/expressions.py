@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
 from .frame import holds_value, kind, node_root, refuse_node, settled
-from .kinds import Coefficients, Field
+from .kinds import Field
 from .operators import SYMBOLS
 from .subscripts import Subscripts
 from .values import Closure, NotUnderstood, Value, constant, is_number, words
@@ -127,18 +126,16 @@ class Expressions(Subscripts, Calls):
                     return value
                 value = self.eval(node)
                 continue
-            with self.ops.under(truth, isinstance(op, ast.And)):
+            both = isinstance(op, ast.And)
+            with self.ops.under(truth, both):
                 other = self.eval(node)
             self.at(node)
-            self.check_numbers("'and'" if isinstance(op, ast.And) else "'or'", other)
-            both = isinstance(value, Value) and value.dtype is truth.dtype
-            other_truth = self.ops.truth(other)
-            if both and not isinstance(other_truth, bool) and other_truth is other:
-                value = self.ops.logical("&" if isinstance(op, ast.And) else "|", truth, other)
-            elif isinstance(op, ast.And):
-                value = self.ops.select(truth, other, value)
+            self.check_numbers("'and'" if both else "'or'", other)
+            if truth is value and self.ops.truth(other) is other and isinstance(other, Value):
+                value = self.ops.logical("&" if both else "|", truth, other)
             else:
-                value = self.ops.select(truth, value, other)
+                then, value = (other, value) if both else (value, other)
+                value = self.ops.select(truth, then, value)
         return value
 
     def compare(self, node: ast.Compare) -> Any:
@@ -178,13 +175,9 @@ class Expressions(Subscripts, Calls):
         base = self.eval(node.value)
         span = self.at(node)
         if node.attr in ("shape", "ndim", "size"):
-            if isinstance(base, Field):
-                return self.of_whole(node.attr)
-            if isinstance(base, Coefficients | np.ndarray) or (
-                isinstance(base, Value) and base.shape
-            ):
-                shape = tuple(base.shape or ())
-                return {"size": math.prod(shape), "shape": shape, "ndim": len(shape)}[node.attr]
+            shape = self.shape() if isinstance(base, Field) else getattr(base, "shape", None)
+            if shape is not None:
+                return self.measured(shape, node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
         if isinstance(base, np.ndarray) and node.attr == "T":

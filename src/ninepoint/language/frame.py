@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -230,16 +230,15 @@ class Frame(ABC):
         result = self.ops.binary("*", point, factors[axis])
         return self.ops.binary("+", result, self.axes.phase[axis])
 
-    def of_whole(self, name: str) -> Any:
-        """The attribute `shape`, `ndim` or `size` of a whole array."""
-        shape = self.shape()
+    def measured(self, shape: tuple[Any, ...], name: str) -> Any:
+        """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
         match name:
             case "shape":
                 return shape
             case "ndim":
                 return len(shape)
             case _:
-                return functools.reduce(partial(self.ops.binary, "*"), shape)
+                return functools.reduce(partial(self.ops.binary, "*"), shape or (1,))
 
     @abstractmethod
     def eval(self, node: ast.expr) -> Any:
@@ -256,6 +255,10 @@ class Frame(ABC):
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
         """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def split(self, test: Any, then: Callable[[], None]) -> None:
+        """Follow a path where a truth holds."""
 
     @abstractmethod
     def run(self) -> Any:

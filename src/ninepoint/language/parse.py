@@ -391,7 +391,7 @@ class Statements(Expressions):
         def again(_: Any) -> Any:
             return self.truth(node.test)
 
-        self._rolled(CarriedLoop(self, node, self.truth(node.test), lambda _: None, again))
+        CarriedLoop(self, node, self.truth(node.test), lambda _: None, again).follow()
 
     def _for(self, node: ast.For) -> None:
         steps, counted = self.eval(node.iter), None
@@ -453,8 +453,4 @@ class Statements(Expressions):
             return ops.binary("<", ops.binary("+", turn, 1), count)
 
         first = ops.truth(ops.binary(">", count, 0))
-        self._rolled(CarriedLoop(self, node, first, begin, again, most))
-
-    def _rolled(self, loop: CarriedLoop) -> None:
-        if not loop.follow():
-            self.split(loop.first, loop.once)
+        CarriedLoop(self, node, first, begin, again, most).follow()
