@@ -18,9 +18,9 @@ import numpy as np
 from ..shapes import is_shape
 from . import errors
 from .callables import FUNCTIONS, is_pure, known_call, strong
+from .dtypes import Coefficients, Field
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
-from .kinds import Coefficients, Field
 from .positions import Spacing, index
 from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference

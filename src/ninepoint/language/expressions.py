@@ -14,8 +14,8 @@ import numpy as np
 from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
+from .dtypes import Field
 from .frame import holds_value, kind, node_root, refuse_node, settled
-from .kinds import Field
 from .operators import SYMBOLS
 from .subscripts import Subscripts
 from .values import Closure, NotUnderstood, Value, constant, is_number, words

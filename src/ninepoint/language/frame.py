@@ -15,10 +15,9 @@ import numpy as np
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .buffers import Buffer
-from .dtypes import DType
+from .dtypes import Coefficients, DType, Field
 from .errors import Span
 from .ir import Offset, Position
-from .kinds import Coefficients, Field
 from .positions import GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (

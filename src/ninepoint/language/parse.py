@@ -28,11 +28,10 @@ from . import errors, ir
 from .box import Length, Neighborhood
 from .buffers import made, stored, written_names
 from .control import CarriedLoop, ends_early, leaves, with_rest
-from .dtypes import DType, value_type
+from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import Axes, Undefined, refuse_node
 from .ir import Kernel
-from .kinds import Argument, Coefficients, Field, Scalar
 from .operators import SYMBOLS
 from .parameters import indices
 from .source import Function

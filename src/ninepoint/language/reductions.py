@@ -26,9 +26,8 @@ import numpy as np
 
 from . import errors
 from .callables import FUNCTIONS, Builder, float_of
-from .dtypes import DType
+from .dtypes import Coefficients, DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
-from .kinds import Coefficients
 from .networks import merged, sort
 from .statistics import in_order, ranked
 from .subscripts import picked

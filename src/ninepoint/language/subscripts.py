@@ -27,11 +27,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import buffers, errors, ir
-from .dtypes import DType, value_type
+from .dtypes import Coefficients, DType, Field, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Atom, Const, Offset, Ref
-from .kinds import Coefficients, Field
 from .values import Index, NotUnderstood, Operations, Value, constant, words
 
 

@@ -18,10 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir, unsigned
-from .dtypes import DType, promote, value_type
+from .dtypes import Coefficients, DType, Field, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
-from .kinds import Coefficients, Field
 from .operators import PYTHON, UNARY
 from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
