@@ -52,8 +52,9 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
+    zero_product,
 )
-from .rewrite import alike, made_as, named, operands, zero_product
+from .rewrite import alike, made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)
