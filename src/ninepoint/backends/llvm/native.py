@@ -198,10 +198,9 @@ def shared() -> Any:
 
     def make() -> tuple[bytes, Sequence[str]]:
         # Imported here, not above: what is on disk needs no compiler.
-        from .building import object_code
-        from .modules import shared_module
+        from .building import shared_code
 
-        return object_code(shared_module(), plain=True)
+        return shared_code()
 
     file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
     return disk.remembered(file, lambda code, needs: engine(code, needs, {}), make)[0]
