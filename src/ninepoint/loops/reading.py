@@ -77,8 +77,8 @@ _BITS = {
     "float64_of_bits": ("int64", "bits", "float64"),
     "bits_of_float32": ("float32", "bits", "int32"),
     "bits_of_float64": ("float64", "bits", "int64"),
-    "unhalf": ("uint16", "unhalf", "float32"),
-    "half": ("float32", "half", "uint16"),
+    "float32_of_half": ("uint16", "unhalf", "float32"),
+    "half_of_float32": ("float32", "half", "uint16"),
     "ones": ("uint64", "popcount", "int64"),
 }
 

@@ -3,7 +3,7 @@
     number 1.5 of float32     ->     0x3FF8000000000000
     t0 + t1 of int16          ->     %v3 = add i16 %v1, %v2
 
-A number is held by one of LLVM's values, a complex one by a pair.  Operands and results of an
+A number is one of LLVM's values, a complex one a pair of floats.  Operands and results of an
 operation have one machine type, but those of comparisons and of questions.  Functions are LLVM's
 own, those of C's library, and a few that are written here.
 """
@@ -12,15 +12,16 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 
 from ...language.functions import FLOAT_FUNCTIONS
-from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS
+from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS, QUESTIONS
 
 # A line of the cache [bytes]: memory begins at one.
 LINE = 64
@@ -29,9 +30,6 @@ LINE = 64
 TYPES = {"bool": "i1", "float32": "float", "float64": "double"}
 TYPES |= {machine: f"i{bits}" for machine, bits in BITS.items()}
 TYPES |= {machine: f"{{ {TYPES[part]}, {TYPES[part]} }}" for machine, part in PARTS.items()}
-
-# The text of a value, or those of both parts of a complex number.
-Held: TypeAlias = Any
 
 # Before its version 17 LLVM knew of what type that is which a pointer points to.
 _TYPED = llvm.llvm_version_info[0] < 17
@@ -72,24 +70,18 @@ def signed(machine: str) -> bool:
     return not machine.startswith("u") and machine != "bool"
 
 
-def constant(machine: str, value: Any) -> Held:
+def constant(machine: str, value: Any) -> str:
     """A known number; an integer is taken modulo what its type holds."""
     if machine in PARTS:
-        whole = complex(value)
-        return tuple(constant(PARTS[machine], part) for part in (whole.real, whole.imag))
+        kind, whole = TYPES[PARTS[machine]], complex(value)
+        both = (constant(PARTS[machine], part) for part in (whole.real, whole.imag))
+        return f"{{ {', '.join(f'{kind} {part}' for part in both)} }}"
     if machine == "bool":
         return "true" if value else "false"
     if machine in FLOATS:
         # Those of float32 too are written as the bits of a double.
         return f"0x{struct.pack('>d', np.dtype(machine).type(value)).hex()}"
     return str(int(value) % 2 ** BITS[machine])
-
-
-def parts(machine: str, value: Held) -> list[tuple[str, str]]:
-    """What holds a number, each with LLVM's type of it."""
-    if machine in PARTS:
-        return [(TYPES[PARTS[machine]], part) for part in value]
-    return [(TYPES[machine], value)]
 
 
 def table(name: str, values: np.ndarray) -> tuple[str, Memory]:
@@ -100,20 +92,14 @@ def table(name: str, values: np.ndarray) -> tuple[str, Memory]:
     if machine in FLOATS:
         symbol, held = f'@"{name}"', f"global {kind} zeroinitializer"
     else:
-        listed = ", ".join(_element(machine, one) for one in values.ravel())
+        # A truth is a byte there.
+        own = machine if machine != "bool" else "uint8"
+        listed = ", ".join(f"{TYPES[own]} {constant(own, one)}" for one in values.ravel())
         symbol, held = f'@"table.{name}"', f"internal constant {kind} [{listed}]"
     first = f"bitcast ({kind}* {symbol} to {stored(machine)}*)" if _TYPED else symbol
     return f"{symbol} = {held}, align {LINE}", Memory(
         machine, first, tuple(map(str, values.shape))
     )
-
-
-def _element(machine: str, value: Any) -> str:
-    if machine == "bool":
-        machine = "uint8"
-    pairs = parts(machine, constant(machine, value))
-    listed = ", ".join(f"{kind} {one}" for kind, one in pairs)
-    return f"{TYPES[machine]} {{ {listed} }}" if machine in PARTS else listed
 
 
 class Instructions:
@@ -197,28 +183,16 @@ class Instructions:
         """A pointer so many elements on."""
         return self.new(f"getelementptr inbounds {kind}, {pointer(kind)} {place}, i64 {count}")
 
-    def _each(self, machine: str, place: str) -> list[tuple[str, str]]:
-        """The types of the parts of an element at a pointer, and where they are."""
-        kind = stored(machine)
-        if machine not in PARTS:
-            return [(kind, place)]
-        head = f"getelementptr {kind}, {pointer(kind)} {place}, i32 0, i32"
-        return [(TYPES[PARTS[machine]], self.new(f"{head} {k}")) for k in range(2)]
-
-    def load(self, machine: str, place: str, more: str = "") -> Held:
+    def load(self, machine: str, place: str, more: str = "") -> str:
         """The element at a pointer, which is aligned as its type is."""
-        values = [self.read(kind, at, more) for kind, at in self._each(machine, place)]
-        if machine in PARTS:
-            return tuple(values)
-        return self.new(f"icmp ne i8 {values[0]}, 0") if machine == "bool" else values[0]
+        value = self.read(stored(machine), place, more)
+        return self.new(f"icmp ne i8 {value}, 0") if machine == "bool" else value
 
-    def store(self, machine: str, place: str, value: Held, more: str = "") -> None:
+    def store(self, machine: str, place: str, value: str, more: str = "") -> None:
         """Write an element at a pointer."""
         if machine == "bool":
             value = self.new(f"zext i1 {value} to i8")
-        values = value if machine in PARTS else (value,)
-        for (kind, at), one in zip(self._each(machine, place), values, strict=True):
-            self.write(kind, at, one, more)
+        self.write(stored(machine), place, value, more)
 
     def times(self, first: str, last: str) -> str:
         """A product of words that does not overflow."""
@@ -271,24 +245,47 @@ class Instructions:
 
     # Numbers.
 
-    def convert(self, value: Held, source: str, target: str) -> Held:
+    def part(self, machine: str, value: str, k: int) -> str:
+        """The real or the imaginary part of a complex number."""
+        return self.new(f"extractvalue {TYPES[machine]} {value}, {k}")
+
+    def pair(self, machine: str, parts: Sequence[str]) -> str:
+        """A complex number of its parts."""
+        kind, part, made = TYPES[machine], TYPES[PARTS[machine]], "undef"
+        for k, one in enumerate(parts):
+            made = self.new(f"insertvalue {kind} {made}, {part} {one}, {k}")
+        return made
+
+    def by_parts(
+        self, machine: str, args: Sequence[str], make: Callable[..., str]
+    ) -> tuple[str, str]:
+        """What is made of the real parts of complex numbers, and of the imaginary ones."""
+        first, last = (make(*(self.part(machine, arg, k) for arg in args)) for k in range(2))
+        return first, last
+
+    def convert(self, value: str, source: str, target: str) -> str:
         """The number in another machine type: cut to it, cut off or rounded."""
         if source == target:
             return value
-        if target in PARTS:
-            own = PARTS.get(source, source)
-            pair = value if source in PARTS else (value, constant(own, 0))
-            return tuple(self.convert(one, own, PARTS[target]) for one in pair)
         if target == "bool":
             return self.compared("!=", value, constant(source, 0), source)
+        if source in PARTS:
+            own, part = PARTS[source], PARTS[target]
+            made = self.by_parts(source, [value], lambda one: self.convert(one, own, part))
+            return self.pair(target, made)
+        if target in PARTS:
+            part = PARTS[target]
+            return self.pair(target, (self.convert(value, source, part), constant(part, 0)))
         how = _conversion(source, target)
         return self.new(f"{how} {TYPES[source]} {value} to {TYPES[target]}")
 
-    def compared(self, op: str, left: Held, right: Held, machine: str) -> Held:
+    def compared(self, op: str, left: str, right: str, machine: str) -> str:
         """A comparison of two numbers of a type."""
         if machine in PARTS:
-            pairs = zip(left, right, strict=True)
-            tests = [self.compared(op, *pair, PARTS[machine]) for pair in pairs]
+            part = PARTS[machine]
+            tests = self.by_parts(
+                machine, (left, right), lambda one, two: self.compared(op, one, two, part)
+            )
             return self.new(f"{'or' if op == '!=' else 'and'} i1 {', '.join(tests)}")
         if machine in FLOATS:
             test = f"fcmp {'u' if op == '!=' else 'o'}"
@@ -298,21 +295,23 @@ class Instructions:
             test = f"icmp {'s' if signed(machine) else 'u'}"
         return self.new(f"{test}{_ORDER[op]} {TYPES[machine]} {left}, {right}")
 
-    def chosen(self, test: str, then: Held, other: Held, machine: str) -> Held:
+    def chosen(self, test: str, then: str, other: str, machine: str) -> str:
         """One of two numbers; both are there."""
-        pairs = zip(parts(machine, then), parts(machine, other), strict=True)
-        made = tuple(
-            self.new(f"select i1 {test}, {kind} {one}, {kind} {two}")
-            for (kind, one), (_, two) in pairs
-        )
-        return made if machine in PARTS else made[0]
+        if machine in PARTS:
+            part = PARTS[machine]
+            made = self.by_parts(
+                machine, (then, other), lambda one, two: self.chosen(test, one, two, part)
+            )
+            return self.pair(machine, made)
+        kind = TYPES[machine]
+        return self.new(f"select i1 {test}, {kind} {then}, {kind} {other}")
 
-    def applied(self, op: str, machine: str, args: Sequence[Held], exact: bool) -> Held:
+    def applied(self, op: str, machine: str, args: Sequence[str], exact: bool) -> str:
         """An operation of numbers of a machine type; `exact` integers never overflow."""
         if op in COMPARISONS:
             return self.compared(op, args[0], args[1], machine)
         if machine in PARTS:
-            return self._of_parts(op, PARTS[machine], args)
+            return self._of_parts(op, machine, args)
         if machine in FLOATS:
             return self._of_floats(op, machine, args)
         return self._of_integers(op, machine, args, exact)
@@ -385,23 +384,34 @@ class Instructions:
         left = self.chosen(none, *given, machine)
         return self.chosen(strange, left, self.chosen(test, first, last, machine), machine)
 
-    def _of_parts(self, op: str, part: str, args: Sequence[Held]) -> Held:
+    def _of_parts(self, op: str, machine: str, args: Sequence[str]) -> str:
         """An operation of complex numbers."""
-        kind, (re, im) = TYPES[part], args[0]
-        match op:
-            case "-" if len(args) == 1:
-                return self.new(f"fneg {kind} {re}"), self.new(f"fneg {kind} {im}")
-            case "conj":
-                return re, self.new(f"fsub {kind} -0.0, {im}")
-            case "isnan" | "isinf" | "isfinite":
-                both = [self._of_floats(op, part, [one]) for one in (re, im)]
-                return self.new(f"{'and' if op == 'isfinite' else 'or'} i1 {', '.join(both)}")
-            case "+" | "-":
-                head = f"{_FLOATING[op]} {kind}"
-                pairs = zip(*args, strict=True)
-                return tuple(self.new(f"{head} {one}, {two}") for one, two in pairs)
-            case _:
-                raise AssertionError(op)
+        part = PARTS[machine]
+        if op == "conj":
+            real, imaginary = (self.part(machine, args[0], k) for k in range(2))
+            turned = self.new(f"fsub {TYPES[part]} -0.0, {imaginary}")
+            return self.pair(machine, (real, turned))
+        if op not in QUESTIONS and op not in _FLOATING:
+            return self._of_c(op, machine, args)
+        made = self.by_parts(machine, args, lambda *each: self._of_floats(op, part, each))
+        if op in QUESTIONS:
+            return self.new(f"{'and' if op == 'isfinite' else 'or'} i1 {', '.join(made)}")
+        return self.pair(machine, made)
+
+    def _of_c(self, op: str, machine: str, args: Sequence[str]) -> str:
+        """A function of C of a complex number, in double precision."""
+        name, kind, (arg,) = f"c{op}", TYPES["complex128"], args
+        wide = self.convert(arg, machine, "complex128")
+        if sys.platform == "win32":
+            # There a pair is told by its address.
+            given, place = self.variable(kind), self.variable(kind)
+            self.write(kind, given, wide)
+            result = f"{pointer(kind)} sret({kind})"
+            self.called(name, "void", [(result, place), (pointer(kind), given)])
+            made = self.read(kind, place)
+        else:
+            made = self.called(name, kind, [(kind, wide)], "nounwind readnone")
+        return self.convert(made, "complex128", machine)
 
 
 def _conversion(source: str, target: str) -> str:

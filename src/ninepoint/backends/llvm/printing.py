@@ -16,7 +16,6 @@ from itertools import islice
 from typing import assert_never
 
 from ...loops.nodes import (
-    PARTS,
     Alloc,
     Array,
     Assign,
@@ -47,11 +46,9 @@ from ...loops.values import applied, chosen, compared, either, whole, word
 from .instructions import (
     LINE,
     TYPES,
-    Held,
     Instructions,
     Memory,
     constant,
-    parts,
     pointer,
     stored,
     table,
@@ -191,8 +188,7 @@ def _in_turns(row: Function, name: str) -> Function:
 def _types(parameter: Name | Array) -> list[str]:
     """LLVM's types of what holds an argument."""
     if isinstance(parameter, Name):
-        part = PARTS.get(parameter.type)
-        return [TYPES[part]] * 2 if part else [TYPES[parameter.type]]
+        return [TYPES[parameter.type]]
     words = parameter.ndim if parameter.dense else 2 * parameter.ndim
     return [pointer(stored(parameter.element)), *["i64"] * words]
 
@@ -203,9 +199,9 @@ class _Writer(Instructions):
     def __init__(self, module: _Module, source: Function) -> None:
         super().__init__(module.text.declared, " fast" if module.loops.fastmath else "")
         self.module, self.source = module, source
-        self.values: dict[str, Held] = {}
-        # Where the parts of each variable are, with their types.
-        self.variables: dict[str, list[tuple[str, str]]] = {}
+        self.values: dict[str, str] = {}
+        # Where each variable is.
+        self.variables: dict[str, str] = {}
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers: list[str] = []
         # Where control goes when a loop is left, or goes on with its next turn, and when all of it
@@ -221,8 +217,7 @@ class _Writer(Instructions):
         for parameter in self.source.parameters:
             first = next(given)
             if isinstance(parameter, Name):
-                is_pair = parameter.type in PARTS
-                self.values[parameter.name] = (first, next(given)) if is_pair else first
+                self.values[parameter.name] = first
                 continue
             shape = tuple(islice(given, parameter.ndim))
             strides = None if parameter.dense else tuple(islice(given, parameter.ndim))
@@ -245,8 +240,7 @@ class _Writer(Instructions):
             else:
                 at += parameter.type == "complex128"
                 place = self.recast(places[0], "i64", stored(parameter.type))
-                value = self.load(parameter.type, place)
-                given += [one for _, one in parts(parameter.type, value)]
+                given.append(self.load(parameter.type, place))
         self.take(given)
 
     def whole(self) -> None:
@@ -274,11 +268,11 @@ class _Writer(Instructions):
             case Let(name, value):
                 self.values[name] = self.value(value)
             case Variable(name, value):
-                pairs = parts(value.type, self.value(value))
-                self.variables[name] = [(kind, self.variable(kind)) for kind, _ in pairs]
-                self._assign(name, pairs)
+                begin = self.value(value)
+                self.variables[name] = self.variable(TYPES[value.type])
+                self.write(TYPES[value.type], self.variables[name], begin)
             case Assign(name, value):
-                self._assign(name, parts(value.type, self.value(value)))
+                self.write(TYPES[value.type], self.variables[name], self.value(value))
             case Store(array, index, value):
                 # What is stored is computed before where it goes.
                 held = self.value(value)
@@ -298,7 +292,7 @@ class _Writer(Instructions):
             case Continue():
                 self.go(self._ends[-1][1])
             case Return(value):
-                self._return(value)
+                self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Run(call):
                 self.value(call)
             case Fetch():
@@ -306,25 +300,12 @@ class _Writer(Instructions):
             case _:
                 assert_never(node)
 
-    def _assign(self, name: str, pairs: Sequence[tuple[str, str]]) -> None:
-        for (kind, place), (_, one) in zip(self.variables[name], pairs, strict=True):
-            self.write(kind, place, one)
-
     def _fetch(self, node: Fetch) -> None:
         """Ask for the line of the cache that an element lies on."""
         kind = stored(node.array.element)
         place = self.recast(self._place(node.array, node.index), kind, "i8")
         how = [("i32", one) for one in "031"]
         self.called("llvm.prefetch.p0i8", "void", [(pointer("i8"), place), *how])
-
-    def _return(self, value: Value) -> None:
-        pairs = parts(value.type, self.value(value))
-        kind, (_, made) = TYPES[value.type], pairs[0]
-        if value.type in PARTS:
-            made = "undef"
-            for k, (part, one) in enumerate(pairs):
-                made = self.new(f"insertvalue {kind} {made}, {part} {one}, {k}")
-        self.leave(f"ret {kind} {made}")
 
     def _for(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
@@ -397,18 +378,18 @@ class _Writer(Instructions):
         else:
             memory = self.called("malloc", "i64", given)
         self.write("i64", free, memory)
-        self.choose(self.new(f"icmp ne i64 {memory}, 0"), *self.labels(1), self._end)
+        (goes_on,) = self.labels(1)
+        self.choose(self.new(f"icmp ne i64 {memory}, 0"), goes_on, self._end)
         behind = self.new(f"add i64 {memory}, {LINE - 1}")
         begin = self.address(self.new(f"and i64 {behind}, {-LINE}"), stored(node.array.element))
         return Memory(node.array.element, begin, shape)
 
     # Values.
 
-    def value(self, node: Value) -> Held:
+    def value(self, node: Value) -> str:
         match node:
             case Name(machine, name) if name in self.variables:
-                held = tuple(self.read(kind, place) for kind, place in self.variables[name])
-                return held if machine in PARTS else held[0]
+                return self.read(TYPES[machine], self.variables[name])
             case Name(_, name):
                 return self.values[name]
             case Number(machine, value):
@@ -428,18 +409,19 @@ class _Writer(Instructions):
             case _:
                 assert_never(node)
 
-    def _operation(self, node: Op) -> Held:
+    def _operation(self, node: Op) -> str:
         args = [self.value(arg) for arg in node.args]
         first, machine = node.args[0].type, node.type
         match node.op:
             case "to":
                 return self.convert(args[0], first, machine)
             case "select":
-                return self.chosen(*args, machine)
+                test, then, other = args
+                return self.chosen(test, then, other, machine)
             case "complex":
-                return tuple(args)
+                return self.pair(machine, args)
             case "real" | "imag":
-                return args[0][node.op == "imag"]
+                return self.part(first, args[0], int(node.op == "imag"))
             case "bits":
                 return self.new(f"bitcast {TYPES[first]} {args[0]} to {TYPES[machine]}")
             case "unhalf":
@@ -450,7 +432,7 @@ class _Writer(Instructions):
                 return self.new(f"bitcast half {half} to i16")
         return self.applied(node.op, first, args, node.exact)
 
-    def _call(self, node: Call) -> Held:
+    def _call(self, node: Call) -> str:
         place, _, name = node.function.partition(":")
         if name:
             values = [one for one in node.args if not isinstance(one, Array)]
@@ -464,17 +446,14 @@ class _Writer(Instructions):
             if isinstance(arg, Array):
                 array = self.arrays[arg.name]
                 is_dense = isinstance(parameter, Array) and parameter.dense
-                values = [array.data, *array.shape, *(() if is_dense else self.strides(array))]
+                held = [array.data, *array.shape, *(() if is_dense else self.strides(array))]
             else:
-                values = [one for _, one in parts(arg.type, self.value(arg))]
-            args += zip(_types(parameter), values, strict=True)
+                held = [self.value(arg)]
+            args += zip(_types(parameter), held, strict=True)
         kind = TYPES[node.type] if node.type else "void"
-        found = self.called(self.module.function(node.function), kind, args)
-        if node.type in PARTS:
-            return tuple(self.new(f"extractvalue {kind} {found}, {k}") for k in range(2))
-        return found
+        return self.called(self.module.function(node.function), kind, args)
 
-    def _by_machine(self, name: str, node: Call, values: Sequence[str]) -> Held:
+    def _by_machine(self, name: str, node: Call, values: Sequence[str]) -> str:
         """What is done with memory at an address, or with code that begins there."""
         first, *rest = values
         kind = stored(node.type)
@@ -510,7 +489,7 @@ class _Writer(Instructions):
             case _:
                 return self.new(f"atomicrmw {_ATOMIC[name]} {place}, i64 {rest[0]} seq_cst")
 
-    def _pick(self, kind: str, step: int, to: str, at: str) -> Held:
+    def _pick(self, kind: str, step: int, to: str, at: str) -> str:
         """Copy 16 bytes of elements that lie some steps apart, or backwards, out of vectors."""
         count = 128 // int(kind[1:])
         places = [k * step if step > 0 else count - 1 - k for k in range(count)]

@@ -39,8 +39,8 @@ from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from .expressions import as_tuple
 from .layout import Layout
+from .points import indented, plus
 from .rows import RowFunction
-from .window_loops import indented, plus
 
 # A buffer or a table, whose name in the text ends as that of the function does.
 _OWN = re.compile(r"\$(\w+)")
