@@ -169,9 +169,8 @@ class _Reader:
     ) -> None:
         self.texts = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.library, self.constants = library, constants
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[tuple[object, ...], Function] = {}
         self.tables: dict[str, np.ndarray] = {}
-        self._names: dict[Any, str] = {}
         self._assigned = {
             one.targets[0].id: one.value
             for one in tree.body
@@ -180,10 +179,9 @@ class _Reader:
 
     def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
-        key = (node.name, tuple(_kind(arg) for arg in args))
-        if key not in self._names:
-            count = sum(known[0] == node.name for known in self._names)
-            self._names[key] = node.name + f".{count}" * bool(count)
+        key = (node.name, *map(_kind, args))
+        if key not in self.functions:
+            count = sum(known[0] == node.name for known in self.functions)
             given = dict(zip((one.arg for one in node.args.args), args, strict=True))
             parameters = tuple(
                 replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
@@ -192,10 +190,10 @@ class _Reader:
             )
             body = _Body(self, node, parameters)
             body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
-            self.functions[self._names[key]] = Function(
-                self._names[key], parameters, body.statements(), body.result, _overlap(node)
-            )
-        return self.functions[self._names[key]]
+            name, lines = node.name + f".{count}" * bool(count), body.statements()
+            made = Function(name, parameters, lines, body.result, _overlap(node))
+            self.functions[key] = made
+        return self.functions[key]
 
     def table(self, name: str) -> Array | None:
         """A constant array of the text."""
@@ -212,15 +210,11 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array | Machine) -> tuple[Any, ...]:
+def _kind(value: Value | Array | Machine) -> object:
     """Of which type a value is."""
-    match value:
-        case Array():
-            return (value.element, value.ndim, value.dense)
-        case Machine():
-            return (value,)
-        case _:
-            return (value.type,)
+    if isinstance(value, Array):
+        return replace(value, name="")
+    return value if isinstance(value, Machine) else value.type
 
 
 def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
@@ -239,8 +233,6 @@ def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             found[one.id] += 1
-        elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
-            found[one.target.id] += 1
     for arg in node.args.args:
         found[arg.arg] += 1
     return found

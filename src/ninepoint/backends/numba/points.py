@@ -185,15 +185,13 @@ class Window:
         """The lines of a program."""
         told = {"own": self.name, "type": self.short, "item": self.item, **words}
 
-        def filled(word: re.Match[str]) -> str:
-            return str(told.get(word.group(1), f"{word.group(1)}_{self.name}"))
-
         def each(found: re.Match[str]) -> str:
             head, body = found.group(1), textwrap.dedent(found.group(2)).splitlines()
             loops = over(self.reduce.shape, [*self.inner, *body])
             return textwrap.indent("\n".join(loops), head) + "\n"
 
-        return _EACH.sub(each, _WORD.sub(filled, program) + "\n").strip("\n").split("\n")
+        text = filled(program, self.name, told)
+        return _EACH.sub(each, text + "\n").strip("\n").split("\n")
 
     def between(self, found: tuple[str, str]) -> list[str]:
         """What lies between an element and the next, which are `found`; NaN where one is."""
@@ -549,6 +547,11 @@ def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> lis
     if pieces:
         body = [f"for p0 in range(0, {length}, {PIECE}):", *indented(body)]
     return [*(f"{name} = 0.0" for name in sums), *over(outer, body)]
+
+
+def filled(program: str, name: str, words: Mapping[str, object]) -> str:
+    """A program in which `$word` is what is told of it, or a name of its own: `word_name`."""
+    return _WORD.sub(lambda word: str(words.get(word[1], f"{word[1]}_{name}")), program)
 
 
 def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:
