@@ -17,10 +17,10 @@ from .arrays.accepted import Arrays, is_chunked, is_device, is_xarray
 from .arrays.borders import Boundary
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, option_key
+from .arrays.launching import Given
 from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.sides import unnamed
-from .arrays.single import Given
 from .calls import Call, Leaves, flow_of, numbers_key
 from .graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
 from .lowering.schedule import Schedule
