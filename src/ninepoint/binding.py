@@ -16,10 +16,10 @@ import numpy as np
 from .arrays.accepted import is_cupy
 from .arrays.borders import Boundary
 from .arrays.ghosts import GhostCall
+from .arrays.launching import OneCall, bind_call
 from .arrays.numpy import behind, core_shape, each_out
 from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
-from .arrays.single import OneCall, bind_call
-from .arrays.work import Block, Work
+from .arrays.work import Block, Work, taken
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF
 from .backends.universal import Elements
@@ -61,8 +61,8 @@ def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
         core = core_shape(fields, node.ndim, place.axes)
         step = _one_call(node, fields, place)
         if step is not None:
-            taken = taken_of(node.compiled, call.scalars, core, names.index)
-            return _single(step, taken, at, len(values))
+            told = taken_of(node.compiled, call.scalars, core, names.index)
+            return _single(step, told, at, len(values))
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
@@ -88,7 +88,7 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> BoundCall:
+def _single(step: OneCall, told: Taken, at: Sequence[int], count: int) -> BoundCall:
     """What does calls of one stencil; a border of conditions may be given behind all values."""
     run, plain = step.run, not any(indices for _, indices in step.fields)
     last: list[Any] = [None, None]
@@ -96,8 +96,8 @@ def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> Bound
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
         if not plain:
-            fields = step.inputs(dict(enumerate(fields)))
-        numbers = numbers_of(taken, values)
+            fields = taken(fields, step.fields)
+        numbers = numbers_of(told, values)
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:

@@ -18,7 +18,7 @@ from .arrays.accepted import Arrays, as_field, copied, native, write
 from .arrays.chains import block_length, even_length, plain
 from .arrays.executable import Executable
 from .arrays.repeating import Repeats
-from .arrays.work import Block
+from .arrays.work import Block, taken
 from .backends.memory import empty
 from .graph import Graph
 from .iteration import Iteration
@@ -198,7 +198,7 @@ class InMemory:
             arrays = dict(enumerate(fields)) | between | made
             repeated.append(
                 [
-                    (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
+                    (call.run, taken(arrays, call.fields), [arrays[k] for k in call.outputs], told)
                     for call in calls
                     if isinstance(call.run, Executable)
                     for told in [call.numbers.told(given)]

@@ -21,9 +21,9 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.chains import SINGLE, usual_length
+from .arrays.launching import NOTHING, Given
 from .arrays.layout import Shape
 from .arrays.regions import reach
-from .arrays.single import NOTHING, Given
 from .calls import Call, flow_of, numbers_key
 from .chaining import common_margin, unfit
 from .graph import Graph, Node, Recorded, graph_of, recalled

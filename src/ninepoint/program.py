@@ -22,11 +22,10 @@ from .arrays.accepted import Arrays, is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
-from .arrays.launching import Launches
+from .arrays.launching import NOTHING, Given, Launches
 from .arrays.layout import Shape
 from .arrays.numpy import behind, stretched, whole_shape
 from .arrays.phases import check_device
-from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.compiled import Compiled, readable
 from .calls import Leaves
