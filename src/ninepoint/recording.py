@@ -180,7 +180,7 @@ class _Made:
         for field, name in zip(fields, call.definition.fields, strict=True):
             accepted.check_dtype(_native(field), name)
         # Whether the last axis is known to hold channels, of a field and so of the results.
-        self.coloured = any(
+        self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
         )
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -188,6 +188,8 @@ class _Made:
         self.ndim = 1
         self.axes: Behind | None = None
         self.core: Dims = ()
+        self.shapes: list[Shape] = []
+        self.dtypes: list[np.dtype[Any]] = []
         self.likes: list[Any] = []
         self.named: Any = None
         if any(field.dims is not None for field in fields):
