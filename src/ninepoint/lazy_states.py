@@ -71,14 +71,6 @@ class InChunks:
         ):
             self._states = _held(self._states)
             self._later = 0
-        self._before = self._states
-        made = self._stepped(first, length)
-        self._states = [*made, *self._states[len(made) :]]
-        self._later += self._tasks
-        return length
-
-    def _stepped(self, first: int, length: int) -> list[Any]:
-        """The state after some steps more."""
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         graph, wanted = motion.repeated(each)
@@ -89,7 +81,10 @@ class InChunks:
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)
-        return evaluate(Program(graph, wanted, schedule), self._states, place)
+        made = evaluate(Program(graph, wanted, schedule), self._states, place)
+        self._before, self._states = self._states, [*made, *self._states[len(made) :]]
+        self._later += self._tasks
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""

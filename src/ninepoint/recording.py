@@ -177,8 +177,9 @@ class _Made:
         self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
-        for field, name in zip(fields, call.definition.fields, strict=True):
-            accepted.check_dtype(_native(field), name)
+        self.types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+        for dtype, name in zip(self.types, call.definition.fields, strict=True):
+            accepted.check_dtype(dtype, name)
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
@@ -201,7 +202,7 @@ class _Made:
 
     def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
-        recorded = graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        recorded = graph_of(self.call.spaced(), self.types)
         if self.device is None and not any(is_device(field.value) for field in self.fields):
             recorded[0].warn()
         return recorded
@@ -310,10 +311,6 @@ def _outcome(
         shapes = tuple(whole if own else one for one, own in zip(shapes, short, strict=True))
     made = graph.shapes(shapes)
     return ndim, along, least, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
-
-
-def _native(field: _Node) -> np.dtype[Any]:
-    return accepted.native(np.dtype(field.dtype))
 
 
 @door
