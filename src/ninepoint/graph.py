@@ -215,6 +215,7 @@ class Graph:
         """The graph with other nodes in the place of its own."""
         graph = Graph(self.names, self.dtypes, self.places)
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
+        graph.added = self.added
         return graph
 
     def append(
