@@ -86,7 +86,7 @@ def _builtin_extreme(op: str, comparison: str, ops: Operations, *args: Any) -> A
 
     items = args[0] if len(args) == 1 else args
     if not isinstance(items, tuple) or not items:
-        window = isinstance(items, Value) and items.shape is not None
+        window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
         raise errors.wrong_arguments(ops.span, op[:3], needs)
     return functools.reduce(better, items)
@@ -179,7 +179,7 @@ def _sign(ops: Operations, value: Any) -> Any:
 def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
     if isinstance(test, np.ndarray):
         _, shape = ops.together(then, other)
-        test = test if shape is None else ops.as_window(test.astype(bool), shape)
+        test = ops.as_window(test.astype(bool), shape) if shape else test
     return ops.select(test, then, other)
 
 

@@ -90,8 +90,8 @@ class Calls(Frame):
             return _tried(getattr(base, attribute.attr), span, dotted, args, keywords)
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](self.ops, base)
-        if base.shape is None or attribute.attr not in METHODS:
-            if base.shape is not None and hasattr(np.ndarray, attribute.attr):
+        if not base.shape or attribute.attr not in METHODS:
+            if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
             raise errors.unknown_method(span, kind(base), attribute.attr)
         return self.built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
@@ -177,7 +177,7 @@ class Calls(Frame):
         for one in args:
             whole = isinstance(one, int)
             if isinstance(one, Value):
-                whole = one.shape is None and one.dtype.is_integer
+                whole = not one.shape and one.dtype.is_integer
             if not whole:
                 raise errors.bad_operand(span, f"'{name}'", f"{words(one)} that is not whole")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]

@@ -154,7 +154,7 @@ class Frame(ABC):
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
         span = self.at(node)
-        window = isinstance(value, Value) and value.shape is not None
+        window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
             raise errors.bad_operand(span, "The truth", words(value))
 

@@ -74,7 +74,7 @@ class Subscripts(Frame):
                 if not isinstance(index, int | slice) or unknown:
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
-            case Value(shape=shape) if shape is not None:
+            case Value(shape=shape) if shape:
                 return picked(self.ops, base, index, span, text)
             case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
                 return self.read_value(base, indices, node)
@@ -169,7 +169,7 @@ class Subscripts(Frame):
                 raise errors.index_factor(span, text, index.line.scale, self.axes.factors)
             return index.line.shift
         if isinstance(index, Value):
-            if index.shape is not None or not index.dtype.is_integer:
+            if index.shape or not index.dtype.is_integer:
                 raise errors.offset_type(span, words(index) + " that is not whole")
             positioned = on_position(self.ops, index.atom)
             if positioned and self.axes.factors:
@@ -288,7 +288,6 @@ def _behind(ops: Operations, atom: Atom) -> Iterator[ir.Expr]:
 
 def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
-    size = shape if along else None
 
     def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
         if along and isinstance(expr, ir.Reduce | ir.Noting):
@@ -298,8 +297,8 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
         if position is None:
             if along and isinstance(expr, ir.Read):
                 origin = ir.added(expr.offset, first)
-                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, size).atom
-            return ops.emit(operands(ir.shifted(expr, first)), False, size).atom
+                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, shape).atom
+            return ops.emit(operands(ir.shifted(expr, first)), False, shape).atom
         here, axis = ops.emit(expr).atom, position.axis
         # How many steps along the axis each element of the window is from the point.
         moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
@@ -309,7 +308,7 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
         there: Atom = Const(expr.dtype, steps[0])
         if along:
             there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
-        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, size).atom
+        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
     def stays(ref: Ref) -> bool:
         if ref.name in ops.body.begins:
@@ -334,7 +333,6 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         If it varies, or what it picks has several axes.
     """
     shape = window.shape
-    assert shape is not None
     found = _taken(shape, index, span, text)
     if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
         return window
@@ -367,7 +365,7 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         lambda ref: ref.name not in expressions,
         some if found.ndim else one_number,
     )
-    return Value(atom, window.weak, found.shape or None)
+    return Value(atom, window.weak, found.shape)
 
 
 def _taken(shape: Offset, index: Any, span: Span, text: str) -> np.ndarray:
