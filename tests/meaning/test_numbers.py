@@ -850,3 +850,11 @@ def test_rounded_numbers_of_the_text_are_divided_as_others() -> None:
     x = np.array([1, 13, 0])
     np.testing.assert_array_equal(share(x), [0, 0, 0])
     np.testing.assert_array_equal(share.debug(x), [0, 0, 0])
+
+
+def test_a_choice_between_zeros_keeps_their_signs() -> None:
+    @npt.stencil
+    def zeros(x: Any) -> Any:
+        return np.where(x[0] > 0, 0.0, -0.0)
+
+    assert np.signbit(zeros(np.array([-1.0, 1.0]))).tolist() == [True, False]

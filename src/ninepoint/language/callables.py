@@ -121,12 +121,9 @@ def _rounded(function: str, to_integer: bool, ops: Operations, value: Any) -> An
 
 
 def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
-    lifted = _real(ops, value, "round()")
-    if digits is None:
-        if lifted.dtype.is_integer:
-            return ops.unary("+", lifted)
-        return ops.to_integer(ops.call("rint", lifted.dtype, lifted, weak=lifted.weak))
-    return _numpy_round(ops, value, digits)
+    if digits is not None:
+        return _numpy_round(ops, value, digits)
+    return _rounded("rint", True, ops, ops.unary("+", _real(ops, value, "round()")))
 
 
 def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:

@@ -142,9 +142,9 @@ class Calls(Frame):
             if function is sorted or _from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'", span)
             raise errors.unknown_function(span, name)
-        if any(isinstance(v, Field) for v in everything):
-            field = next(v for v in everything if isinstance(v, Field))
-            raise errors.bad_operand(span, f"'{name}'", words(field))
+        for one in everything:
+            if isinstance(one, Field):
+                raise errors.bad_operand(span, f"'{name}'", words(one))
         result = self.built(KNOWN[function], name, args, keywords)
         numpys = isinstance(function, np.ufunc) or _from_numpy(function)
         # A part of a number of Python's is one.

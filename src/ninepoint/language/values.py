@@ -440,7 +440,8 @@ class Operations:
             return then
         if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
             return tuple(self.select(truth, a, b) for a, b in zip(then, other, strict=True))
-        if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
+        # As texts: 0.0 is not -0.0, nor 1 the same as 1.0.
+        if is_number(then) and is_number(other) and repr(then) == repr(other):
             return then
         (t, a, b), shape = self.together(truth, then, other)
         if a.atom == b.atom:
