@@ -47,12 +47,11 @@ class Subscripts(Frame):
         match base:
             case Field():
                 return self.read_field(base, indices, node)
-            case buffers.Buffer() | Coefficients():
+            case buffers.Buffer() | Coefficients() | np.ndarray() if unknown or not isinstance(
+                base, np.ndarray
+            ):
                 name = base.name if isinstance(base, Coefficients) else text
                 where = buffers.place(self.ops, base, indices, name, span)
-                return buffers.element(self.ops, base, where)
-            case np.ndarray() if unknown:
-                where = buffers.place(self.ops, base, indices, text, span)
                 return buffers.element(self.ops, base, where)
             case np.ndarray():
                 if len(indices) > base.ndim:
@@ -382,8 +381,7 @@ def _taken(shape: Offset, index: Any, span: Span, text: str) -> np.ndarray:
 
 
 def _check(index: Any, shape: Offset, span: Span, text: str) -> None:
-    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
-    if any(isinstance(part, Value) for part in parts):
+    if _varies(index):
         raise NotUnderstood("an element of a window at an index that varies", span)
     if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
         raise errors.mask_type(span, text, f"an array of {index.dtype}")
