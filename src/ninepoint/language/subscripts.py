@@ -21,7 +21,8 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -129,10 +130,7 @@ class Subscripts(Frame):
         name = ast.unparse(node.value)
         if self.axes.pointwise:
             raise errors.ufunc_index(span, name)
-        if len(first) != self.axes.count:
-            raise errors.offset_count(
-                span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
-            )
+        self.axes.check_count(name, first, span)
         made = elsewhere(self.ops, value, first, along, shape)
         for low, high in reads(self.ops, value.atom):
             self.axes.check(name, ir.added(low, first), ir.added(high, last), span)
@@ -213,17 +211,11 @@ def _again(
     atom: Atom, expressions: Mapping[str, ir.Expr], stays: Callable[[Ref], bool], write: Write
 ) -> Atom:
     """A value whose operations are written again, each once; those that stay are as they were."""
-
-    @cache
-    def again(atom: Atom) -> Atom:
-        if not isinstance(atom, Ref) or stays(atom):
-            return atom
-        return write(expressions[atom.name], operands)
-
-    def operands(expr: ir.Expr) -> ir.Expr:
-        return ir.renamed(expr, {a.name: again(a) for a in ir.atoms(expr) if isinstance(a, Ref)})
-
-    return again(atom)
+    new: dict[str, Atom] = {}
+    for one in ir.needed(starmap(ir.Assign, expressions.items()), (atom,)):
+        if not stays(Ref(one.value.dtype, one.name)):
+            new[one.name] = write(one.value, partial(ir.renamed, alias=new))
+    return ir.renamed_atom(atom, new)
 
 
 # What a value comes from.
@@ -289,6 +281,8 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
     """The value at the point that lies `first` from here, or over a window from there on."""
 
     def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
+        if any(isinstance(a, Ref) and a.name in ops.body.begins for a in ir.atoms(expr)):
+            raise NotUnderstood("what a loop changes, at another point", ops.span)
         if along and isinstance(expr, ir.Reduce | ir.Noting):
             held = "window" if isinstance(expr, ir.Reduce) else "loop"
             raise NotUnderstood(f"a window of what holds a {held}", ops.span)
@@ -309,12 +303,7 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
             there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
         return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    def stays(ref: Ref) -> bool:
-        if ref.name in ops.body.begins:
-            raise NotUnderstood("what a loop changes, at another point", ops.span)
-        return not varies(ops, ref)
-
-    atom = _again(value.atom, ops.body.reachable(), stays, write)
+    atom = _again(value.atom, ops.body.reachable(), lambda ref: not varies(ops, ref), write)
     return Value(atom, value.weak, shape) if along else replace(value, atom=atom)
 
 
@@ -358,12 +347,8 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         return there if isinstance(there, Const) else ops.emit(operands(there)).atom
 
     expressions = ops.windows.values
-    atom = _again(
-        window.atom,
-        expressions,
-        lambda ref: ref.name not in expressions,
-        some if found.ndim else one_number,
-    )
+    write = some if found.ndim else one_number
+    atom = _again(window.atom, expressions, lambda _: False, write)
     return Value(atom, window.weak, found.shape)
 
 
