@@ -24,7 +24,7 @@ from ....language.positions import GREATEST, LEAST, index
 from ....language.source import Function, meaning
 from ....lowering.schedule import Request
 from ....remembered import digest
-from ..window_loops import plus
+from ..points import plus
 from .reads import accesses
 from .rewrite import Context, Rewriter
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own
