@@ -48,13 +48,7 @@ class Subscripts(Frame):
         match base:
             case Field():
                 return self.read_field(base, indices, node)
-            case buffers.Buffer() | Coefficients() | np.ndarray() if unknown or not isinstance(
-                base, np.ndarray
-            ):
-                name = base.name if isinstance(base, Coefficients) else text
-                where = buffers.place(self.ops, base, indices, name, span)
-                return buffers.element(self.ops, base, where)
-            case np.ndarray():
+            case np.ndarray() if not unknown:
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
                 if floats:
@@ -66,6 +60,10 @@ class Subscripts(Frame):
                     return settled(base[index])
                 except IndexError as error:
                     raise errors.window_index(span, text, str(error)) from error
+            case buffers.Buffer() | Coefficients() | np.ndarray():
+                name = base.name if isinstance(base, Coefficients) else text
+                where = buffers.place(self.ops, base, indices, name, span)
+                return buffers.element(self.ops, base, where)
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
                     raise errors.index_outside(span, text, index, len(base))
