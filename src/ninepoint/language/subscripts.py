@@ -302,7 +302,8 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
         return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
     atom = _again(value.atom, ops.body.reachable(), lambda ref: not varies(ops, ref), write)
-    return Value(atom, value.weak, shape) if along else replace(value, atom=atom)
+    # Of a position it is one no more: what lies where it is told by the point alone.
+    return Value(atom, value.weak, shape)
 
 
 # Elements of a window.
