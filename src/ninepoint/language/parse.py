@@ -43,6 +43,7 @@ from .values import (
     Steps,
     Value,
     constant,
+    is_number,
     length_label,
     words,
 )
@@ -135,7 +136,7 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
     result = frame.run()
     values = []
     for value in result if isinstance(result, tuple) else (result,):
-        if isinstance(value, Value | bool | int | float | complex | np.number):
+        if isinstance(value, Value) or is_number(value):
             lifted = operations.lift(value)
             if not lifted.shape:
                 values.append(lifted)

@@ -276,12 +276,8 @@ class Operations:
 
     def truth(self, value: Any) -> Any:
         """`bool(value)`: a Python bool when it is known."""
-        if is_number(value):
+        if is_number(value) or value is None or isinstance(value, tuple | str):
             return bool(value)
-        if isinstance(value, tuple | str):
-            return len(value) > 0
-        if value is None:
-            return False
         lifted = self.lift(value)
         return lifted if lifted.dtype is DType.BOOL else self.binary("!=", lifted, 0)
 
@@ -473,12 +469,9 @@ class Operations:
 
     def logical(self, op: str, left: Any, right: Any) -> Any:
         """`and` and `or` of two truths."""
-        if isinstance(left, bool) and isinstance(right, bool):
-            return (left and right) if op == "&" else (left or right)
-        for known, unknown in ((left, right), (right, left)):
+        for known, other in ((left, right), (right, left)):
             if isinstance(known, bool):
-                absorbs = known is (op == "|")
-                return known if absorbs else unknown
+                return known if known is (op == "|") else other
         return self.binary(op, left, right)
 
     def call(self, function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
@@ -526,15 +519,13 @@ def _saturated(value: Any) -> int:
 
 def _converted(value: Any, dtype: DType) -> str | None:
     """The text of a known number in another type; None where it must be computed."""
-    if dtype.is_integer:
-        if isinstance(value, complex):
-            return None
-        if dtype is DType.BOOL:
-            return str(bool(value))
-        whole = value if isinstance(value, int) else _saturated(value)
-        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     if isinstance(value, complex) and not dtype.is_complex:
         return None
+    if dtype is DType.BOOL:
+        return str(bool(value))
+    if dtype.is_integer:
+        whole = value if isinstance(value, int) else _saturated(value)
+        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     with np.errstate(all="ignore"):
         return repr(dtype.numpy.type(value).item())
 
