@@ -40,7 +40,7 @@ SHORT = {
 }  # fmt: skip
 
 # Operations that give a truth, of numbers of one type.
-QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
+QUESTIONS = frozenset({"signbit"})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 

@@ -69,6 +69,18 @@ def _part(which: str, text: str) -> str:
     return f"({text}).{which}" if isinstance(text, Loose) else f"{text}.{which}"
 
 
+def _question(function: str, text: str) -> str:
+    """Whether a float is what a function of NumPy asks for."""
+    zero = apply("-", text, text)
+    match function:
+        case "isnan":
+            return apply("!=", text, text)
+        case "isfinite":
+            return apply("==", zero, "0")
+        case _:
+            return apply("&", apply("==", text, text), apply("!=", zero, "0"))
+
+
 def number(machine: str, value: bool | int | float | complex) -> str:
     """A constant of a machine type; an integer is taken modulo what that holds."""
     if machine == "bool":
@@ -367,15 +379,11 @@ class Operations:
     def _call(self, expr: Call, own: str) -> str:
         args = [self.atom(arg) for arg in expr.args]
         function, first = expr.function, args[0]
-        if not expr.args[0].dtype.is_complex:
-            zero = apply("-", first, first)
-            match function:
-                case "isnan":
-                    return apply("!=", first, first)
-                case "isfinite":
-                    return apply("==", zero, "0")
-                case "isinf":
-                    return apply("&", apply("==", first, first), apply("!=", zero, "0"))
+        if function in ("isnan", "isinf", "isfinite"):
+            if not expr.args[0].dtype.is_complex:
+                return _question(function, first)
+            tests = [_question(function, _part(which, first)) for which in ("real", "imag")]
+            return apply("&" if function == "isfinite" else "|", *tests)
         if function == "exp" and expr.dtype.is_float:
             return called(f"exp_{own}", *args)
         found = called(function, *args)

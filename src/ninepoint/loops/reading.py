@@ -658,8 +658,8 @@ class _Body:
         """A function of NumPy, of floats or complex numbers of the type that all have."""
         machine = reduce(lambda kind, arg: common(Name(kind, ""), arg), args, "float32")
         given = tuple(convert(arg, machine) for arg in args)
-        node = self.reader.library.get(f"complex_{name}")
-        if node is not None and machine in PARTS:
+        node = self.reader.library.get(f"{'complex' if machine in PARTS else 'float'}_{name}")
+        if node is not None:
             return convert(_only(self._called(node, given)), machine)
         op = _OPERATORS.get(name, name)
         return Op("bool" if name in QUESTIONS else machine, op, given)

@@ -318,58 +318,56 @@ def absent_ends(row, at, n, ends, low, high, before, first, value):
 
     So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
     """
-    if ends[1] >= FILL:
-        for j in range(max(0, n - high), n):
-            row[at + j] = before[first + j] if ends[1] == KEEP else value
-    if ends[0] >= FILL:
-        for j in range(min(low, n)):
-            row[at + j] = before[first + j] if ends[0] == KEEP else value
-
-
-def beyond_ends(kept, at, n, ends, low, high, value):
-    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
-    reach = (ends.size - 2) // 2
-    if ends[0] != OPEN:
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy(kept, at - low + k, at + source, source < 0, value)
-    if ends[1] != OPEN:
-        for k in range(high):
-            source = ends[2 + reach + k]
-            copy(kept, at + n + k, at + source, source < 0, value)
-
-
-def beyond_turn(kept, at, i, n, ends, low, high, value):
-    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
-    count, reach = kept.shape[0], (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(low, n - 1):
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy(kept, (at - low + k) % count, (at + source) % count, source < 0, value)
-    if ends[1] != OPEN and n <= i < n + high:
-        source = ends[2 + reach + i - n]
-        copy(kept, (at + i) % count, (at + source) % count, source < 0, value)
-
-
-def copy(kept, to, at, absent, value):
-    """Copy one of several elements, rows or planes, or write a value to all of it."""
-    if absent:
-        kept[to] = value
-    else:
-        kept[to] = kept[at]
+    last = max(0, n - high)
+    absent(row, at + last, n - last, ends[1], before, first + last, value)
+    absent(row, at, min(low, n), ends[0], before, first, value)
 
 
 def absent_row(row, i, n, ends, low, high, before, first, value):
     """As `absent_ends`, for row `i` of `n` as a whole."""
-    kind = OPEN
-    if i >= n - high and ends[1] >= FILL:
-        kind = ends[1]
-    if i < low and ends[0] >= FILL:
-        kind = ends[0]
-    if kind != OPEN:
-        # The rows of a shorter type may be fewer elements long.
-        for j in range(min(row.size, before.size - first)):
-            row[j] = before[first + j] if kind == KEEP else value
+    # The rows of a shorter type may be fewer elements long.
+    count = min(row.size, before.size - first)
+    if i >= n - high:
+        absent(row, 0, count, ends[1], before, first, value)
+    if i < low:
+        absent(row, 0, count, ends[0], before, first, value)
+
+
+def absent(row, at, count, end, before, first, value):
+    """Write so many elements as an end of the axis says."""
+    if end >= FILL:
+        for j in range(count):
+            row[at + j] = before[first + j] if end == KEEP else value
+
+
+def beyond_ends(kept, at, n, ends, low, high, value):
+    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
+    zero = ends.size // 2 + 1
+    if ends[0] != OPEN:
+        for k in range(-low, 0):
+            copied(kept, at + k, at, ends[zero + k], value)
+    if ends[1] != OPEN:
+        for k in range(high):
+            copied(kept, at + n + k, at, ends[zero + k], value)
+
+
+def beyond_turn(kept, at, i, n, ends, low, high, value):
+    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
+    zero = ends.size // 2 + 1
+    if ends[0] != OPEN and i == min(low, n - 1):
+        for k in range(-low, 0):
+            copied(kept, at + k, at, ends[zero + k], value)
+    if ends[1] != OPEN and n <= i < n + high:
+        copied(kept, at + i, at, ends[zero + i - n], value)
+
+
+def copied(kept, to, at, source, value):
+    """Copy one of several elements, rows or planes, which are kept in turn, or write a value."""
+    count = kept.shape[0]
+    if source < 0:
+        kept[to % count] = value
+    else:
+        kept[to % count] = kept[(at + source) % count]
 
 
 def keyed(line, first, length, keys, at, masks):
@@ -518,6 +516,16 @@ def bfloat_of_float32(value):
     # Of what is no number some bit stays.
     kept = i64(bits + up) if value == value else i64(bits | i64(0x400000))
     return i64(i64(kept >> i64(16)) & i64(0xFFFF))
+
+
+def float_fmin(a, b):
+    """The smaller of two, or that which is a number; of none the last, as NumPy gives."""
+    return a if (a <= b) | ((a == a) & (b != b)) else b
+
+
+def float_fmax(a, b):
+    """The larger of two, or that which is a number; of none the first, as NumPy gives."""
+    return a if (a >= b) | (b != b) else b
 
 
 # Operations of complex numbers; other functions are those of C.

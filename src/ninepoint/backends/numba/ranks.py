@@ -210,8 +210,8 @@ def selecting_function(
         tuple(body.strip().split("\n")),
         _constants(name, tables),
         buffers={
-            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({size}, dtype=np.{kind})"
-            for word, (size, kind) in buffers.items()
+            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({size}, dtype=np.{t})"
+            for word, (size, t) in buffers.items()
         },
         given={"rows0": size[0]},
     )
