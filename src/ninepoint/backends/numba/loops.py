@@ -387,7 +387,7 @@ class _Writer(Functions):
         columns: str,
     ) -> str:
         """Call a row function for the columns from `start` on of the row that is `row` away."""
-        given: dict[str, str] = {"n": columns, **function.given}
+        given = {"n": columns}
         given |= {f"o{k}": one for k, one in enumerate(results)}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
         for label, source in function.rows.items():

@@ -228,7 +228,7 @@ class Point:
     reach: Box
     # How floats of 16 bits that are converted where they are read are loaded, by their fields.
     loads: Mapping[str, str] = field(default_factory=dict)
-    # The rows that are read at computed columns, and the columns that they begin at.
+    # The rows that there are, and the columns that they begin at.
     rows: Mapping[tuple[str, Offset], tuple[str, int]] = field(default_factory=dict)
     # Where reads stand that may be outside, in the user's file.
     places: list[str] = field(default_factory=list)
@@ -457,11 +457,10 @@ class Point:
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        found = self.rows.get((expr.field, expr.origin[:-1]))
-        if found is None or elsewhere:
+        if elsewhere or not self.rows:
             before, text = self.element(expr.field, expr.origin, along)
         else:
-            row, column = found
+            row, column = self.rows[expr.field, expr.origin[:-1]]
             element = f"{row}[{plus('j', expr.origin[-1] - column)} + {along[last]}]"
             before, text = [], self.loaded(expr.field, element)
         return [*lines, *before, f"{name} = {text}"]
