@@ -31,6 +31,7 @@ import numpy as np
 from ...analysis.control import outside
 from ...analysis.footprint import live
 from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
+from ...analysis.rewrite import copied
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -51,8 +52,6 @@ from ...language.ir import (
     Ref,
     Tap,
     Weight,
-    renamed,
-    renamed_atom,
     within,
 )
 from ...loops.nodes import SHORT
@@ -421,15 +420,12 @@ class Point:
             self.types[own.name] = machine_type(ref.dtype, last, self.expressions.least)
             before.append(f"{own.name} = {self._as(atom, own)}")
         before.append(f"{turn.name} = 0")
+        body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
         lines: list[str] = []
-        for assign in loop.body:
-            made = Ref(assign.value.dtype, f"{name}_{assign.name}")
-            expr = renamed(assign.value, alias)
-            alias[assign.name] = made
-            self.known[made.name] = bounds[assign.name]
-            apart = _apart(expr, made.name) if isinstance(expr, Reduce) else expr
-            lines += self.lines(made.name, apart)
-        results = [renamed_atom(atom, alias) for atom in loop.next]
+        for old, one in zip(loop.body, body, strict=True):
+            self.known[one.name] = bounds[old.name]
+            expr = _apart(one.value, one.name) if isinstance(one.value, Reduce) else one.value
+            lines += self.lines(one.name, expr)
         given = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
         lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(given)}")
         lines.append(f"{turn.name} = {turn.name} + 1")
@@ -592,10 +588,5 @@ def _value(loop: str, number: int) -> str:
 
 def _apart(reduce: Reduce, prefix: str) -> Reduce:
     """The reduction, with names inside its window that nothing else has."""
-    alias: dict[str, Atom] = {}
-    body: list[Assign] = []
-    for assign in reduce.body:
-        value = renamed(assign.value, alias)
-        alias[assign.name] = Ref(value.dtype, f"{prefix}_{assign.name}")
-        body.append(Assign(f"{prefix}_{assign.name}", value))
-    return replace(reduce, body=tuple(body), result=renamed_atom(reduce.result, alias))
+    body, (result,) = copied(reduce.body, (reduce.result,), lambda own, _: f"{prefix}_{own}")
+    return replace(reduce, body=body, result=result)

@@ -21,6 +21,7 @@ from itertools import zip_longest
 import numpy as np
 
 from ...analysis.footprint import extents
+from ...analysis.rewrite import rows as rows_of
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -130,8 +131,7 @@ class _Writer:
         for assign in self.body:
             for name, low, _ in extents(assign.value):
                 first[name] = min(first.get(name, low[-1]), low[-1])
-        reads = [a.value for a in self.body if isinstance(a.value, Read)]
-        found = gathered_rows(self.body) | {(read.field, read.offset[:-1]) for read in reads}
+        found = gathered_rows(self.body) | rows_of(self.body)
         order = [*(name for name, _ in kernel.fields), *layout.by_name]
         places = sorted(found, key=lambda row: (order.index(row[0]), row[1]))
         rows = [Row(source, offset, first.get(source, 0)) for source, offset in places]
