@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 
 from ...loops.nodes import Module
 from ...loops.reading import LOOKS, functions_of, read
+from .. import cache as disk
 from . import commands, entries, library, runtime
 from .layout import Kind, arrays_of
 from .printing import printed, printed_words
@@ -65,13 +66,9 @@ def _machine() -> Any:
     """LLVM's description of this machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    try:
-        features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:
-        # LLVM does not know how to ask this kind of CPU.
-        features = ""
+    _, cpu, features = disk.machine().split(" ")
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
+        cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True
     )
 
 

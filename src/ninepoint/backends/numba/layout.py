@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
@@ -23,6 +22,7 @@ from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ..cache import machine
 from .expressions import NOTES, Expressions, as_tuple, kernel_names
 from .points import plus
 
@@ -30,16 +30,10 @@ from .points import plus
 LINE = 64
 
 
-def _has_halves() -> bool:
-    try:
-        features = llvm.get_host_cpu_features()
-    except RuntimeError:
-        features = {}
-    return bool(features.get("avx") and features.get("f16c"))
-
-
 # Whether this machine converts half floats, several at once.
-HALVES = platform.machine().lower() in ("aarch64", "arm64") or _has_halves()
+HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}.issubset(
+    machine().rpartition(" ")[2].split(",")
+)
 
 
 # How often each name is added, and the number itself under "".
