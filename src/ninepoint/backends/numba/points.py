@@ -192,7 +192,7 @@ class Window:
         text = filled(program, self.name, told)
         return _EACH.sub(each, text + "\n").strip("\n").split("\n")
 
-    def between(self, found: tuple[str, str]) -> list[str]:
+    def between(self, found: Sequence[str]) -> list[str]:
         """What lies between an element and the next, which are `found`; NaN where one is."""
         _, part = quantile_position(self.count, self.reduce.quantile)
         program = "$own = $type($first)\n" + "$high = $type($second)\n" * bool(part)
@@ -210,7 +210,7 @@ class Window:
         """Which of so many elements that are no NaN is wanted."""
         return self.lines(_PLACES[self.reduce.kind], q=repr(self.reduce.quantile))
 
-    def valid(self, found: tuple[str, str]) -> list[str]:
+    def valid(self, found: Sequence[str]) -> list[str]:
         """What is wanted of so many elements that are no NaN, of which two are `found`."""
         between = _BETWEEN_VALID if self.reduce.kind == "nanquantile" else "\n"
         program = f"$own = $type($first){between}$own = $own if $at else $type(nan)"

@@ -186,7 +186,7 @@ class _Writer:
             once = [*once, f"turns = {EACH}"]
         body = (*self.expressions.tables.fetched.values(), *once, *lines)
         kernel, results = layout.kernel, [f"o{k}" for k in range(len(made.values))]
-        others = [name for name, *_ in (*kernel.coefficients, *kernel.scalars)]
+        others = [name for name, *_ in kernel.coefficients] + [name for name, _ in kernel.scalars]
         others += [NOTES] * self.point.looks
         there = [*self.rows, *layout.whole, *self.point.buffers, *results, "n"]
         there += [layout.names[name] for name in others]
