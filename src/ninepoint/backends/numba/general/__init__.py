@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from ....language import errors
 from ....language.box import Box, Length, joined
+from ....language.dtypes import Argument, Coefficients, Field, Scalar
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
-from ....language.kinds import Argument, Coefficients, Field, Scalar
 from ....language.positions import GREATEST, LEAST, index
 from ....language.source import Function, meaning
 from ....lowering.schedule import Request
