@@ -9,7 +9,7 @@
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
     statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Continue | Return | Run(call)
+               | Continue | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -237,13 +237,6 @@ class Return:
 
 
 @node
-class Run:
-    """Call a function for what it does."""
-
-    call: Call
-
-
-@node
 class Fetch:
     """Ask memory for the line of the cache with an element, which will be read soon."""
 
@@ -253,7 +246,7 @@ class Fetch:
 
 Statement: TypeAlias = (
     Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Run | Fetch
+    | Call | Fetch
 )  # fmt: skip
 
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -103,6 +105,7 @@ def _float(value: float) -> str:
     return repr(value)
 
 
+@dataclass(eq=False)
 class Operations:
     """The operations of one kernel, whose ranges are `known`; `types` are those of its values.
 
@@ -110,18 +113,15 @@ class Operations:
     scalars have in the text.
     """
 
+    known: dict[str, Interval]
+    types: dict[str, str]
+    names: Mapping[str, str]
+
     # The fewest bits of an integer that has a name.
-    least = 8
+    least: ClassVar[int] = 8
 
     # Whether quotients of floats have vectors, and those of integers have not.
-    vectors = True
-
-    def __init__(
-        self, known: dict[str, Interval], types: dict[str, str], names: Mapping[str, str]
-    ) -> None:
-        self.known = known
-        self.types = types
-        self.names = names
+    vectors: ClassVar[bool] = True
 
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""

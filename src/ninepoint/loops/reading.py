@@ -47,7 +47,6 @@ from .nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Statement,
     Store,
@@ -311,7 +310,7 @@ class _Body:
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
-                    self.lines.append(Run(found))
+                    self.lines.append(found)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case _:

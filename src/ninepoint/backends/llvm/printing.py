@@ -33,7 +33,6 @@ from ...loops.nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Statement,
     Store,
@@ -159,8 +158,8 @@ def _in_turns(row: Function, name: str) -> Function:
     before = row.parameters.index(n)
     rows, others = row.parameters[:before], row.parameters[before + 1 :]
 
-    def turn(rows: Sequence[Name | Array], count: Value) -> Run:
-        return Run(Call("", name, (*rows, count, *others)))
+    def turn(rows: Sequence[Name | Array], count: Value) -> Call:
+        return Call("", name, (*rows, count, *others))
 
     rest = applied("&", n, word(columns - 1))
     twice = either("&", compared(">=", n, word(columns)), compared(">=", rest, word(least)))
@@ -283,8 +282,8 @@ class _Writer(Instructions):
                 self.go(self._ends[-1][1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
-            case Run(call):
-                self.value(call)
+            case Call():
+                self.value(node)
             case Fetch():
                 self._fetch(node)
             case _:
