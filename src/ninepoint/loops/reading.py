@@ -559,19 +559,16 @@ class _Body:
             return Op(PARTS[of.type], node.attr, (of,))
         lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
         size = reduce(partial(applied, "*"), lengths)
-        match node.attr:
-            case "shape":
-                return lengths
-            case "ndim":
-                return word(value.ndim)
-            case "itemsize":
-                return word(value.itemsize)
-            case "size":
-                return size
-            case "nbytes":
-                return applied("*", size, word(value.itemsize))
-            case _:
-                raise NotRead(ast.unparse(node))
+        facts: dict[str, Known] = {
+            "shape": lengths,
+            "ndim": word(value.ndim),
+            "itemsize": word(value.itemsize),
+            "size": size,
+            "nbytes": applied("*", size, word(value.itemsize)),
+        }
+        if node.attr not in facts:
+            raise NotRead(ast.unparse(node))
+        return facts[node.attr]
 
     # Calls.
 
@@ -635,8 +632,7 @@ class _Body:
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if func.attr in ("empty", "zeros"):
-            named = [one.value for one in node.keywords if one.arg == "dtype"]
-            kind = self._value((named or node.args[1:])[0])
+            kind = self._value(node.keywords[0].value)
             assert isinstance(kind, Machine)
             shape = self._value(node.args[0])
             lengths = shape if isinstance(shape, tuple) else (shape,)
