@@ -27,7 +27,7 @@ from .values import wrapped
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(
     "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
-    "shift_right floor_divide_float32 floor_divide_float64 remainder saturate saturate_wide "
+    "shift_right floor_divide remainder saturate saturate_wide "
     "exp_float32 exp_float64 complex lesser greater".split()
 )
 
@@ -211,7 +211,7 @@ class Operations:
             finite = apply("==", apply("-", left, left), "0")
             return choose(finite, called("floor", apply("/", left, right)), number(own, np.nan))
         if expr.op == "//":
-            return called(f"floor_divide_{own}", left, right)
+            return called("floor_divide", left, right)
         if expr.op == "%":
             return to(own, called("remainder", left, right))
         if expr.op == "/" and expr.dtype.is_complex:

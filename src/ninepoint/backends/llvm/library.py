@@ -149,16 +149,6 @@ def floor_divide(a, b):
     return whole + one if quotient - whole > type_of(a, 0.5) else whole
 
 
-def floor_divide_float32(a, b):
-    """As `floor_divide`, of float32: rounded at each step."""
-    return floor_divide(f32(a), f32(b))
-
-
-def floor_divide_float64(a, b):
-    """As `floor_divide`, of float64."""
-    return floor_divide(f64(a), f64(b))
-
-
 def remainder(a, b):
     """a % b of floats, as NumPy's: of the sign of b."""
     a, b = f64(a), f64(b)

@@ -42,8 +42,8 @@ NOTES = "#notes"
 LIBRARY = (
     *(
         "row row_from row_function fetch padded integer_divide integer_modulo integer_power "
-        "nearest_multiple round_to_half shift_left shift_right floor_divide_float32 "
-        "floor_divide_float64 remainder saturate saturate_wide exp_float32 exp_float64 select "
+        "nearest_multiple round_to_half shift_left shift_right floor_divide "
+        "remainder saturate saturate_wide exp_float32 exp_float64 select "
         "keyed ordered same_bits slid absent_ends beyond_ends absent_row beyond_turn go_on note "
         "nan inf LONG_ROW"
     ).split(),
