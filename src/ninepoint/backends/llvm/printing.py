@@ -98,11 +98,11 @@ class _Module:
             if row.overlap:
                 own = replace(row, name=f"{row.name}.row", overlap=())
                 self.functions |= {own.name: own, row.name: _in_turns(row, own.name)}
-        tables = [table(name, values) for name, values in loops.tables]
-        self.tables = {name: one for (name, _), (_, one) in zip(loops.tables, tables, strict=True)}
+        made = {name: table(name, values) for name, values in loops.tables}
+        self.tables = {name: memory for name, (_, memory) in made.items()}
         self.declared: dict[str, str] = {}
         # The lines of all but what is only declared.
-        self._defined = {name: [line] for name, (line, _) in zip(self.tables, tables, strict=True)}
+        self._defined = {name: [line] for name, (line, _) in made.items()}
 
     def text(self) -> str:
         """All of it."""
