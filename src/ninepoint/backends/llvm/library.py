@@ -308,26 +308,26 @@ def absent_ends(row, at, n, ends, low, high, before, first, value):
 
     So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
     """
-    last = max(0, n - high)
-    absent(row, at + last, n - last, ends[1], before, first + last, value)
-    absent(row, at, min(low, n), ends[0], before, first, value)
+    here, kept, last = row_from(row, (), at), row_from(before, (), first), max(0, n - high)
+    absent(row_from(here, (), last), n - last, ends[1], row_from(kept, (), last), value)
+    absent(here, min(low, n), ends[0], kept, value)
 
 
 def absent_row(row, i, n, ends, low, high, before, first, value):
     """As `absent_ends`, for row `i` of `n` as a whole."""
     # The rows of a shorter type may be fewer elements long.
-    count = min(row.size, before.size - first)
+    count, kept = min(row.size, before.size - first), row_from(before, (), first)
     if i >= n - high:
-        absent(row, 0, count, ends[1], before, first, value)
+        absent(row, count, ends[1], kept, value)
     if i < low:
-        absent(row, 0, count, ends[0], before, first, value)
+        absent(row, count, ends[0], kept, value)
 
 
-def absent(row, at, count, end, before, first, value):
-    """Write so many elements as an end of the axis says."""
+def absent(row, count, end, before, value):
+    """Write the first elements of a row as an end of the axis says."""
     if end >= FILL:
         for j in range(count):
-            row[at + j] = before[first + j] if end == KEEP else value
+            row[j] = before[j] if end == KEEP else value
 
 
 def beyond_ends(kept, at, n, ends, low, high, value):
