@@ -131,7 +131,7 @@ class Printer:
                 text = loaded(array.element, source.dtype, element)
                 return text, _BINDING["!="] if " != " in text else _CLOSED
             case Call(_, function, args):
-                name = function.partition(".")[0].removeprefix("complex_")
+                name = function.partition(".")[0].removeprefix("complex_").removeprefix("float_")
                 return self._called(name, args), _CLOSED
             case Op():
                 return self._operation(value)
