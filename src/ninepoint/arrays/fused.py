@@ -17,15 +17,15 @@ from ..backends.memory import empty
 from .accepted import listed, write
 from .borders import Array
 from .chains import Chain, Pass, fits, plain, stacked
-from .executable import Run
+from .executable import SPLIT_POINTS, Run, paced
 from .lanes import Lanes, Turned, arranged, core_last
+from .layout import Shape
 from .numpy import check_kept
-from .parts import SPLIT_POINTS, paced
-from .work import Group, Part
+from .work import Group, Placed
 
 
 def bind_pass(
-    group: Group, part: Part, fields: Sequence[Array], bound: Bound, threads: int | None
+    group: Group, part: Placed, fields: Sequence[Array], bound: Bound, threads: int | None
 ) -> Run | None:
     """What does a group as one kernel; None if it has to be done node by node."""
     chain, shape = group.chain, fields[0].shape
@@ -51,10 +51,10 @@ class FusedRun:
     def __init__(
         self,
         group: Group,
-        part: Part,
+        part: Placed,
         arranged: tuple[Chain, Turned | None],
         bound: Bound,
-        shape: tuple[int, ...],
+        shape: Shape,
         threads: int | None,
     ) -> None:
         self._chain, self._how = arranged

@@ -98,14 +98,13 @@ class Run:
         """The same elements where they stand among those of another run, if all of them do."""
         last = self.first + self.step * (self.length - 1)
         if not other.step:
-            return Run(self.start, self.stop, other.start, 0) if self._is(other.first) else None
+            one = not self.step or self.length == 1
+            alike = one and self.first == other.first
+            return Run(self.start, self.stop, other.start, 0) if alike else None
         places = [(at - other.first) * other.step for at in (self.first, last)]
         if not all(0 <= place < other.length for place in places):
             return None
         return Run(self.start, self.stop, other.start + places[0], self.step * other.step)
-
-    def _is(self, element: int) -> bool:
-        return self.first == element and (not self.step or self.length == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +136,8 @@ class Along:
     @cached_property
     def filled(self) -> tuple[Run, ...]:
         """The places that are taken, or ghosts, as runs of themselves."""
-        found: list[Run] = []
-        spans = [(run.start, run.stop) for run in self.taken]
-        spans += [(one.run.start, one.run.stop) for one in self.ghosts]
-        for start, stop in sorted(spans):
-            if found and found[-1].stop == start:
-                start = found.pop().start
-            found.append(Run(start, stop, start, 1))
-        return tuple(found)
+        runs = (*self.taken, *(one.run for one in self.ghosts))
+        return tuple(replace(run, first=run.start, step=1) for run in runs)
 
     def mirrored(self, ghosts: Ghosts, from_end: bool) -> Run:
         """The places of what ghosts mirror, or of the last element for all."""
