@@ -23,7 +23,7 @@ from .arrays.work import Block, Work, taken
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF
 from .backends.universal import Elements
-from .calls import Call, Flow, Leaves
+from .calls import Call, Leaves, flow_of
 from .graph import Node, graph_of, has_conditions
 from .options import Place
 from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
@@ -36,10 +36,10 @@ MOST = 1 << 16
 BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 
 
-def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> BoundCall | None:
+def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     """How calls like this one are done; nothing where that depends on more than their kind.
 
-    `values` are those of all parameters; `flow` is that of a definition which calls others.
+    `values` are those of all parameters.
     """
     definition = call.definition
     at = [definition.parameters.index(name) for name in definition.fields]
@@ -47,12 +47,16 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
-    if flow is not None and not flow.settled:
+    flow = flow_of(definition)
+    if not flow.settled:
         return None
     place.check(fields)
-    fields, types = typed(call, fields)
-    graph, wanted = graph_of(call, types, looked=there)
-    if flow is None and not there and not graph.places and not graph.nodes[0].factors:
+    fields, types = typed(definition, fields)
+    graph, wanted = graph_of(call, types)
+    if not there:
+        graph.warn()
+    single = definition.stages is None and not there
+    if single and not graph.places and not graph.nodes[0].factors:
         (node,), names = graph.nodes, definition.parameters
         core = core_shape(fields, node.ndim, place.axes)
         step = _one_call(node, fields, place)
@@ -62,12 +66,12 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
-    program = program.along(program.behind(place.axes, fields))
+    program = program.along(place.axes, fields)
     run = BoundProgram(program, fields, place.out, place.threads)
-    numbers = numbers_in(graph, None if flow is not None else definition.parameters.index)
+    numbers = numbers_in(graph)
 
     def several(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        made = run([values[k] for k in at], numbers(values, leaves), out)
+        made = run([values[k] for k in at], numbers(leaves or flow.of(values)[0]), out)
         return made[0] if len(made) == 1 else tuple(made)
 
     return several
