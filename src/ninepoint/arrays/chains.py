@@ -175,25 +175,12 @@ class Chain:
         """How many core axes it has."""
         return self.compiled.ndim
 
-    @property
-    def every(self) -> tuple[int, ...]:
-        """It makes all points."""
-        return ()
-
     def turned(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if it has such a form."""
         if how not in self._known:
             unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
             self._known[how] = None if unfit else self.laid(how)
         return self._known[how]
-
-    def pays(self, core: Shape, asked: bool) -> bool:
-        """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
-        reach = self.compiled.reach
-        if asked:
-            return all(n > span for n, span in zip(core, spans(reach), strict=True))
-        itemsize = sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
-        return is_worth(reach, 1, core, itemsize)
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""

@@ -16,7 +16,7 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .accepted import listed, write
 from .borders import Array
-from .chains import Chain, Pass, fits, plain, stacked
+from .chains import Chain, Pass, fits, is_worth, plain, stacked
 from .executable import SPLIT_POINTS, Run, paced
 from .lanes import Lanes, Turned, arranged, core_last
 from .layout import Shape
@@ -127,4 +127,5 @@ def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:
     core = shape[len(shape) - chain.ndim :]
     if not math.prod(shape) or not fits(core, compiled.reaches[0]):
         return False
-    return not group.steps or chain.pays(core, group.asked)
+    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+    return not group.steps or group.asked or is_worth(compiled.reach, 1, core, itemsize)

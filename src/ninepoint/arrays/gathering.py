@@ -36,7 +36,7 @@ Span: TypeAlias = tuple[int, int]
 
 def source_indices(
     start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+) -> Array:
     """For every position in [start, stop) of an axis of length `n`, the element that stands there.
 
     A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does
@@ -58,9 +58,7 @@ def source_indices(
     return np.where(position < 0, low, _mapped(position, n, after))
 
 
-def _mapped(
-    position: np.ndarray[tuple[int], np.dtype[np.int64]], n: int, rule: Rule
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _mapped(position: Array, n: int, rule: Rule) -> Array:
     match rule:
         case "constant" | "ghost":
             return np.where((position >= 0) & (position < n), position, -1)
@@ -195,7 +193,7 @@ def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -
     yield from _split(source_indices(last, stop, n, *rules, lanes), last - start)
 
 
-def _split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
+def _split(sources: Array, at: int) -> Iterator[Run]:
     """Sources as runs, whose places begin at `at`."""
     values = sources.tolist()
     start = 0

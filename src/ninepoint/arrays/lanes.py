@@ -187,7 +187,7 @@ def with_lanes(
     """
     found = lanes(fields, outs, program.ndim)
     # Rows of lanes have no steps.
-    if found is None or (program.every and found.inner):
+    if found is None or (program.compiled.every and found.inner):
         return None
     if found.turn:
         transposed = program.turned(found.turn)
