@@ -15,10 +15,10 @@ import numpy as np
 
 from .arrays.accepted import is_cupy
 from .arrays.borders import Boundary
+from .arrays.executable import SPLIT_POINTS, note_pace, threads_for
 from .arrays.ghosts import GhostCall
 from .arrays.launching import OneCall, bind_call
 from .arrays.numpy import behind, core_shape, each_out
-from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
 from .arrays.work import Block, Work, taken
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF

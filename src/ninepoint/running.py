@@ -23,9 +23,8 @@ from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Slot
 from .arrays.engines import check, engine_of
-from .arrays.every import thinned
+from .arrays.every import check_device, cut_fields, finer_values, thinned
 from .arrays.grid import refuse_unknown
-from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
 from .definition import Definition
