@@ -26,7 +26,6 @@ from ...language.ir import Kernel
 from ...lowering.chain import Edges
 from ...lowering.cost import operation
 from ...lowering.passes import checked
-from ...lowering.sharing import merged
 from .bodies import out_arrays
 from .memory import Rules
 from .rings import rolling
@@ -62,7 +61,7 @@ def strips(
 
     None where they do not roll so.
     """
-    kernel = checked(merged(checked(kernel)))
+    kernel = checked(kernel)
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
     found = rolling(kernel, edges, borders)

@@ -24,7 +24,6 @@ from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
-from ...lowering.sharing import merged
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
@@ -56,7 +55,7 @@ def written(forms: Forms, rules: Rules) -> Source:
     rows = passed(ROWS, forms.windowed, request, reach)
     plain = flattened(exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
-        plain = exchanged(merged(rows["shared"]))
+        plain = exchanged(rows["shared"])
     plain = checked(plain, reach)
     source = _in_strips(forms, rows["shared"], plain, rules)
     if source is not None:
