@@ -34,7 +34,7 @@ def _overlap(one: Any, other: Any) -> bool:
         return np.may_share_memory(one, other)
     if is_cupy(one) and is_cupy(other):
         # Imported here: CuPy is optional, and the caller has it.
-        from .arrays.cuda.fields import overlap
+        from .arrays.cuda import overlap
 
         return overlap(one, other)
     # What other libraries have on a GPU may be any memory there.

@@ -89,10 +89,10 @@ class _Patch(Function):
             return launch
         counts = [(array, self.shape.columns) for array in self.outs]
         counts += [(self.part.arrays[one.field], one.count) for one in self.shape.chunks]
-        widths: dict[str, int] = {}
+        wide = dict.fromkeys(names, 0)
         for array, count in counts:
-            widths[array.name] = max(array.dtype.itemsize * count, widths.get(array.name, 1))
-        return replace(launch, wide=tuple(widths.items()), plain=f"{self.name}_plain")
+            wide[array.name] = max(array.dtype.itemsize * count, wide[array.name])
+        return replace(launch, wide=tuple(wide.values()), plain=f"{self.name}_plain")
 
     def text(self) -> list[str]:
         """The text of the function."""
@@ -205,15 +205,15 @@ class _Patch(Function):
         lines, there = array.row(places, rules)
         told = [one.name, "row", there, plus(f"i{last}", one.first), str(low[last])]
         told += [plus(f"n{last}", high[last]), f"{array.parameter}_{last}"]
-        if any("constant" in pair for pair in rules):
-            told.append(self.constant((0, array.dtype, "constant")))
+        if array.region is None and (constant := self.constant((0, array.dtype, "constant"))):
+            told.append(constant)
         return block("{", [*lines, f"npt_row<{finders(rules[last])}, wide>({', '.join(told)});"])
 
     # What is computed.
 
     def _computed(self) -> tuple[Body, list[str]]:
         """What is computed, and each output of it, as it is stored."""
-        text = self.body()
+        text = Body(self)
         storage = {name: one.dtype for name, one in self.part.arrays.items()}
         storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)

@@ -105,48 +105,30 @@ def _of_rank(
     return lines, (keys.value(key), keys.value(above))
 
 
-@dataclass(frozen=True)
 class Keys:
-    """The elements of a window as numbers that are not negative, in the same order."""
+    """The elements of a window as numbers that are not negative, in the same order.
 
-    machine: str
-    values: Interval
+    The type of such a number is called `short` in texts and has `width` bits, of which the last
+    `bits` are all that count.
+    """
 
-    @property
-    def width(self) -> int:
-        """How many bits the type of such a number has."""
-        return max(32, np.dtype(self.machine).itemsize * 8)
-
-    @property
-    def short(self) -> str:
-        """The type, as texts call it."""
-        return f"u{self.width}"
-
-    @property
-    def bits(self) -> int:
-        """How many bits the numbers have."""
-        if self._floats:
-            return self.width
-        return (int(self.values.high) - int(self.values.low)).bit_length()
+    def __init__(self, machine: str, values: Interval) -> None:
+        self._machine, self._floats = machine, machine.startswith("float")
+        self.width = self.bits = max(32, np.dtype(machine).itemsize * 8)
+        self.short, self._least = f"u{self.width}", 0
+        if not self._floats:
+            low, high = int(values.low), int(values.high)
+            self.bits, self._least = (high - low).bit_length(), low % 2**self.width
 
     def of(self, element: str) -> str:
         """The number of an element."""
         if self._floats:
-            return f"key_{self.machine}({element})"
+            return f"key_{self._machine}({element})"
         key = f"{self.short}({element})"
         return f"{self.short}({key} - {self.short}({self._least}))" if self._least else key
 
     def value(self, key: str) -> str:
         """The element of a number."""
         if self._floats:
-            return f"keyed_{self.machine}({key})"
-        return f"{SHORT[self.machine]}({key} + {self.short}({self._least}))"
-
-    @property
-    def _floats(self) -> bool:
-        return self.machine.startswith("float")
-
-    @property
-    def _least(self) -> int:
-        least: int = int(self.values.low) % 2**self.width
-        return least
+            return f"keyed_{self._machine}({key})"
+        return f"{SHORT[self._machine]}({key} + {self.short}({self._least}))"
