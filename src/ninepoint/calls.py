@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .arrays import spacings
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import Every, per_axis, steps_of
@@ -107,16 +108,19 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        border: tuple[Any, str] = repr(self.boundary), repr(self.cval)
-        if self.boundary.conditions:
-            border = self.boundary.meaning, border[1]
-        given = self.dtypes, self.overflow, border, self.every
+        border = self.boundary.meaning if self.boundary.conditions else repr(self.boundary)
+        given = self.dtypes, self.overflow, (border, repr(self.cval)), self.every
         return digest((self.definition.token, dict(self.scalars), *given))
 
     @property
     def spacings(self) -> dict[str, Spacing]:
         """The scalars that the coordinates of the fields give."""
         return {n: one for n, one in self.scalars.items() if isinstance(one, Spacing)}
+
+    def check_spaced(self) -> None:
+        """Raise where there are no coordinates from which a spacing could be taken."""
+        for name in self.spacings:
+            raise spacings.unknown(name, self.definition.name)
 
     def spaced(self, found: Mapping[str, float] | None = None) -> Call:
         """The call with these spacings; without them with some number, which is of their type."""
@@ -191,15 +195,17 @@ class Flow:
 
         The latter is None if programs cannot depend on them.
         """
-        return self._known or self.told({name: values[k] for name, k in self._places})
-
-    def told(self, scalars: Mapping[str, Any]) -> tuple[Leaves, Key | None]:
-        """The same for values of the scalars by name."""
-        leaves = list(_leaves(self._definition, scalars))
+        if self._known is not None:
+            return self._known
+        leaves = self.told({name: values[k] for name, k in self._places})
         found = leaves, numbers_key(leaves)
         if not self._places:
             self._known = found
         return found
+
+    def told(self, scalars: Mapping[str, Any]) -> Leaves:
+        """The numbers of all calls, for values of the scalars by name."""
+        return list(_leaves(self._definition, scalars))
 
 
 @lru_cache(maxsize=256)

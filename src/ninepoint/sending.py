@@ -16,8 +16,8 @@ allows.  Every piece gives what the whole would.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, pairwise
@@ -27,14 +27,15 @@ from typing import Any
 import numpy as np
 
 from . import limits
+from .arrays.accepted import write
 from .arrays.blocks import Job, bound, put_together
 from .arrays.borders import Array
 from .arrays.cuda import understood
 from .arrays.grid import looks, outputs_of
-from .arrays.layout import Region, Shape
+from .arrays.launching import NOTHING, Given
+from .arrays.layout import Region
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import along, mixed
-from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.cuda import driver
 from .backends.cuda.driver import DeviceArray
@@ -168,18 +169,6 @@ class _Pieces:
         """In how many pieces it can be cut."""
         return max(1, self.job.shape[self.axis]) if self.axis else 1
 
-    @property
-    def regions(self) -> list[Region]:
-        """The points of each piece."""
-        n = self.job.shape[self.axis]
-        ends = [n * k // self.count for k in range(self.count + 1)]
-        spans = [(a, b) for a, b in pairwise(ends) if a < b]
-        return [along(self.job.shape, self.axis, span) for span in spans]
-
-    def cuts(self, field: Array) -> bool:
-        """Whether a field has its own points in each piece."""
-        return field.ndim >= -self.axis and field.shape[self.axis] == self.job.shape[self.axis]
-
     def compute(self, fields: Sequence[Array], targets: Sequence[Array], count: int) -> None:
         """Compute one piece after the other, `count` of which are under way."""
         if self.count == 1:
@@ -187,34 +176,38 @@ class _Pieces:
             for target, result in zip(targets, made, strict=True):
                 target[...] = driver.downloaded(result)
             return
+        axis, n = self.axis, self.job.shape[self.axis]
+        spans = pairwise([n * k // self.count for k in range(self.count + 1)])
         lanes = [Lane() for _ in range(count)]
         try:
             # What is the same for all pieces is there before the first.
             shared = {
-                k: lanes[0].send(field) for k, field in enumerate(fields) if not self.cuts(field)
+                k: lanes[0].send(field)
+                for k, field in enumerate(fields)
+                if field.ndim < -axis or field.shape[axis] != n
             }
-            lanes[0].wait()
-            for lane, region in zip(cycle(lanes), self.regions, strict=False):
+            lanes[0].finish()
+            for lane, span in zip(cycle(lanes), spans, strict=False):
                 lane.finish()
-                with lane.current:
-                    self._begin(lane, region, fields, shared, targets)
+                with lane.stream:
+                    self._begin(lane, along(self.job.shape, axis, span), (fields, shared), targets)
             for lane in lanes:
                 lane.finish()
         finally:
             # The GPU must not write to memory that is somebody else's by now.
             for lane in lanes:
-                lane.wait()
+                driver.wait_for(lane.stream)
 
     def _begin(
         self,
         lane: Lane,
         region: Region,
-        fields: Sequence[Array],
-        shared: Mapping[int, DeviceArray],
+        given: tuple[Sequence[Array], Mapping[int, DeviceArray]],
         targets: Sequence[Array],
     ) -> None:
-        """Send what a piece depends on, compute it, and begin to fetch it."""
+        """Send what a piece depends on that is not there, compute it, and begin to fetch it."""
         block, work = bound(self.job, region), self.job.work
+        fields, shared = given
         cuts = [tuple([(n,) for n in field.shape]) for field in fields]
         reads = block.reads(region.start, cuts)
         arrays = [
@@ -226,119 +219,82 @@ class _Pieces:
         outputs = outputs_of(work, self.job.shape)
         for target, result, one in zip(targets, block.run(work, arrays), outputs, strict=True):
             place = region.clip(one.extent).index(one.extent.start)[1:]
-            lane.fetch(result, partial(copied, target[place]))
+            lane.fetch(result, target[place])
 
 
 def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> _Pieces:
     """Find the pieces for which there is room, as far as that can be told before."""
-    graph = program.graph
+    graph, nodes = program.graph, program.nodes
     shapes = graph.shapes(field.shape for field in fields)
     # Positions along a stage may be shorter than the fields: where stages differ, nothing is cut.
-    shape = broadcast_shape([shapes[value] for value in program.nodes[0].fields])
+    read = [broadcast_shape([shapes[value] for value in node.fields]) for node in nodes]
+    shape = read[0]
     whole = _Pieces(Job(program, shape, tuple([field.shape for field in fields])), 0, 1)
-    axes = [k for k in range(-len(shape), 0) if _can_be_cut(program, shapes, shape, k)]
+    resized = {value for node in nodes if node.resizes for value in node.outputs}
+    alike = all(one == shape for one in read) and not any(
+        node.thins or resized.intersection(node.fields) for node in nodes
+    )
+    axes = [k for k in range(-len(shape), 0) if alike and shape[k] > 1 and not mixed(nodes, k)]
     if not axes:
         return whole
     # The earlier axes are the longer ones in memory.
     halos = [high - low for low, high, _ in looks(program, len(shape))]
     axis = max(axes, key=lambda k: shape[k] / (1 + halos[k]))
+    n, halo = shape[axis], halos[axis]
     size = sum(
         math.prod(one) * dtype.itemsize for one, dtype in zip(shapes, graph.dtypes, strict=True)
     )
     room = int(SHARE * driver.memory()[0])
     moved = sum(array.nbytes for array in (*fields, *targets))
-    worth = min(
-        moved // limits.current.sent_bytes,
-        shape[axis] // (limits.current.sent_reaches * (1 + halos[axis])),
-    )
+    least = limits.current.sent_reaches * (1 + halo)
+    worth = min(moved // limits.current.sent_bytes, n // least)
     if size <= room and worth < 2:
         return replace(whole, axis=axis)
-    length = room // LANES * shape[axis] // size - halos[axis]
-    return replace(whole, axis=axis, count=max(worth, -(-shape[axis] // max(1, length))))
-
-
-def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: int) -> bool:
-    """Whether blocks of an axis are done as the whole is."""
-    nodes = program.nodes
-    same = all(broadcast_shape([shapes[v] for v in node.fields]) == shape for node in nodes)
-    made = {value for node in nodes if node.resizes for value in node.outputs}
-    inside = any(not made.isdisjoint(node.fields) or node.thins for node in nodes)
-    return shape[axis] > 1 and same and not inside and not mixed(nodes, axis)
+    length = room // LANES * n // size - halo
+    return replace(whole, axis=axis, count=max(worth, -(-n // max(1, length))))
 
 
 class Lane:
-    """A stream of the current GPU, and memory for what goes there and what comes back.
+    """A stream of the current GPU, with what goes there and what comes back.
 
-    The memory is pinned, which a GPU reads by itself; it is used again once the stream was waited
-    for.
+    Either is in pinned memory meanwhile, which a GPU reads and writes by itself.
     """
 
     def __init__(self) -> None:
-        self._stream = driver.new_stream()
-        self._memory: list[Array] = []
-        self._taken = 0
-        # What is on its way back, and who takes it.
-        self._coming: list[tuple[Array, Callable[[Any], None]]] = []
-
-    @property
-    def current(self) -> AbstractContextManager[Any]:
-        """Makes the stream the current one for a while."""
-        found: AbstractContextManager[Any] = self._stream
-        return found
+        self.stream = driver.new_stream()
+        self._going: list[Array] = []
+        # What is on its way back, and where it goes.
+        self._coming: list[tuple[Array, Array]] = []
 
     def send(self, array: Array) -> DeviceArray:
         """Begin to copy an array to the GPU; what it was given may change from then on."""
-        dtype = array.dtype.newbyteorder("=")
-        pinned = self._pinned(array.shape, dtype)
+        pinned = driver.pinned(array.shape, array.dtype.newbyteorder("="))
         copied(pinned, array)
-        there = driver.empty(array.shape, dtype)
-        driver.refill(there, pinned, self._stream)
+        self._going.append(pinned)
+        there = driver.empty(pinned.shape, pinned.dtype)
+        driver.refill(there, pinned, self.stream)
         return there
 
-    def fetch(self, array: DeviceArray, take: Callable[[Any], None]) -> None:
-        """Begin to copy an array back; `take` is given it once it is there."""
-        array = driver.contiguous(array)
-        pinned = self._pinned(array.shape, array.dtype)
-        driver.begin_download(array, pinned, self._stream)
-        self._coming.append((pinned, take))
+    def fetch(self, array: DeviceArray, target: Array) -> None:
+        """Begin to copy an array back, to be written to a target."""
+        pinned = driver.pinned(array.shape, array.dtype)
+        driver.begin_download(driver.contiguous(array), pinned, self.stream)
+        self._coming.append((pinned, target))
 
     def finish(self) -> None:
-        """Wait for all that was begun, and give away what came."""
-        self.wait()
-        coming, self._coming = self._coming, []
-        for pinned, take in coming:
-            take(pinned)
-        self._taken = 0
-
-    def wait(self) -> None:
-        """Wait for all that was begun: till then its memory must stay."""
-        driver.wait_for(self._stream)
-
-    def _pinned(self, shape: Shape, dtype: np.dtype) -> Array:
-        """Give memory that nothing of this lane's piece uses; that of the piece before again."""
-        size = math.prod(shape) * dtype.itemsize
-        if self._taken == len(self._memory):
-            self._memory.append(np.empty(0, np.uint8))
-        if self._memory[self._taken].nbytes < size:
-            # The next piece may be a little longer.
-            self._memory[self._taken] = driver.pinned(size + size // 8 + 512)
-        found = self._memory[self._taken][:size].view(dtype).reshape(shape)
-        self._taken += 1
-        return found
+        """Wait for all that was begun, and write what came."""
+        driver.wait_for(self.stream)
+        for pinned, target in self._coming:
+            copied(target, pinned)
+        self._going, self._coming = [], []
 
 
 def copied(target: Array, source: Array) -> None:
     """Copy between arrays of the CPU, the larger ones by all threads."""
     count = min(thread_count(None), target.nbytes // SPREAD)
     if count < 2:
-        _copy(target, source)
+        write(target, source)
         return
     axis = int(np.argmax(target.shape))
     parts = (np.array_split(one, count, axis) for one in (target, source))
-    run_parallel((partial(_copy, *pair) for pair in zip(*parts, strict=True)), count)
-
-
-def _copy(target: Array, source: Array) -> None:
-    """Copy; floats that the target's type does not hold are infinite there, without a word."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        target[...] = source
+    run_parallel((partial(write, *pair) for pair in zip(*parts, strict=True)), count)

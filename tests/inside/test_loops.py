@@ -23,7 +23,6 @@ from ninepoint.loops.nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Store,
     Value,
@@ -86,14 +85,14 @@ def test_a_loop_over_elements() -> None:
 def test_a_row_that_is_asked_for_early() -> None:
     made = band(
         "def band(x, out):\n"
-        "    fetch(row(x, (min(3, x.shape[0] - 1),)), x.shape[1])\n"
+        "    ask(row(x, (min(3, x.shape[0] - 1),)), x.shape[1] - 1)\n"
         "    out[0] = x[0, 0]\n",
         ("int8", 2),
         ("int8", 1),
     )
     (fetch,) = (one for one in made.body if isinstance(one, Fetch))
-    assert fetch.row.ndim == 1
-    assert fetch.count == Size(Array("int8", 2, "x"), 1)
+    assert fetch.array.ndim == 1
+    assert fetch.index == (applied("-", Size(Array("int8", 2, "x"), 1), word(1)),)
 
 
 def test_a_name_that_is_assigned_twice_is_a_variable() -> None:
@@ -258,8 +257,8 @@ BAD = [
     (of(Let("t", Number("float128", 1.0))), "no type 'float128'"),
     (of(If(word(1), ())), "a test: int64"),
     (of(Break(), inside=False), "no loop"),
-    (of(Run(Call("float32", "half", (word(1),)))), "v of half: int64"),
-    (of(Run(Call("", "half", (element,)))), "half: nothing, not float32"),
+    (of(Call("float32", "half", (word(1),))), "v of half: int64"),
+    (of(Call("", "half", (element,))), "half: nothing, not float32"),
     (of(Return(element)), "band: float32, not nothing"),
     (of(View(Array("int64", 1, "bits"), X)), "another size"),
     (of(View(Array("float32", 1, "row"), X, (J,))), "0 axes are left"),

@@ -25,8 +25,9 @@ from ..language.ir import (
     atoms,
     needed,
     window_indices,
+    zero_product,
 )
-from .rewrite import alike, named, zero_product
+from .rewrite import alike, named
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:

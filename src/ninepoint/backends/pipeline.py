@@ -24,9 +24,9 @@ from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..language import errors
 from ..language.box import Box, joined
+from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
-from ..language.kinds import Argument, Coefficients, Field, Scalar
 from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.source import Function
@@ -43,7 +43,7 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.schedule import Request, Schedule
-from ..lowering.sharing import merged, shared
+from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes
 from ..undisturbed import imported
 from .cache import identifier
@@ -96,7 +96,7 @@ class Written:
 
 def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
     """Choose what is kept of a kernel and made at once, where its rows are others than before."""
-    kernel = merged(shared(kernel, schedule))
+    kernel = shared(kernel, schedule)
     return replace(kernel, every=every) if every else rolled(kernel, schedule)
 
 
@@ -136,7 +136,7 @@ def compile_kernel(
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.
-    general = imported(".numba.inferring", __package__)
+    general = imported(".numba.general", __package__)
 
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
     compiled: Compiled = general.compile_general(function, arguments, request)
@@ -166,7 +166,7 @@ def compile_understood(
     request = replace(request, dtypes=dtypes)
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
-    kept = forms["merged"]
+    kept = forms["shared"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
         lowered = replace(kept, every=request.every)
@@ -254,7 +254,7 @@ def compile_lines(lines: Lines) -> Compiled:
     request = Request(dtypes=lines.dtypes)
     simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
     written = passed(WINDOWED, simplified, request, reach)["windowed"]
-    lowered = rolled(passed(ROWS, written, request, reach)["merged"], request.schedule)
+    lowered = rolled(passed(ROWS, written, request, reach)["shared"], request.schedule)
     module = texts.module(checked(lowered, reach), "lines", reach)
     reaches_ = (reach,) * len(kernel.outputs)
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
@@ -283,7 +283,7 @@ def compile_chain(
     edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
     pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
-    kernel = checked(merged(checked(kernel, reach)), reach)
+    kernel = checked(kernel, reach)
     kernel = checked(rolled(kernel, schedule), reach)
     module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)

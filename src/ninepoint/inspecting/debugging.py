@@ -11,9 +11,9 @@ from ..arrays import accepted, sides
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
+from ..arrays.every import cut_shapes, finer_values
 from ..arrays.layout import layout
 from ..arrays.numpy import behind, stretched, whole_shape
-from ..arrays.phases import cut_shapes, finer_values
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
@@ -29,7 +29,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
-    graph, _ = graph_of(call, types, looked=True)
+    graph, _ = graph_of(call, types)
     last, rank = graph.nodes[-1], max(field.ndim for field in fields)
     if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .. import limits
-from ..arrays.phases import check_device
+from ..arrays.every import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
@@ -20,15 +20,13 @@ from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
 from ..motion import Motion
-from ..planning import Group, passes
+from ..planning import Group, plan
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
 # The functions that are rounded correctly, or are the same operations on every target.
 _EXACT = frozenset("signbit sign isnan isinf isfinite".split())
 _EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
-
-_UNKNOWN = "unknown before a compiler has made machine code for some GPU"
 
 
 def sources(one: Asked) -> Iterator[Source]:
@@ -54,8 +52,7 @@ def explained(one: Asked) -> str:
     """How a call on arrays of a GPU is computed."""
     if one.is_single:
         check_device([one.last])
-        page = _kernel_page(one.last)
-        _launches(page, one.last)
+        page = _kernel_page(one.last, alone=True)
     else:
         page = _stages_page(one)
     if one.is_step:
@@ -75,28 +72,23 @@ def _stages_page(one: Asked) -> Lines:
             made = ", ".join(graph.names[value] for value in node.outputs)
             read = ", ".join(graph.names[value] for value in node.fields)
             page.append(f"  {made} = {node.call.definition.name}({read})")
-            inner = _kernel_page(node)
-            if joined is None:
-                _launches(inner, node)
-            head, *lines = inner
+            head, *lines = _kernel_page(node, alone=joined is None)
             page += [f"    {head}", *(f"  {line}" for line in lines)]
         if joined is not None:
             inner = Lines()
             names = [graph.names[k] for k in group.fields]
-            inner.add("launches", *_launch_lines(joined.source, names))
-            inside = sum(graph.dtypes[value].itemsize for value in group.fields)
-            outside = sum(dtype.itemsize for dtype in joined.out_dtypes)
-            inner.add("memory", f"{inside + outside} bytes a point for all of them")
-            inner.add("registers", _UNKNOWN)
+            moved = [graph.dtypes[value] for value in group.fields] + list(joined.out_dtypes)
+            size = sum(dtype.itemsize for dtype in moved)
+            _launches(inner, joined.source, names, f"{size} bytes a point for all of them")
             page += ["  in one pass", *(f"  {line}" for line in inner)]
     return page
 
 
-def _passes(one: Asked) -> list[Group]:
+def _passes(one: Asked) -> Sequence[Group]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
     check_device(graph.nodes)
-    return passes(graph, wanted, one.schedule)
+    return plan(graph, wanted, one.schedule, there=True).groups
 
 
 def _steps_text(one: Asked) -> str:
@@ -106,7 +98,7 @@ def _steps_text(one: Asked) -> str:
         most = one.schedule.steps or limits.current.recorded_steps
         motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
         graph, wanted = motion.repeated([one.call.scalars] * most)
-        groups = passes(graph, wanted, replace(one.schedule, steps=most))
+        groups = plan(graph, wanted, replace(one.schedule, steps=most), there=True).groups
         steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
         if max(steps) > 1:
             return f"{max(steps)} steps in one pass over memory, where they take long"
@@ -114,8 +106,8 @@ def _steps_text(one: Asked) -> str:
     return f"one step after the other: {reason}"
 
 
-def _kernel_page(node: Node) -> Lines:
-    """What is said of one kernel."""
+def _kernel_page(node: Node, alone: bool) -> Lines:
+    """What is said of one kernel; of one `alone`, how it is started as well."""
     compiled = node.compiled
     page = Lines([f"{node.call.definition.name}: {types_text(node)}, on a GPU"])
     if found := compiled.cpu_only:
@@ -130,24 +122,21 @@ def _kernel_page(node: Node) -> Lines:
     places(page, node, "all points are computed, and these are copied")
     numbers(page, node, compiled.forms.simplified)
     page.add("bits", _bits(compiled.forms))
+    if alone:
+        source = written(compiled.forms, node.border.rules)
+        _launches(page, source, compiled.fields, memory_text(node))
     return page
 
 
-def _launches(page: Lines, node: Node) -> None:
-    """Tell how a kernel is started, which is done by itself."""
-    if node.compiled.cpu_only:
-        return
-    source = written(node.compiled.forms, node.border.rules)
-    page.add("launches", *_launch_lines(source, node.compiled.fields))
-    page.add(
-        "memory",
-        memory_text(node),
-        *(
-            f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
-            for one in source.scratch
-        ),
-    )
-    page.add("registers", _UNKNOWN)
+def _launches(page: Lines, source: Source, fields: Sequence[str], memory: str) -> None:
+    """Tell how a text is started."""
+    page.add("launches", *_launch_lines(source, fields))
+    between = [
+        f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
+        for one in source.scratch
+    ]
+    page.add("memory", memory, *between)
+    page.add("registers", "unknown before a compiler has made machine code for some GPU")
 
 
 def _bits(forms: Forms) -> str:
@@ -192,6 +181,5 @@ def _blocks(launch: Launch) -> str:
     points = " x ".join(map(str, launch.tile))
     text = f"blocks of {math.prod(launch.threads)} threads do {points} points"
     if launch.wide:
-        most = max(size for _, size in launch.wide)
-        text += f", in vectors of {most} bytes where rows allow it"
+        text += f", in vectors of {max(launch.wide)} bytes where rows allow it"
     return text

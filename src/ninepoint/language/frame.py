@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -15,10 +15,9 @@ import numpy as np
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .buffers import Buffer
-from .dtypes import DType
+from .dtypes import Coefficients, DType, Field
 from .errors import Span
 from .ir import Offset, Position
-from .kinds import Coefficients, Field
 from .positions import GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
@@ -63,13 +62,17 @@ class Axes:
         if self.neighborhood is not None:
             self.count = len(self.neighborhood)
 
+    def check_count(self, name: str, offset: Offset, span: Span) -> None:
+        """Raise where there is an offset too many, or too few."""
+        if self.count is None:
+            self.count = len(offset)
+        if len(offset) != self.count:
+            declared = self.neighborhood is not None
+            raise errors.offset_count(span, name, len(offset), self.count, declared)
+
     def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
-        if self.count is None:
-            self.count = len(low)
-        if len(low) != self.count:
-            declared = self.neighborhood is not None
-            raise errors.offset_count(span, name, len(low), self.count, declared)
+        self.check_count(name, low, span)
         for offset in (*low, *high):
             if abs(offset) > FAR:
                 raise errors.offset_far(span, offset, FAR)
@@ -155,7 +158,7 @@ class Frame(ABC):
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
         span = self.at(node)
-        window = isinstance(value, Value) and value.shape is not None
+        window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
             raise errors.bad_operand(span, "The truth", words(value))
 
@@ -171,6 +174,21 @@ class Frame(ABC):
         if counts[0] != counts[1]:
             raise errors.choice_mismatch(self.ops.span, words(then), words(other))
         return self.ops.select(test, then, other)
+
+    def has_returned(self, done: Any, result: Any) -> None:
+        if self.done is False:
+            self.done, self.result = done, result
+            return
+        first, second = self.result, result
+        self.check_counts(first, second)
+        self.result = self.ops.select(self.done, first, second)
+        self.done = self.ops.logical("|", self.done, done)
+
+    def check_counts(self, one: Any, other: Any) -> None:
+        """Raise where two ways to return give another number of values."""
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
+        if counts[0] != counts[1]:
+            raise errors.return_mismatch(self.returned, counts[1], counts[0])
 
     def length(self, axis: int) -> Value:
         """How long the whole array is along an axis."""
@@ -201,34 +219,29 @@ class Frame(ABC):
 
         Of several results around an element those of one phase are k * I + r.
         """
-        where, factors = self._field_of(axis, element), self.axes.factors
+        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+        label = position_label(axis, one.among)
+        self.ops.positions[label] = one
+        assert self.axes.count is not None
+        read = ir.Read(DType.INT, label, (0,) * self.axes.count)
+        where, factors = self.ops.emit(read, weak=True), self.axes.factors
         if not factors:
             return where
         point = Index(where.atom, True)
         if element:
             return point
-        return self.ops.binary(
-            "+", self.ops.binary("*", point, factors[axis]), self.axes.phase[axis]
-        )
+        result = self.ops.binary("*", point, factors[axis])
+        return self.ops.binary("+", result, self.axes.phase[axis])
 
-    def _field_of(self, axis: int, element: bool) -> Value:
-        """What is read where the point is: the field of positions along an axis."""
-        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-        label = position_label(axis, one.among)
-        self.ops.positions[label] = one
-        assert self.axes.count is not None
-        return self.ops.emit(ir.Read(DType.INT, label, (0,) * self.axes.count), weak=True)
-
-    def of_whole(self, name: str) -> Any:
-        """The attribute `shape`, `ndim` or `size` of a whole array."""
-        shape = self.shape()
+    def measured(self, shape: tuple[Any, ...], name: str) -> Any:
+        """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
         match name:
             case "shape":
                 return shape
             case "ndim":
                 return len(shape)
             case _:
-                return functools.reduce(partial(self.ops.binary, "*"), shape)
+                return functools.reduce(partial(self.ops.binary, "*"), shape or (1,))
 
     @abstractmethod
     def eval(self, node: ast.expr) -> Any:
@@ -245,6 +258,10 @@ class Frame(ABC):
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
         """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def split(self, test: Any, then: Callable[[], None]) -> None:
+        """Follow a path where a truth holds."""
 
     @abstractmethod
     def run(self) -> Any:

@@ -16,9 +16,26 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
 
-from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
-from ..language.ir import Atom, Call, Expr, Kernel, Offset, Reduce, State, Values, shifted
-from .cost import FUNCTION, NEAR, PASS, lane_size, row_effort, sizes_of
+import numpy as np
+
+from ..analysis.ranges import machine_type, ranges
+from ..analysis.rewrite import Lines, bodies, operands, reads, replayed, rows
+from ..language.ir import (
+    COMPARISONS,
+    Atom,
+    Binary,
+    Call,
+    Expr,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    Ref,
+    State,
+    Values,
+    shifted,
+)
+from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation
 from .fusion import flattened
 from .kept import rolling_axis
 from .schedule import Schedule
@@ -52,7 +69,7 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
     """
     far = any(_adds_far(assign.value) for assign in forms["windowed"].body)
     in_place = None if far else flattened(forms["wholesome"], _LONGEST)
-    if schedule.rows > 1 and in_place is not None and _suitable(in_place):
+    if in_place is not None and _suitable(in_place, schedule):
         several = replace(in_place, rows=schedule.rows)
         if together(several) is not None and effort(several) < effort(kept) * schedule.gain:
             return several
@@ -69,47 +86,39 @@ def _adds_far(expr: Expr) -> bool:
     return not expr.result.dtype.is_integer and max(expr.shape) > NEAR
 
 
-def _suitable(kernel: Kernel) -> bool:
-    """Whether rows can be made together, and registers would hold their values."""
-    if kernel.ndim < 2 or any(isinstance(assign.value, Reduce) for assign in kernel.body):
-        return False
-    if len({offset[:-1] for _, offset in rows(kernel.body)}) > 1:
-        # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
-        return False
-    return _narrow(kernel)
-
-
-def _of_bytes(kernel: Kernel) -> bool:
-    return max(dtype.itemsize for _, dtype in kernel.fields) == 1
-
-
-def _narrow(kernel: Kernel) -> bool:
-    """Whether registers would hold the floats of several rows."""
-    sizes = sizes_of(kernel)
-    floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
-    return max(floats, default=0) <= _WIDEST * lane_size(kernel, sizes)
-
-
 def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Several rows in each turn, where stages roll down the rows and one of them gains by it."""
-    if schedule.rows == 1 or not kernel.stages:
-        return kernel
-    if kernel.ndim < 2 or rolling_axis(kernel) != -2 or _of_bytes(kernel):
-        return kernel
-    if not all(isinstance(stage, Values | State) for stage in kernel.stages):
-        return kernel
-    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
+    if not kernel.stages or not _suitable(kernel, schedule):
         return kernel
     several = replace(kernel, rows=schedule.rows)
     return several if effort(several) < effort(kernel) * min(schedule.gain, _TURN) else kernel
 
 
+def _suitable(kernel: Kernel, schedule: Schedule) -> bool:
+    """Whether the loops can make several rows at once."""
+    if schedule.rows == 1 or kernel.ndim < 2:
+        return False
+    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
+        return False
+    if not kernel.stages:
+        # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
+        return len({offset[:-1] for _, offset in rows(kernel.body)}) <= 1
+    of_bytes = max(dtype.itemsize for _, dtype in kernel.fields) == 1
+    plain = all(isinstance(stage, Values | State) for stage in kernel.stages)
+    return plain and not of_bytes and rolling_axis(kernel) == -2
+
+
 def together(kernel: Kernel, prefix: str = "r") -> Kernel | None:
     """The operations of all rows, if one loop can make them; of stages, if that is less work."""
-    written = abreast(kernel, prefix)
-    if not _fits(written) or not _narrow(kernel):
+    written, sizes = abreast(kernel, prefix), _sizes(kernel)
+    pointers = len(rows(written.body)) + len(written.outputs)
+    # How much machine code it becomes, in operations.
+    length = sum(FUNCTION if isinstance(a.value, Call) else 1 for a in written.body)
+    floats = [sizes[a.name] for a in kernel.body if not a.value.dtype.is_integer]
+    narrow = max(floats, default=0) <= _WIDEST * _lane(kernel, sizes)
+    if pointers > _POINTERS or length > _LONGEST or not narrow:
         return None
-    less = row_effort(written) < _GAIN * kernel.rows * row_effort(replace(kernel, rows=1))
+    less = _row_effort(written) < _GAIN * kernel.rows * _row_effort(replace(kernel, rows=1))
     return written if less or not kernel.stages else None
 
 
@@ -133,30 +142,56 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
 
 def effort(kernel: Kernel) -> float:
     """What a point costs: bytes of vectors, as if all were additions."""
-    total = _effort(kernel)
-    sizes = sizes_of(kernel)
+    sizes, total = _sizes(kernel), _of_rows(kernel)
     for stage in kernel.stages:
-        total += _effort(replace(kernel, body=stage.body, outputs=stage.values))
+        total += _of_rows(replace(kernel, body=stage.body, outputs=stage.values))
         total += PASS * sizes[stage.names[0]]
     return total
 
 
-def _effort(kernel: Kernel) -> float:
+def _of_rows(kernel: Kernel) -> float:
     """The same of a row, the stages aside, several at once where that is less."""
     written = together(kernel)
-    return (
-        row_effort(replace(kernel, rows=1))
-        if written is None
-        else row_effort(written) / kernel.rows
-    )
+    if written is None:
+        return _row_effort(replace(kernel, rows=1))
+    return _row_effort(written) / kernel.rows
 
 
-def _fits(written: Kernel) -> bool:
-    """Whether one loop can make rows that are written side by side."""
-    pointers = len(rows(written.body)) + len(written.outputs)
-    return pointers <= _POINTERS and _length(written.body) <= _LONGEST
+def _row_effort(kernel: Kernel) -> float:
+    """The same of a row by itself, the stages aside."""
+    sizes = _sizes(kernel)
+    lane = _lane(kernel, sizes)
+    total = float(STORE * lane * len(kernel.outputs))
+    varying: set[str] = set()
+    for assign in kernel.body:
+        if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
+            continue  # of scalars alone: done once for the whole row
+        varying.add(assign.name)
+        match assign.value:
+            case Read():
+                cost: float = LOAD
+            case Binary(op=op) if op in COMPARISONS:
+                cost = 0  # one instruction with the choice that it is made for
+            case _:
+                cost = operation(assign.value)
+        size = sizes[assign.name]
+        total += cost * (size * WIDE if size > lane else lane)
+    return total
 
 
-def _length(body: Body) -> int:
-    """How much machine code a body becomes, in operations."""
-    return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
+def _lane(kernel: Kernel, sizes: Mapping[str, int]) -> int:
+    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
+    read = [sizes[one.field] for one in reads(kernel.body)]
+    stored = [sizes[value.name] for value in kernel.outputs if isinstance(value, Ref)]
+    return max([1, *read, *stored])
+
+
+def _sizes(kernel: Kernel) -> dict[str, int]:
+    """The size of each value, and of the elements of each field and stage [bytes]."""
+    known = ranges(kernel)
+    kinds = dict(kernel.scalars)
+    for stage in kernel.stages:
+        kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}
+    kinds |= {a.name: a.value.dtype for body in bodies(kernel) for a in body}
+    sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
+    return sizes | {n: np.dtype(machine_type(d, known[n])).itemsize for n, d in kinds.items()}

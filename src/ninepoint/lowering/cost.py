@@ -10,21 +10,7 @@ are made at once (`abreast`).  What `work` counts for `explain` is in the same a
 
 from __future__ import annotations
 
-import numpy as np
-
-from ..analysis.ranges import machine_type, ranges
-from ..analysis.rewrite import operands, reads
-from ..language.ir import (
-    COMPARISONS,
-    Binary,
-    Call,
-    Carried,
-    Expr,
-    Kernel,
-    Loop,
-    Read,
-    Ref,
-)
+from ..language.ir import Binary, Call, Carried, Expr, Loop, Read
 
 # What an operation costs, in additions: latency hidden, per element of a vector (Zen 4).
 COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
@@ -39,10 +25,6 @@ TURNS = 16
 LOAD = 2
 STORE = 2
 PASS = 4
-
-# Operations and rows beyond which a row function runs out of registers.
-OPERATIONS = 64
-ROWS = 12
 
 # The order in which floats of a window are added follows from its shape: along its rows first up
 # to so many elements along each axis, so that several rows that are made at once share the sums,
@@ -77,46 +59,3 @@ def saved_by_row(computed: float, reads: int) -> float:
     It is written once and loaded for each of `reads`, each of which would compute it.
     """
     return (reads - 1) * computed - (1 + reads)
-
-
-def row_effort(kernel: Kernel) -> float:
-    """What a point costs, the stages aside: bytes of vectors, as if all were additions."""
-    sizes = sizes_of(kernel)
-    lane = lane_size(kernel, sizes)
-    total = float(STORE * lane * len(kernel.outputs))
-    varying: set[str] = set()
-    for assign in kernel.body:
-        if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
-            continue  # of scalars alone: done once for the whole row
-        varying.add(assign.name)
-        match assign.value:
-            case Read():
-                cost: float = LOAD
-            case Binary(op=op) if op in COMPARISONS:
-                cost = 0  # one instruction with the choice that it is made for
-            case _:
-                cost = operation(assign.value)
-        size = sizes[assign.name]
-        total += cost * (size * WIDE if size > lane else lane)
-    return total
-
-
-def lane_size(kernel: Kernel, sizes: dict[str, int]) -> int:
-    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
-    read = [sizes[one.field] for one in reads(kernel.body)]
-    stored = [sizes[value.name] for value in kernel.outputs if isinstance(value, Ref)]
-    return max([1, *read, *stored])
-
-
-def sizes_of(kernel: Kernel) -> dict[str, int]:
-    """The size of each value, and of the elements of each field and stage [bytes]."""
-    known = ranges(kernel)
-    sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
-    kinds = dict(kernel.scalars)
-    for stage in kernel.stages:
-        kinds |= {a.name: a.value.dtype for a in stage.body}
-        kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}
-    kinds |= {a.name: a.value.dtype for a in kernel.body}
-    for name, dtype in kinds.items():
-        sizes[name] = np.dtype(machine_type(dtype, known[name])).itemsize
-    return sizes

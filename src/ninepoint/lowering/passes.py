@@ -11,7 +11,6 @@
     evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers storage
     shared        what neighbours compute too is kept   sharing
-    merged        what reads the same rows is one stage sharing
 
 Small windows may be done at each point instead, for several rows at once: `fastest` compares both.
 The order in which floats are added follows from the window's shape alone: see `staging`.
@@ -28,7 +27,7 @@ from ..language.ir import Kernel
 from .algorithms import staged
 from .recognising import picked, windowed
 from .schedule import Request
-from .sharing import evened, merged, shared
+from .sharing import evened, shared
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 
@@ -52,7 +51,6 @@ ROWS: tuple[Pass, ...] = (
     ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
     ("shared", lambda kernel, request: shared(kernel, request.schedule)),
-    ("merged", lambda kernel, _: merged(kernel)),
 )
 
 

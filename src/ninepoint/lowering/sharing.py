@@ -10,8 +10,7 @@ the last two axes.  A class that is met at several shifts becomes a stage, if wh
 more than what it costs to write and read a row.  The operations themselves do not change, so
 that neither does any bit of the result.
 
-Before that, differences are taken in one order; after it, stages that read the same rows become
-one.
+Before that, differences are taken in one order.
 """
 
 from __future__ import annotations
@@ -27,8 +26,6 @@ from ..analysis.rewrite import (
     drop_dead,
     named,
     operands,
-    replayed,
-    rows,
     uncast,
 )
 from ..language.dtypes import DType
@@ -52,8 +49,7 @@ from ..language.ir import (
     renamed,
     shifted,
 )
-from . import kept
-from .cost import OPERATIONS, ROWS, operation, saved_by_row
+from .cost import operation, saved_by_row
 from .schedule import Schedule
 
 
@@ -211,61 +207,3 @@ def _kept(kernel: Kernel, members: Mapping[str, Offset]) -> Kernel:
         for a in kernel.body
     )
     return drop_dead(replace(kernel, body=body, stages=(*kernel.stages, Values((name,), *stage))))
-
-
-def merged(kernel: Kernel) -> Kernel:
-    """Make stages that read the same rows together, in one pass over the row, the first first.
-
-    stage v0 = p[-1] * p[-1] + p[0] * p[0]            stage v0, v1 = a * a + b * b, a * c + b * d
-    stage v1 = p[-1] * q[-1] + p[0] * q[0]     ->         where a, b = p[-1], p[0]
-                                                              c, d = q[-1], q[0]
-
-    Each row is then loaded once for all of them.  (Harris corners, 2560 x 3072 float32: three sums
-    of products in one stage take 9.8 ms, each by itself 11.5 ms; Zen 4.)
-    """
-    first = 0
-    while first < len(kernel.stages):
-        for second in range(first + 1, len(kernel.stages)):
-            found = _merged(kernel, first, second)
-            if found is not None:
-                kernel = found
-                break
-        else:
-            first += 1
-    return kernel
-
-
-def _merged(kernel: Kernel, first: int, second: int) -> Kernel | None:
-    """The kernel with two stages as one; nothing if they cannot be, or share no row."""
-    a, b = kernel.stages[first], kernel.stages[second]
-    if not isinstance(a, Values) or not isinstance(b, Values):
-        return None
-    if not rows(a.body) & rows(b.body) or len(rows(a.body) | rows(b.body)) > ROWS:
-        return None
-    if len(a.body) + len(b.body) > OPERATIONS:
-        return None
-    boxes = kept.needed(kernel)
-    if any(boxes.get(name) != boxes.get(a.names[0]) for name in (*a.names, *b.names)):
-        return None
-    between = kernel.stages[first + 1 : second]
-    # The later one moves up, past what it does not read.
-    made = {name for stage in (a, *between) for name in stage.names}
-    if any(field in made for field, _ in rows(b.body)):
-        return None
-    stages = (*kernel.stages[:first], _joined(a, b), *between, *kernel.stages[second + 1 :])
-    return replace(kernel, stages=stages)
-
-
-def _joined(a: Values, b: Values) -> Values:
-    """Both bodies, with what is the same computed once."""
-    body = list(a.body)
-    names = {one.value: Ref(one.value.dtype, one.name) for one in reversed(a.body)}
-
-    def emit(name: str, expr: Expr) -> Ref:
-        if expr not in names:
-            body.append(Assign(name, expr))
-            names[expr] = Ref(expr.dtype, name)
-        return names[expr]
-
-    values = replayed(b.body, b.values, emit)
-    return Values((*a.names, *b.names), tuple(body), (*a.values, *values))

@@ -1,19 +1,24 @@
-"""Apply a compiled stencil to arrays on a GPU.
+"""Arrays on a GPU: which a call may be given, where it may write, and how they lie.
 
-fields         which arrays a call may be given, and where it may write
 executable     what does calls on arrays that lie alike
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ninepoint.arrays import accepted
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.accepted import is_cupy, is_device
 from ninepoint.arrays.cuda.executable import Executable, Work, single_call, understood
-from ninepoint.arrays.cuda.fields import (
-    are_apart,
-    as_fields,
-    beside,
-    checked_out,
-    taken_to,
-)
+from ninepoint.arrays.layout import Shape
+from ninepoint.arrays.strided import strided
+from ninepoint.backends.cuda import driver
+from ninepoint.backends.cuda.driver import DeviceArray
 
 __all__ = [
     "Executable",
@@ -22,7 +27,137 @@ __all__ = [
     "as_fields",
     "beside",
     "checked_out",
+    "overlap",
     "single_call",
     "taken_to",
     "understood",
 ]
+
+
+def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
+    """Give the fields of a call, one of which lies on a GPU, as arrays of CuPy on one GPU.
+
+    Numbers are taken there; arrays are never copied.
+
+    Raises
+    ------
+    TypeError
+        If a field is an array that does not lie on a GPU, or is none of numbers.
+    ValueError
+        If they lie on different GPUs.
+    """
+    found = [
+        driver.as_array(value, name) if is_device(value) else None
+        for value, name in zip(values, names, strict=True)
+    ]
+    first = next(k for k, array in enumerate(found) if array is not None)
+    device = driver.device_of(found[first])
+    fields: list[DeviceArray] = []
+    for value, array, name in zip(values, found, names, strict=True):
+        if array is None:
+            array = _number(value, name, names[first], device)
+        accepted.check_dtype(array.dtype, name)
+        if not array.dtype.isnative:
+            raise TypeError(
+                f"'{name}' lies on a GPU with the bytes of its numbers turned round; give "
+                f"{name}.astype({name}.dtype.newbyteorder('='))."
+            )
+        if driver.device_of(array) != device:
+            raise ValueError(
+                f"'{names[first]}' lies on GPU {device} and '{name}' on GPU "
+                f"{driver.device_of(array)}; take one to the other, as "
+                f"'with cupy.cuda.Device({device}): {name} = cupy.asarray({name})' does."
+            )
+        fields.append(array)
+    return fields
+
+
+def taken_to(fields: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[DeviceArray]:
+    """Give arrays of the CPU's memory on the GPU where some fields lie."""
+    with beside(fields):
+        return list(map(driver.uploaded, arrays))
+
+
+def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
+    if isinstance(value, np.ndarray) or not isinstance(value, np.generic | int | float | complex):
+        # Says what is wrong with anything that is no array of numbers.
+        accepted.as_field(value, name)
+        raise TypeError(
+            f"'{other}' lies on a GPU and '{name}' in the memory of the CPU, and a stencil takes "
+            f"neither to the other: give cupy.asarray({name}), or cupy.asnumpy({other})."
+        )
+    number = accepted.as_field(value, name)
+    with driver.on(device):
+        return driver.uploaded(number)
+
+
+def checked_out(
+    out: object,
+    shapes: Sequence[Shape],
+    dtypes: Sequence[np.dtype],
+    order: tuple[int, ...] | None,
+    device: int,
+) -> list[DeviceArray]:
+    """Check that `out` holds an array on this GPU for each result; core axes come last."""
+    found: list[DeviceArray] = []
+    for one, shape, dtype in zip(on_numpy.each_out(out, len(shapes)), shapes, dtypes, strict=True):
+        if not is_device(one):
+            raise TypeError(
+                f"out must be an array on a GPU, as the fields are, not {type(one).__name__} in "
+                "the memory of the CPU."
+            )
+        array = driver.as_array(one, "out")
+        on_numpy.check_target(array, dtype, on_numpy.in_place(shape, order))
+        if driver.device_of(array) != device:
+            raise ValueError(
+                f"out lies on GPU {driver.device_of(array)}, and the fields on GPU {device}; give "
+                "an array of the same GPU."
+            )
+        if _is_read_only(one):
+            raise ValueError("out is read-only.")
+        lies = strided(array)
+        if lies is None or lies.overlaps_itself:
+            raise on_numpy.shares_elements(array)
+        if any(overlap(array, other) for other in found):
+            raise ValueError("two of the arrays in out share memory; give each its own.")
+        found.append(array)
+    return found
+
+
+def _is_read_only(array: Any) -> bool:
+    if type(array) is driver.cupy().ndarray:
+        return False
+    shown = getattr(array, "__cuda_array_interface__", None)
+    return shown is not None and bool(shown["data"][1])
+
+
+def overlap(one: DeviceArray, other: DeviceArray) -> bool:
+    """Whether two arrays may share memory, judged by their bounds."""
+    (a, b), (c, d) = _bounds(one), _bounds(other)
+    first: int = one.data.ptr
+    second: int = other.data.ptr
+    return first + a < second + d and second + c < first + b
+
+
+def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:
+    """Whether outputs can be written as they are, none of them sharing memory with another."""
+    return not any(
+        overlap(out, other) for k, out in enumerate(outs) for other in (*fields, *outs[:k])
+    )
+
+
+def _bounds(array: DeviceArray) -> tuple[int, int]:
+    """From where to where its elements lie, in bytes from the first of them."""
+    reached = [s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
+    if not array.size:
+        return 0, 0
+    size: int = array.dtype.itemsize
+    return sum(r for r in reached if r < 0), size + sum(r for r in reached if r > 0)
+
+
+@contextmanager
+def beside(fields: Sequence[Any]) -> Iterator[int]:
+    """Make the GPU on which arrays lie the current one for a while; gives its number."""
+    device = driver.device_of(next(filter(is_cupy, fields)))
+    with driver.on(device):
+        yield device

@@ -16,6 +16,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
 
@@ -151,7 +152,7 @@ class Executable:
             for region, dtype in zip(regions, work.out_dtypes, strict=True)
         ]
         written = [one.turned(order) for one in targets if one is not None]
-        # What is written must be of the result's own type; else it is copied there afterwards.
+        # What is written must be of the result's own type; else the caller copies it there.
         types = [one.dtype for one in listed(out)]
         self._in_place = types == list(work.out_dtypes) and len(written) == len(types)
         if not self._in_place:
@@ -166,18 +167,21 @@ class Executable:
             self._scratch = [(one.lies.lengths, one.dtype) for one in between]
             self._constants = work.constants()
             self._starts = _starts(work, [*arrays, *between], lead, core)
-        self._coefficients = [
-            dtype for kernel in work.compiled for dtype, _ in kernel.coefficient_types
-        ]
         # What makes of numbers what a function is given.
-        self._scalars: Sequence[Callable[[Any], Any]] = [
-            dtype.numpy.type for kernel in work.compiled for dtype in kernel.scalar_types
+        self._given: list[Callable[[Any], Any]] = [
+            partial(_coefficient, dtype)
+            for kernel in work.compiled
+            for dtype, _ in kernel.coefficient_types
         ]
+        self._given += [one.numpy.type for kernel in work.compiled for one in kernel.scalar_types]
 
     def __call__(
         self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
     ) -> Any:
-        """What a call gives: one array for each output, bare if there is one."""
+        """What a call gives: one array for each output, bare if there is one.
+
+        They are others than `out` where this is of other types, or lies where no kernel writes.
+        """
         results = listed(out) if self._in_place else list(starmap(driver.empty, self._made))
         arrays = [*fields, *results]
         # All that is made here lives until everything is started: the pool knows the stream.
@@ -185,27 +189,12 @@ class Executable:
             arrays[k] = driver.contiguous(driver.aligned(arrays[k]).transpose(own))
         arrays += starmap(driver.empty, self._scratch)
         pointers = list(map(_address, arrays))
-        more = (*self._told(numbers), *self._constants) if numbers else self._constants
+        told = [to(value) for to, value in zip(self._given, numbers, strict=True)]
         for start in self._starts:
-            start(pointers, more)
-        if not self._in_place:
-            if self._back != sorted(self._back):
-                results = [result.transpose(self._back) for result in results]
-            for target, result in zip(listed(out), results, strict=False):
-                target[...] = result
-            results = listed(out) or results
+            start(pointers, (*told, *self._constants))
+        if not self._in_place and self._back != sorted(self._back):
+            results = [result.transpose(self._back) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
-
-    def _told(self, numbers: Sequence[Any]) -> list[Any]:
-        """Coefficients and scalars as a function takes them."""
-        count = len(self._coefficients)
-        # They stay on the GPU, for `_coefficient` holds them.
-        found = [
-            _coefficient(np.ascontiguousarray(array, dtype)).data.ptr
-            for array, dtype in zip(numbers[:count], self._coefficients, strict=True)
-        ]
-        pairs = zip(self._scalars, numbers[count:], strict=True)
-        return [*found, *[to(value) for to, value in pairs]]
 
 
 # Where an array begins.
@@ -339,18 +328,16 @@ def _start(
             f"an array of {core} and a stack of {stack} is more than one launch on a GPU can do; "
             "give parts of the stack."
         )
-    wide = [(launch.arrays.index(name), width) for name, width in launch.wide]
+    wide = [(k, arrays[k], size) for k, size in enumerate(launch.wide) if size]
     can = all(
-        arrays[k].core[-1] == 1
-        and not any(
-            step * arrays[k].itemsize % width for step in (*arrays[k].core[:-1], *arrays[k].frames)
-        )
-        for k, width in wide
+        one.core[-1] == 1
+        and not any(step * one.itemsize % size for step in (*one.core[:-1], *one.frames))
+        for _, one, size in wide
     )
     plain: Any = functions[launch.plain] if launch.plain else None
     chosen: Any = functions[launch.function] if can else plain
     # What an address must be a multiple of, less 1; where one is not, `plain` is started.
-    masks = [(k, width - 1) for k, width in wide] if can else []
+    masks = [(k, size - 1) for k, _, size in wide] if can else []
     grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
     places = [(one.number, one.place) for one in arrays]
 
@@ -375,14 +362,16 @@ def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
 _uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
 
 
-def _coefficient(array: np.ndarray[Any, Any]) -> DeviceArray:
-    """Give a small array on the current GPU; taken there once."""
+def _coefficient(dtype: np.dtype, values: np.ndarray) -> int:
+    """Where a small array is on the current GPU; it is taken there once, and stays."""
+    array = np.ascontiguousarray(values, dtype)
     where = driver.current(), driver.current_stream().ptr
     key = array.dtype.str, array.shape, array.tobytes(), *where
     found = _uploaded.get(key)
     if found is None:
         found = _uploaded[key] = driver.uploaded(array)
-    return found
+    address: int = found.data.ptr
+    return address
 
 
 # Texts, by the kernel and the border.

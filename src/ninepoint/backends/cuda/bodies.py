@@ -61,83 +61,49 @@ _AT = "def at{0}(i, n):\n    return i\n"
 _CONSTANT = 1 << 14
 
 
-@dataclass
-class Names:
-    """The names of one function of a text, and its tables of constants."""
-
-    prefix: str
-    tables: list[str] = field(default_factory=list)
-    _values: int = 0
-    _constants: int = 0
-
-    def fresh(self) -> str:
-        """A name that nothing else has."""
-        self._values += 1
-        return f"t{self._values - 1}"
-
-    def table(self, values: np.ndarray) -> Local:
-        """An array of constants."""
-        machine = values.dtype.name
-        self._constants += values.nbytes
-        name = f"{self.prefix}_table{len(self.tables)}"
-        room = "__constant__" if self._constants <= _CONSTANT else "__device__"
-        texts = [number(machine, one) for one in values.ravel().tolist()]
-        listed = ",\n  ".join(", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8))
-        head = f"{room} const {C_TYPES[machine]} {name}[{len(texts)}]"
-        self.tables.append(f"{head} = {{\n  {listed}\n}};")
-        return Local(name, values.dtype, values.shape)
-
-
 class Body(Expressions):
-    """The text of a body; `types` are those of what is there, `scalars` their names in C++."""
+    """What is computed at a point by a function, of which nothing is written yet."""
 
     least = 32
     vectors = False
 
-    def __init__(
-        self,
-        known: dict[str, Interval],
-        types: dict[str, str],
-        scalars: Mapping[str, str],
-        names: Names,
-    ) -> None:
-        text = {name: f"{parameter}_number" for name, parameter in scalars.items()}
-        super().__init__(known, types, text)
-        self.own = names
+    def __init__(self, function: Function) -> None:
+        kernel = function.kernel
+        types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
+        text = {name: f"k{k}_number" for k, name in enumerate(types)}
+        super().__init__(dict(function.known), types, text)
+        self.function = function
         self.lines: list[str] = []
-        # Lines of the loop language's constants, and of C++ before all else.
+        # Lines of the loop language's constants.
         self.constants: list[str] = []
-        self.front: list[str] = []
-        # What there is, with its machine type and its name in C++; arrays also with their axes.
-        self._given = {text[name]: (types[name], one) for name, one in scalars.items()}
+        # What is given by name: of which machine type, and with how many axes.
+        self._given = {text[name]: (machine, 0) for name, machine in types.items()}
+        # What it is called in C++.
+        self._names = {name: f"k{k}" for k, name in enumerate(self._given)}
         self._indices: set[str] = set()
-        self._arrays: dict[str, tuple[str, int, Memory]] = {}
-        self._results: dict[str, tuple[str, str]] = {}
+        self._arrays: dict[str, Memory] = {}
         self._made = 0
 
-    def take(self, name: str, machine: str, text: str) -> None:
+    def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
-        own = self.own.fresh()
-        self.front.append(f"const {C_TYPES[machine]} {own} = {text};")
         self.types[name] = machine
-        self._given[name] = machine, own
+        self._given[name], self._names[name] = (machine, 0), text
+        return name
 
     def constant(self, parameter: str, dtype: np.dtype) -> str:
         """The name of a constant that the function is called with."""
         machine = computed(dtype).name
-        self._given[parameter] = machine, loaded(machine, dtype, parameter)
-        return parameter
+        return self.take(parameter, machine, loaded(machine, dtype, parameter))
 
     def index(self, name: str) -> str:
         """The name of a position, which is the same in C++."""
-        self._given[name] = "int64", name
         self._indices.add(name)
-        return name
+        return self.take(name, "int64", name)
 
     def memory(self, array: Memory, ndim: int) -> str:
         """The name of an array."""
         name = f"{array.name}_array"
-        self._arrays[name] = computed(array.dtype).name, ndim, array
+        self._given[name], self._arrays[name] = (computed(array.dtype).name, ndim), array
         return name
 
     def new(self, word: str) -> str:
@@ -147,31 +113,21 @@ class Body(Expressions):
 
     def result(self, atom: Atom, machine: str = "") -> str:
         """The name in C++ of a value, in a machine type, once the body is printed."""
-        return self.kept(self.atom(atom, machine or None), machine or self.machine(atom))
-
-    def kept(self, text: str, machine: str) -> str:
-        """The same of a text of the loop language."""
-        name, own = self.new("result"), self.own.fresh()
-        self._results[name] = machine, own
+        name, text = self.new("result"), self.atom(atom, machine or None)
+        self._given[name] = machine or self.machine(atom), 1
         self.lines.append(f"{name}[0] = {text}")
+        own = self._names[name] = self.function.fresh()
         return own
 
     def printed(self) -> list[str]:
         """All of it as C++."""
-        arguments = ", ".join((*self._given, *self._arrays, *self._results))
-        text = [*self.constants, *self.tables.lines(), f"def band({arguments}):"]
+        text = [*self.constants, *self.tables.lines(), f"def band({', '.join(self._given)}):"]
         text += ["    " + line for line in self.lines or ["pass"]]
-        types = [(machine, 0) for machine, _ in self._given.values()]
-        types += [(machine, ndim) for machine, ndim, _ in self._arrays.values()]
-        types += [(machine, 1) for machine, _ in self._results.values()]
-        known = {"nan": float("nan"), "inf": float("inf")}
+        known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         module = read("\n".join(text), _library(), known, types)
-        arrays = {name: one for name, (_, _, one) in self._arrays.items()}
-        arrays |= {name: self.own.table(values) for name, values in module.tables}
-        names = {name: own for name, (_, own) in self._given.items()}
-        results = {name: own for name, (_, own) in self._results.items()}
-        printer = Printer(names, self._indices, arrays, results, self.own.fresh)
-        return [*self.front, *printer.lines(module.function("band").body)]
+        arrays = self._arrays | {name: self.function.table(one) for name, one in module.tables}
+        printer = Printer(self._names, self._indices, arrays, self.function.fresh)
+        return printer.lines(module.function("band").body)
 
     def fetched(self, atom: Atom, machine: str) -> str:
         """A number stands where it is used."""
@@ -214,14 +170,14 @@ class Function:
     constants: tuple[Constant, ...]
     name: str
     outs: Sequence[Array]
-    types: dict[str, str] = field(init=False)
-    names: Names = field(init=False)
     coefficients: dict[str, Local] = field(init=False)
     arrays: list[Array] = field(default_factory=list, init=False)
+    # Texts of arrays of constants, of so many bytes; and how many values have names.
+    tables: list[str] = field(default_factory=list, init=False)
+    _constants: int = field(default=0, init=False)
+    _values: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        self.types = {name: dtype.numpy.name for name, dtype in self.kernel.scalars}
-        self.names = Names(self.name)
         self.coefficients = {
             name: Local(f"c{k}", dtype, tuple(shape))
             for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
@@ -232,10 +188,22 @@ class Function:
         """How many core axes there are."""
         return self.kernel.ndim
 
-    def body(self) -> Body:
-        """What is computed at a point, of which nothing is written yet."""
-        scalars = {name: f"k{k}" for k, (name, _) in enumerate(self.kernel.scalars)}
-        return Body(dict(self.known), self.types, scalars, self.names)
+    def fresh(self) -> str:
+        """A name that nothing else has."""
+        self._values += 1
+        return f"t{self._values - 1}"
+
+    def table(self, values: np.ndarray) -> Local:
+        """An array of constants."""
+        machine = values.dtype.name
+        self._constants += values.nbytes
+        name = f"{self.name}_table{len(self.tables)}"
+        room = "__constant__" if self._constants <= _CONSTANT else "__device__"
+        texts = [number(machine, one) for one in values.ravel().tolist()]
+        listed = ",\n  ".join(", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8))
+        head = f"{room} const {C_TYPES[machine]} {name}[{len(texts)}]"
+        self.tables.append(f"{head} = {{\n  {listed}\n}};")
+        return Local(name, values.dtype, values.shape)
 
     def write(
         self,
@@ -264,8 +232,8 @@ class Function:
                     body.lines.append(f"{assign.name} = {body.text(assign.name, expr)}")
 
     def constant(self, one: Constant) -> str:
-        """The name of a constant."""
-        return f"b{self.constants.index(one)}"
+        """The name of a constant; empty where no rule asks for it."""
+        return f"b{self.constants.index(one)}" if one in self.constants else ""
 
     def use(self, array: Array) -> Array:
         """The array, noted as used."""
@@ -286,7 +254,7 @@ class Function:
         kernel = f'extern "C" __global__ void __launch_bounds__({bounds}) '
         given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
         parameters = "(\n    " + ",\n    ".join(given) + ") {"
-        head = ["", *self.names.tables]
+        head = ["", *self.tables]
         if not plain:
             return [*head, *block(f"{kernel}{self.name}{parameters}", body)]
         inner, names = f"{self.name}_body", ", ".join(one.rpartition(" ")[2] for one in given)

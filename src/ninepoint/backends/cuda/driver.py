@@ -127,11 +127,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
     MemoryError
         If there is no room.
     """
-    try:
-        return cupy().empty(shape, dtype)
-    except (MemoryError, RuntimeError):
-        # Once more, for the words.
-        return _with_room(cupy().empty, shape, dtype)
+    return _with_room(cupy().empty, shape, dtype)
 
 
 def uploaded(array: np.ndarray) -> DeviceArray:
@@ -176,14 +172,15 @@ def wait_for(stream: Any) -> None:
     _with_room(stream.synchronize)
 
 
-def pinned(size: int) -> np.ndarray:
-    """Give bytes of the CPU's memory that a GPU reads and writes by itself; others at need."""
+def pinned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """Give memory of the CPU that a GPU reads and writes by itself; other memory at need."""
+    made = np.empty(shape, dtype)
     try:
-        memory = cupy().cuda.alloc_pinned_memory(max(1, size))
+        memory = cupy().cuda.alloc_pinned_memory(max(1, made.nbytes))
     except (MemoryError, RuntimeError):
         # Slower, and right all the same.
-        return np.empty(size, np.uint8)
-    return np.frombuffer(memory, np.uint8, size)
+        return made
+    return np.frombuffer(memory, dtype, made.size).reshape(shape)
 
 
 def begin_download(array: DeviceArray, target: np.ndarray, stream: Any) -> None:

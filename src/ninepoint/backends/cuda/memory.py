@@ -10,7 +10,7 @@ fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -114,7 +114,7 @@ def stored_type(dtype: np.dtype) -> str:
 def loaded(machine: str, dtype: np.dtype, text: str) -> str:
     """A stored element as it is computed with."""
     if dtype == np.bool_ and machine == "bool":
-        return f"{text} != 0"
+        return f"({text} != 0)"
     return text if _are_alike(machine, dtype) else f"npt_as<{C_TYPES[machine]}>::from({text})"
 
 
@@ -178,14 +178,7 @@ def instead(tests: Sequence[tuple[str, str]], value: str, other: Callable[[str],
     return value
 
 
-def constants_of(
-    rules: Rules, fields: Sequence[np.dtype], outs: Sequence[np.dtype]
-) -> tuple[Constant, ...]:
-    """The constants of a kernel by itself: one for each type that needs one."""
-    asked = {side for pair in rules for side in pair}
-    found: list[Constant] = []
-    if "constant" in asked:
-        found += [(0, dtype, "constant") for dtype in dict.fromkeys(fields)]
-    if "fill" in asked:
-        found += [(0, dtype, "fill") for dtype in dict.fromkeys(outs)]
-    return tuple(found)
+def asked(constants: Iterable[Constant], borders: Sequence[Rules]) -> tuple[Constant, ...]:
+    """The constants that a rule of their border asks for, each once."""
+    rules = [{side for pair in one for side in pair} for one in borders]
+    return tuple(one for one in dict.fromkeys(constants) if one[2] in rules[one[0]])

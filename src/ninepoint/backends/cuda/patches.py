@@ -24,8 +24,7 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Offset, Read
-from ..numba.control import Control
-from ..numba.window_loops import plus
+from ..numba.points import plus
 from .bodies import Body, Function
 from .memory import Array, ends, finders, instead, left_out, loaded, stored
 from .printing import block, either
@@ -90,10 +89,10 @@ class _Patch(Function):
             return launch
         counts = [(array, self.shape.columns) for array in self.outs]
         counts += [(self.part.arrays[one.field], one.count) for one in self.shape.chunks]
-        widths: dict[str, int] = {}
+        wide = dict.fromkeys(names, 0)
         for array, count in counts:
-            widths[array.name] = max(array.dtype.itemsize * count, widths.get(array.name, 1))
-        return replace(launch, wide=tuple(widths.items()), plain=f"{self.name}_plain")
+            wide[array.name] = max(array.dtype.itemsize * count, wide[array.name])
+        return replace(launch, wide=tuple(wide.values()), plain=f"{self.name}_plain")
 
     def text(self) -> list[str]:
         """The text of the function."""
@@ -206,21 +205,21 @@ class _Patch(Function):
         lines, there = array.row(places, rules)
         told = [one.name, "row", there, plus(f"i{last}", one.first), str(low[last])]
         told += [plus(f"n{last}", high[last]), f"{array.parameter}_{last}"]
-        if any("constant" in pair for pair in rules):
-            told.append(self.constant((0, array.dtype, "constant")))
+        if array.region is None and (constant := self.constant((0, array.dtype, "constant"))):
+            told.append(constant)
         return block("{", [*lines, f"npt_row<{finders(rules[last])}, wide>({', '.join(told)});"])
 
     # What is computed.
 
     def _computed(self) -> tuple[Body, list[str]]:
         """What is computed, and each output of it, as it is stored."""
-        text = self.body()
+        text = Body(self)
         storage = {name: one.dtype for name, one in self.part.arrays.items()}
         storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         windows = Windows(text, storage, arrays, nowhere, reader=partial(self._read, text))
-        self.write(text, self.kernel.body, self._take, Control(windows, {}, []).lines)
+        self.write(text, self.kernel.body, self._take, windows.lines)
         text.constants += windows.constants
         found = []
         for k, one in enumerate(self.kernel.outputs):

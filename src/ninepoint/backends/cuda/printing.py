@@ -10,7 +10,7 @@ and what is added to them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,14 +56,13 @@ _CALLED = {
 class Printer:
     """Prints statements; `names` are those that what is there already has in C++.
 
-    `fresh` gives a name that nothing else has.  Names of `indices` stand for positions,
-    and those of `results` for arrays whose only element is left under a name.
+    An array whose only element is a result has one too, under which this is left.  `fresh` gives a
+    name that nothing else has, and names of `indices` stand for positions.
     """
 
     names: dict[str, str]
     indices: set[str]
     arrays: dict[str, Memory]
-    results: Mapping[str, str]
     fresh: Callable[[], str]
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
@@ -87,7 +86,7 @@ class Printer:
             case Assign(name, value):
                 return [f"{self.names[name]} = {self._text(value)};"]
             case Store(array, _, value):
-                kind, name = C_TYPES[array.element], self.results[array.name]
+                kind, name = C_TYPES[array.element], self.names[array.name]
                 return [f"const {kind} {name} = {self._text(value)};"]
             case For():
                 return self._for(node)
@@ -128,10 +127,9 @@ class Printer:
             case Load(array, index):
                 source = self.arrays[array.name]
                 element = source.at(list(map(self._text, index)))
-                text = loaded(array.element, source.dtype, element)
-                return text, _BINDING["!="] if " != " in text else _CLOSED
+                return loaded(array.element, source.dtype, element), _CLOSED
             case Call(_, function, args):
-                name = function.partition(".")[0].removeprefix("complex_")
+                name = function.partition(".")[0].removeprefix("complex_").removeprefix("float_")
                 return self._called(name, args), _CLOSED
             case Op():
                 return self._operation(value)

@@ -28,7 +28,7 @@ from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State
 from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from .bodies import Body
-from .memory import ABSENT, Rules, left_out
+from .memory import ABSENT, Rules, asked, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ class Loaded:
 class Made:
     """A stage, or the result: what is made of one row in a turn.
 
-    `edges` are those of its arrays where the border's rules must be put there: of a `state`.
+    A `state` is an array as those of calls are, with `edges` where the border's rules are put.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
-    edges: tuple[Edge | None, ...]
+    edges: tuple[Edge, ...]
     state: bool
 
 
@@ -64,6 +64,7 @@ class Ring:
     `after` them.  Its elements are of the type `machine`.
     """
 
+    name: str
     machine: str
     newest: int
     low: int
@@ -86,15 +87,10 @@ class Rolling:
     borders: tuple[Rules, ...]
     known: Mapping[str, Interval]
     loaded: tuple[Loaded, ...]
-    made: tuple[Made, ...]
-    result: Made
+    levels: tuple[Made, ...]
     rings: Mapping[str, Ring]
     beside: tuple[int, int]
-
-    @property
-    def levels(self) -> tuple[Made, ...]:
-        """All that is made."""
-        return (*self.made, self.result)
+    constants: tuple[Constant, ...]
 
     @property
     def warm(self) -> int:
@@ -102,119 +98,105 @@ class Rolling:
         return max((ring.newest - ring.low for ring in self.rings.values()), default=0)
 
     @property
-    def constants(self) -> tuple[Constant, ...]:
-        """The constants that a rule asks for."""
-        rules = [{side for pair in one for side in pair} for one in self.borders]
-        return tuple(one for one in self.edges.constants if one[2] in rules[one[0]])
-
-    def fallback(self, axis: int) -> tuple[str, str]:
-        """A rule for fields beyond whose ends nobody looks: where all else wraps they do too."""
-        wraps = ("wrap", "wrap") in [rules[axis] for rules in self.borders]
-        return ("wrap", "wrap") if wraps else ("nearest", "nearest")
+    def fallback(self) -> Rules:
+        """Rules for fields beyond whose ends nobody looks: where all else wraps they do too."""
+        wraps, nearest = ("wrap", "wrap"), ("nearest", "nearest")
+        axes = zip(*self.borders, strict=True)
+        return tuple(wraps if wraps in pairs else nearest for pairs in axes)
 
     def rules_of(self, absent: Absent) -> tuple[Rules, Box]:
         """The rules at the ends of an array, and how far points look that have other values."""
         reach = absent.reach
         return self.borders[absent.border], Box(full(reach.lo), full(reach.hi))
 
-    def left_out(self, absent: Absent, axis: int) -> tuple[int, int]:
-        """How many points at both ends have other values than those inside."""
-        return left_out(*self.rules_of(absent))[axis]
-
     def zones(self, axis: int) -> tuple[int, int]:
-        """The most of these of all states and results."""
-        found = [edge.absent for edge in self.edges.arrays.values()]
-        lost = [self.left_out(one, axis) for one in (*found, *self.edges.results) if one]
+        """The most points at both ends of states and results that have other values."""
+        absent = [edge.absent for level in self.levels for edge in level.edges if edge.absent]
+        lost = [left_out(*self.rules_of(one))[axis] for one in absent]
         low, high = zip((0, 0), *lost, strict=True)
         return max(low), max(high)
 
     def margins(self) -> tuple[int, int]:
-        """How many rows must lie before and after those of a result that is near no end."""
-        (low, high), rings = self.zones(0), self.rings
-        loads = [self.warm - rings[one.name].newest for one in self.loaded]
-        least = [low - ring.low for ring in rings.values()]
-        most = [high + ring.newest for ring in rings.values()]
-        return max(0, low, *loads, *least), max(0, high, *most)
+        """How many rows lie before and after those of a result that is near no end."""
+        (low, high), rings = self.zones(0), self.rings.values()
+        loads = [self.warm - self.rings[one.name].newest for one in self.loaded]
+        least = [low - ring.low for ring in rings]
+        return max(0, low, *loads, *least), high + max(0, *(ring.newest for ring in rings))
+
+    def is_ruled(self) -> bool | None:
+        """Whether a rule puts something at the ends of a state, or beyond them.
+
+        None where that cannot be done: what "wrap" has beyond is computed as what is inside is,
+        from what lies farther beyond, for which everything else must wrap along that axis too.
+        """
+        edges = [edge for level in self.levels[:-1] for edge in level.edges]
+        absent = [edge.absent for edge in edges if edge.absent]
+        beyond = [edge.beyond for edge in edges if edge.beyond]
+        loaded = [one.beyond for one in self.loaded if one.beyond]
+        found = False
+        for axis in range(2):
+            rules = [self.borders[border][axis] for border, _ in beyond]
+            others = [self.borders[border][axis] for border, _ in loaded]
+            leaves = any(any(left_out(*self.rules_of(one))[axis]) for one in absent)
+            if any("wrap" in pair for pair in rules):
+                if leaves or any("wrap" not in pair for pair in (*rules, *others)):
+                    return None
+            elif leaves or any(set(pair) - set(ABSENT) for pair in rules):
+                found = True
+        return found
 
 
 def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling | None:
     """What rolls down for a kernel; None where its stages do not roll so."""
     # One row is the only row of its plane, beyond whose ends nobody looks.
     borders = [(("valid", "valid"),) * (2 - kernel.ndim) + rules for rules in borders]
-    levels = _levels(kernel, edges)
-    if levels is None:
+    found = _levels(kernel, edges)
+    if found is None:
         return None
-    loaded, made, result = levels
+    loaded, levels = found
     rules = {
         name: borders[edge.beyond[0]]
-        for level in made
+        for level in levels
         for name, edge in zip(level.names, level.edges, strict=True)
-        if edge is not None and edge.beyond is not None
+        if edge.beyond
     }
-    extents: dict[str, _Extent] = {}
-
-    def visit(level: Made, at: _Extent) -> None:
-        """Note where a level that is needed there reads."""
+    here = Box((0, 0), (0, 0))
+    extents = dict.fromkeys(levels[-1].names, _Extent(here, here))
+    for level in reversed(levels):
+        found = [extents[name] for name in level.names if name in extents]
+        if not found:
+            continue  # nothing reads it
+        whole = reduce(_Extent.__or__, found)
+        extents |= dict.fromkeys(level.names, whole)
+        at = replace(whole, looked=here) if level.state else whole
         for read in reads(level.body):
             own = _moved(at, full(read.offset), rules.get(read.field))
             extents[read.field] = extents.get(read.field, own) | own
-
-    here = Box((0, 0), (0, 0))
-    visit(result, _Extent(here, here))
-    for level in reversed(made):
-        found = [extents[name] for name in level.names if name in extents]
-        if found:
-            whole = reduce(_Extent.__or__, found)
-            extents |= dict.fromkeys(level.names, whole)
-            visit(level, replace(whole, looked=here) if level.state else whole)
-    made = [level for level in made if level.names[0] in extents]
+    levels = [level for level in levels if level.names[0] in extents]
     loaded = [one for one in loaded if one.name in extents]
     known, storage = ranges(kernel), dict(kernel.fields)
     types: dict[str, str] = {}
     for one in loaded:
         dtype = storage[one.field]
         types[one.name] = machine_type(value_type(dtype), of_storage(dtype), Body.least)
-    for level in made:
+    for level in levels[:-1]:
         for name, value in zip(level.names, level.values, strict=True):
             types[name] = machine_type(value.dtype, known[name], Body.least)
-    rows = [(extents[level.names[0]].needed.hi[0], level) for level in made] + [(0, result)]
+    rows = [(extents[level.names[0]].needed.hi[0], level) for level in levels]
     return Rolling(
         kernel,
         edges,
         tuple(borders),
         known,
         tuple(loaded),
-        tuple(made),
-        result,
-        {name: _ring(name, types[name], one, rows) for name, one in extents.items()},
-        joined([here, *(one.needed for one in extents.values())]).sides[1],
+        tuple(levels),
+        {
+            name: _ring(name, (f"r{k}", machine), extents[name], rows)
+            for k, (name, machine) in enumerate(types.items())
+        },
+        joined([one.needed for one in extents.values()]).sides[1],
+        asked(edges.constants, borders),
     )
-
-
-def ruled(found: Rolling) -> bool | None:
-    """Whether a rule puts something at the ends of a state, or beyond them.
-
-    None where that cannot be done: what "wrap" has beyond is computed as what is inside is, from
-    what lies farther beyond, for which everything else must wrap along that axis too.
-    """
-    stages, arrays, borders = found.kernel.stages, found.edges.arrays, found.borders
-    states = [stage for stage in stages if isinstance(stage, State)]
-    kept = [arrays[name] for stage in states if not _copied(stage) for name in stage.names]
-    copies = [arrays[name] for stage in states if _copied(stage) for name in stage.names]
-    asked = False
-    for axis in range(2):
-        rules, others = (
-            [borders[edge.beyond[0]][axis] for edge in some if edge.beyond is not None]
-            for some in (kept, copies)
-        )
-        absent = [edge.absent for edge in kept if edge.absent is not None]
-        leaves = any(any(found.left_out(one, axis)) for one in absent)
-        if any("wrap" in pair for pair in rules):
-            if leaves or any("wrap" not in pair for pair in (*rules, *others)):
-                return None
-        elif leaves or any(set(pair) - set(ABSENT) for pair in rules):
-            asked = True
-    return asked
 
 
 def _copied(stage: Stage) -> str:
@@ -227,8 +209,8 @@ def _copied(stage: Stage) -> str:
     return value.field if own and isinstance(value, Read) else ""
 
 
-def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made], Made] | None:
-    """What is loaded, what is made, and the result."""
+def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made]] | None:
+    """What is loaded, and what is made, the result last."""
     fields = {name for name, _ in kernel.fields}
     loaded: dict[str, Loaded] = {}
     made: list[Made] = []
@@ -240,16 +222,17 @@ def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made], Mad
             (name,) = stage.names
             loaded[name] = Loaded(name, source, edges.arrays[name].beyond)
             continue
+        ends = tuple(edges.arrays.get(name, Edge(None, None)) for name in stage.names)
         state = isinstance(stage, State)
-        ends = tuple(edges.arrays[name] if state else None for name in stage.names)
         made.append(Made(stage.names, stage.body, stage.values, ends, state))
-    outs = tuple(f"out{k}" for k in range(len(kernel.outputs)))
+    # No array is called so.
+    outs = tuple(f"result {k}" for k in range(len(kernel.outputs)))
     results = tuple(Edge(None, one) for one in edges.results)
-    result = Made(outs, kernel.body, kernel.outputs, results, True)
-    for level in (*made, result):
+    made.append(Made(outs, kernel.body, kernel.outputs, results, True))
+    for level in made:
         for read in reads(level.body, fields):
             loaded.setdefault(read.field, Loaded(read.field, read.field))
-    return list(loaded.values()), made, result
+    return list(loaded.values()), made
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +279,9 @@ def _repeated(rule: str, far: int) -> int | None:
     return {"nearest": 0, "reflect": far - 1, "mirror": far}.get(rule)
 
 
-def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Made]]) -> Ring:
+def _ring(
+    name: str, own: tuple[str, str], extent: _Extent, rows: Sequence[tuple[int, Made]]
+) -> Ring:
     """The ring of an array, of levels that make these rows in a turn."""
     newest = extent.needed.hi[0]
     lowest, beside, before, after = newest, -(2**30), 0, 0
@@ -309,4 +294,4 @@ def _ring(name: str, machine: str, extent: _Extent, rows: Sequence[tuple[int, Ma
             before, after = max(before, -column), max(after, column)
     count = max(newest - lowest + 1, extent.kept)
     fetched = max(beside, lowest) - newest
-    return Ring(machine, newest, extent.needed.lo[0], count, fetched, before, after)
+    return Ring(*own, newest, extent.needed.lo[0], count, fetched, before, after)

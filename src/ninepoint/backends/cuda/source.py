@@ -89,10 +89,10 @@ class Launch:
     """One function of a text: its name there, and how it is started.
 
     `arrays` are the names of fields ("field0", ...), scratch and outputs ("out0", ...), by their
-    numbers, in the order of its arguments.  Of its arrays those named in `wide` are read or
-    written in vectors of so many bytes, which needs pointers and steps (but the last axis') that
-    are multiples of it, and unit steps along the last axis; where they are not, `plain` is the
-    function to start.
+    numbers, in the order of its arguments.  In this order `wide` says of how many bytes the
+    vectors are in which they are read or written, 0 for none; it needs pointers and steps (but the
+    last axis') that are multiples of it, and unit steps along the last axis; where they are not,
+    `plain` is the function to start.
 
     With `least` a block may do any number of points along the first axis, for it does as many as
     are left for it: below so many it would make much that other blocks make too.
@@ -104,7 +104,7 @@ class Launch:
     tile: tuple[int, ...]
     low: Offset
     high: Offset
-    wide: tuple[tuple[str, int], ...] = ()
+    wide: tuple[int, ...] = ()
     plain: str = ""
     least: int = 0
 

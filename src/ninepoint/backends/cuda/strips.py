@@ -26,19 +26,11 @@ from ...language.ir import Kernel
 from ...lowering.chain import Edges
 from ...lowering.cost import operation
 from ...lowering.passes import checked
-from ...lowering.sharing import merged
 from .bodies import out_arrays
 from .memory import Rules
-from .rings import rolling, ruled
-from .source import LANES, Launch, Source
-from .turns import WARPS, Mode, Strip, StripFunction
-
-# Rows that a warp does of a strip: a tenth more are made before them in a chain of eight steps.
-ROWS = 128
-
-# Rows below which a warp does much that it does once: a quarter of them are made before the first,
-# if so many are needed there.
-LEAST, WARM = 32, 4
+from .rings import rolling
+from .source import LANES, Source
+from .turns import BYTES, Mode, Strip, StripFunction
 
 # Registers beyond which a lane does fewer columns, or a chain fewer steps: with more than these
 # a processor of 65536 has fewer than three blocks.
@@ -54,9 +46,8 @@ EASY = 96
 # Instructions of a turn besides those for each point: loop, addresses, load, store.
 TURN = 40
 
-# Columns of a lane, and the bytes that it loads of a row at once at most.
+# Columns of a lane.
 COLUMNS = (16, 8, 4, 2, 1)
-BYTES = 16
 
 
 def strips(
@@ -70,26 +61,37 @@ def strips(
 
     None where they do not roll so.
     """
-    kernel = checked(merged(checked(kernel)))
+    kernel = checked(kernel)
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
     found = rolling(kernel, edges, borders)
-    between = None if found is None else ruled(found)
+    between = None if found is None else found.is_ruled()
     if found is None or between is None or not found.loaded:
         return None
-    tried = [Strip(found, tuple(outs), columns) for columns in COLUMNS]
-    fit = [one for one in tried if one.width > 0 and _fits(one)]
+    fit = [one for one in (Strip(found, columns) for columns in COLUMNS) if _fits(one)]
     if not fit:
         return None
     best = min(fit, key=_cost)
     # What loads at the ends needs costs registers everywhere.
-    return _source(best, name, between or _needed(best) > EASY)
+    apart, blocks = between or _needed(best) > EASY, BLOCKS if _needed(best) > EASY else 0
+
+    def function(called: str, mode: Mode) -> StripFunction:
+        own = out_arrays(outs)
+        return StripFunction(kernel, found.known, found.constants, called, own, best, mode)
+
+    first, plain = function(name, "inside" if apart else "all"), f"{name}_plain"
+    lines, launches = first.text(blocks, plain), [first.launch(plain)]
+    if apart:
+        # Strips near an end are few, and need more.
+        ends = function(f"{name}_ends", "ends")
+        lines, launches = [*lines, *ends.text()], [*launches, ends.launch()]
+    return Source("\n".join([*lines, ""]), tuple(launches), (), found.constants)
 
 
 def _fits(strip: Strip) -> bool:
     """Whether a quarter of the columns are those of the result, and registers are left."""
     largest = max(dtype.itemsize for _, dtype in strip.rolling.kernel.fields)
-    if strip.columns * largest > max(BYTES, largest) or strip.width < LANES * strip.columns // 4:
+    if strip.columns * largest > max(BYTES, largest) or 4 * strip.width < LANES * strip.columns:
         return False
     return _needed(strip) <= REGISTERS
 
@@ -118,35 +120,3 @@ def _cost(strip: Strip) -> float:
     beside = sum(ring.before + ring.after for ring in found.rings.values())
     waiting = max(1.0, _needed(strip) / EASY)
     return waiting * LANES * (strip.columns * work + beside + TURN) / strip.width
-
-
-def _source(strip: Strip, name: str, apart: bool) -> Source:
-    """The text, and its launches; strips near an end may be done `apart`."""
-    mode: Mode = "inside" if apart else "all"
-    blocks = BLOCKS if _needed(strip) > EASY else 0
-    function, plain = _function(strip, name, mode), f"{name}_plain"
-    lines = function.text(blocks, plain)
-    wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
-    launches = [_launch(function, tuple(wide), plain)]
-    if apart:
-        # Strips near an end are few, and need more.
-        ends = _function(strip, f"{name}_ends", "ends")
-        lines += ends.text()
-        launches.append(_launch(ends))
-    return Source("\n".join([*lines, ""]), tuple(launches), (), strip.rolling.constants)
-
-
-def _function(strip: Strip, name: str, mode: Mode) -> StripFunction:
-    found, outs = strip.rolling, out_arrays(strip.outs)
-    return StripFunction(found.kernel, found.known, found.constants, name, outs, strip, mode)
-
-
-def _launch(
-    function: StripFunction, wide: tuple[tuple[str, int], ...] = (), plain: str = ""
-) -> Launch:
-    nothing = (0,) * function.ndim
-    names = tuple(array.name for array in function.arrays)
-    tile = (ROWS, WARPS * function.strip.width)[-function.ndim :]
-    least = max(LEAST, WARM * function.rolling.warm) if function.ndim > 1 else 0
-    threads = (LANES, WARPS, 1)
-    return Launch(function.name, names, threads, tile, nothing, nothing, wide, plain, least)

@@ -24,15 +24,25 @@ import numpy as np
 from ...language.ir import Read
 from ...lowering.chain import Absent
 from ...lowering.kept import full
-from ..numba.window_loops import plus
+from ..numba.points import plus
 from .bodies import Body, Function, field_arrays
-from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
+from .memory import ABSENT, C_TYPES, Array, ends, finders, instead, loaded, stored
 from .printing import block, either
 from .rings import Loaded, Made, Rolling
-from .source import LANES
+from .source import LANES, Launch
 
 # Warps of a block, which do strips beside each other: one for each scheduler of a processor.
 WARPS = 4
+
+# Rows that a warp does of a strip: a tenth more are made before them in a chain of eight steps.
+ROWS = 128
+
+# Rows below which a warp does much that it does once: a quarter of them are made before the first,
+# if so many are needed there.
+LEAST, WARM = 32, 4
+
+# Bytes that a lane loads of a row at once at most.
+BYTES = 16
 
 # Which strips a function does: those near no end, those that are, or all.
 Mode: TypeAlias = Literal["inside", "ends", "all"]
@@ -40,10 +50,9 @@ Mode: TypeAlias = Literal["inside", "ends", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """What rolls down, results of which types it gives, and in how many columns a lane does it."""
+    """What rolls down, and in how many columns a lane does it."""
 
     rolling: Rolling
-    outs: tuple[np.dtype, ...]
     columns: int
 
     @property
@@ -68,23 +77,27 @@ class StripFunction(Function):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.columns, self.last = self.strip.columns, self.ndim - 1
+        self.rolling = self.strip.rolling
         self.fields = field_arrays(self.kernel)
         self.rings = self.rolling.rings
-        self.registers = {name: f"r{k}" for k, name in enumerate(self.rings)}
         read = {one.field for one in self.rolling.loaded}
         for array in (*(a for n, a in self.fields.items() if n in read), *self.outs):
             self.use(array)
 
-    @property
-    def rolling(self) -> Rolling:
-        """What rolls down."""
-        return self.strip.rolling
+    def launch(self, plain: str = "") -> Launch:
+        """How the function is started, or the one called `plain` where rows are no vectors."""
+        nothing, names = (0,) * self.ndim, tuple(array.name for array in self.arrays)
+        sizes = [min(BYTES, self.columns * array.dtype.itemsize) for array in self.arrays]
+        tile = (ROWS, WARPS * self.strip.width)[-self.ndim :]
+        least = max(LEAST, WARM * self.rolling.warm) if self.last else 0
+        threads, wide = (LANES, WARPS, 1), tuple(sizes) if plain else ()
+        return Launch(self.name, names, threads, tile, nothing, nothing, wide, plain, least)
 
     def text(self, blocks: int = 0, plain: str = "") -> list[str]:
         """The text, for registers of which there are enough for so many blocks."""
         first = plus("i0", -self.rolling.warm)
         made = [self._taken(one) for one in self.rolling.loaded]
-        made += [self._made(level) for level in self.rolling.made]
+        made += [self._made(level) for level in self.rolling.levels[:-1]]
         turn = [*self._begun(), *(line for level in made for line in level), *self._result()]
         body = [
             *([] if plain else ["constexpr bool wide = false;"]),
@@ -132,19 +145,19 @@ class StripFunction(Function):
     def _kept(self) -> list[str]:
         """The rings, and the rows of fields that are loaded for the next turn."""
         lines = []
-        for name, ring in self.rings.items():
+        for ring in self.rings.values():
             size = f"{ring.count}, {ring.before}, {self.columns}, {ring.after}"
             kind = f"npt_ring<{C_TYPES[ring.machine]}, {size}>"
-            lines.append(f"{kind} {self.registers[name]} = {{}};")
+            lines.append(f"{kind} {ring.name} = {{}};")
         for one in self.rolling.loaded:
             kind = f"npt_chunk<{self.fields[one.field].stored}, {self.columns}>"
             lines.append(f"{kind} {self._next(one)} = {{}};")
         # Memory for a row that is given its ends.
         sizes = [
             np.dtype(self.rings[name].machine).itemsize
-            for level in self.rolling.made
+            for level in self.rolling.levels[:-1]
             for name, edge in zip(level.names, level.edges, strict=True)
-            if edge is not None and edge.beyond is not None
+            if edge.beyond
         ]
         if sizes and self.mode == "ends":
             words = LANES * self.columns * -(-max(sizes) // 8)
@@ -156,18 +169,19 @@ class StripFunction(Function):
     def _begun(self) -> list[str]:
         """The oldest rows go; what lies beside the others is fetched."""
         lines = []
-        for name, ring in self.rings.items():
-            lines.append(f"{self.registers[name]}.shift();")
+        for ring in self.rings.values():
+            lines.append(f"{ring.name}.shift();")
             if ring.fetched < 0:
-                lines.append(f"{self.registers[name]}.fetch({ring.fetched});")
+                lines.append(f"{ring.name}.fetch({ring.fetched});")
         return lines
 
     def _newest(self, name: str) -> list[str]:
         """What lies beside the newest row of a ring is fetched, if anybody reads it there."""
-        return [] if self.rings[name].fetched else [f"{self.registers[name]}.fetch(0);"]
+        ring = self.rings[name]
+        return [] if ring.fetched else [f"{ring.name}.fetch(0);"]
 
     def _next(self, one: Loaded) -> str:
-        return f"{self.registers[one.name]}_next"
+        return f"{self.rings[one.name].name}_next"
 
     def _each(self, lines: Sequence[str]) -> list[str]:
         """Lines for each column of the lane."""
@@ -177,7 +191,7 @@ class StripFunction(Function):
         """A row of a field, which was loaded in the turn before."""
         ring, dtype = self.rings[one.name], self.fields[one.field].dtype
         value = loaded(ring.machine, dtype, f"{self._next(one)}.get(e)")
-        lines = self._each([f"{self.registers[one.name]}.at(0, e) = {value};"])
+        lines = self._each([f"{ring.name}.at(0, e) = {value};"])
         lines += block("if (i + 1 < i1) {", self._load(one, "i + 1"))
         return [*lines, *self._newest(one.name)]
 
@@ -187,18 +201,16 @@ class StripFunction(Function):
         row = plus(turn, self.rings[one.name].newest)
         if self.mode == "inside":
             return [f"{target} = {self._whole(array, row)};"]
-        rules: Rules = tuple(map(self.rolling.fallback, range(2)))
-        constant = ""
+        rules, constant = self.rolling.fallback, ""
         if one.beyond is not None:
             border, number = one.beyond
             rules = self.rolling.borders[border]
-            if any("constant" in pair for pair in rules):
-                constant = f", {self.constant(self.rolling.edges.constants[number])}"
+            constant = self.constant(self.rolling.edges.constants[number])
         places = [f"npt_at<{finders(rules[0])}>({row}, n)"] * self.last
         lines, there = array.row(places, rules)
-        kind = f"{finders(rules[1])}, wide"
-        step = f"{array.parameter}_{self.last}"
-        lines.append(f"npt_row<{kind}>({target}, row, {there}, j, 0, m, {step}{constant});")
+        told = [target, "row", there, "j", "0", "m", f"{array.parameter}_{self.last}"]
+        told += [constant] * bool(constant)
+        lines.append(f"npt_row<{finders(rules[1])}, wide>({', '.join(told)});")
         return block("{", lines)
 
     def _whole(self, array: Array, row: str, *chunk: str) -> str:
@@ -210,7 +222,7 @@ class StripFunction(Function):
 
     def _made(self, level: Made) -> list[str]:
         """A row of a stage, and what lies beyond its ends."""
-        put = self.mode == "ends" and any(level.edges)
+        put = self.mode == "ends" and level.state
         newest = self.rings[level.names[0]].newest
         body = self._body(level, newest)
         values = [
@@ -220,11 +232,11 @@ class StripFunction(Function):
         inner = body.printed()
         stores, after = [], list[str]()
         for name, value, edge in zip(level.names, values, level.edges, strict=True):
-            if put and edge is not None and edge.absent is not None:
+            if put and edge.absent:
                 kind = C_TYPES[self.rings[name].machine]
                 value = self._instead(edge.absent, ("at", newest), value, kind)
-            stores.append(f"{self.registers[name]}.at(0, e) = {value};")
-            if put and edge is not None and edge.beyond is not None:
+            stores.append(f"{self.rings[name].name}.at(0, e) = {value};")
+            if put and edge.beyond:
                 after += self._beyond(name, edge.beyond)
         if any("column" in store for store in stores):
             inner.append("const npt_index column = j + e;")
@@ -252,18 +264,16 @@ class StripFunction(Function):
     def _beyond(self, name: str, beyond: tuple[int, int]) -> list[str]:
         """Put beyond the ends of a ring's newest row, and of its rows, what the rule has there."""
         border, number = beyond
-        ring, register = self.rings[name], self.registers[name]
+        ring = self.rings[name]
         rows, sides = self.rolling.borders[border]
-        kind, value = C_TYPES[ring.machine], ""
-        if "constant" in (*rows, *sides):
-            constant = self.constant(self.rolling.edges.constants[number])
-            value = f", npt_as<{kind}>::from({constant})"
+        constant = self.constant(self.rolling.edges.constants[number])
+        value = f", npt_as<{C_TYPES[ring.machine]}>::from({constant})" if constant else ""
         lines = []
         if _is_put(sides):
             told = f"held[threadIdx.y], start, m{value}"
-            lines.append(f"if (!inner) {register}.columns<{finders(sides)}>({told});")
+            lines.append(f"if (!inner) {ring.name}.columns<{finders(sides)}>({told});")
         if _is_put(rows):
-            lines.append(f"{register}.beyond<{finders(rows)}, {ring.fetched}>(at, n{value});")
+            lines.append(f"{ring.name}.beyond<{finders(rows)}, {ring.fetched}>(at, n{value});")
         return lines
 
     def _body(self, level: Made, row: int) -> Body:
@@ -273,19 +283,19 @@ class StripFunction(Function):
             text = self._read(read.field, row, *full(read.offset))
             body.take(name, self.rings[read.field].machine, text)
 
-        body = self.body()
+        body = Body(self)
         self.write(body, level.body, take)
         return body
 
     def _read(self, name: str, row: int, step: int, column: int) -> str:
         """An element of a ring, for a level that makes this row."""
         ring = self.rings[name]
-        return f"{self.registers[name]}.at({row + step - ring.newest}, {plus('e', column)})"
+        return f"{ring.name}.at({row + step - ring.newest}, {plus('e', column)})"
 
     # The result.
 
     def _result(self) -> list[str]:
-        level = self.rolling.result
+        level = self.rolling.levels[-1]
         body = self._body(level, 0)
         values = [(body.machine(value), body.result(value)) for value in level.values]
         lines = [
@@ -301,22 +311,20 @@ class StripFunction(Function):
         """Write the row of each result, or what the rules of its border write near the ends."""
         whole: list[str] = []
         single: list[str] = []
-        tests = ["inner"]
+        low, high = self.rolling.zones(0)
+        tests = ["inner", *[f"i >= {low}"] * bool(low), *[f"i < n - {high}"] * bool(high)]
         for k, (array, edge) in enumerate(zip(self.outs, level.edges, strict=True)):
             whole.append(self._whole(array, "i", f"p{k}") + ";")
             value = f"p{k}.get(e)"
-            if edge is not None and edge.absent is not None:
+            if edge.absent:
                 value = self._instead(edge.absent, ("i", 0), value, array.stored)
-                low, high = self.rolling.left_out(edge.absent, 0)
-                tests += [f"i >= {low}"] * bool(low) + [f"i < n - {high}"] * bool(high)
             element = array.at(["i", "column"][-self.ndim :])
             single.append(f"{element} = {value};")
         lines = whole
         if self.mode != "inside":
             place = "const npt_index column = j + e;"
             each = [place, *block("if (column >= first && column < m) {", single)]
-            test = " && ".join(dict.fromkeys(tests))
-            lines = either(test, whole, self._each(each))
+            lines = either(" && ".join(tests), whole, self._each(each))
         before, after = (one // self.columns for one in self.strip.halo)
         lanes = [f"threadIdx.x >= {before}"] * bool(before)
         lanes += [f"threadIdx.x < {LANES - after}"] * bool(after)

@@ -18,15 +18,14 @@ from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
 from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
-from ...lowering.chain import Link, chained
+from ...lowering.chain import Constant, Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, flattened, unfit
 from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
-from ...lowering.sharing import merged
 from .bodies import field_arrays, out_arrays
-from .memory import Array, Rules, constants_of, maps
+from .memory import Array, Rules, asked, maps
 from .patches import launched
 from .shapes import Points, padded
 from .source import Scratch, Source
@@ -56,7 +55,7 @@ def written(forms: Forms, rules: Rules) -> Source:
     rows = passed(ROWS, forms.windowed, request, reach)
     plain = flattened(exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
-        plain = exchanged(merged(rows["shared"]))
+        plain = exchanged(rows["shared"])
     plain = checked(plain, reach)
     source = _in_strips(forms, rows["shared"], plain, rules)
     if source is not None:
@@ -81,7 +80,8 @@ def points(
     on.  Functions are called after `name`.
     """
     known, need = ranges(kernel), needed(kernel)
-    constants = constants_of(rules, [dtype for _, dtype in kernel.fields], outs)
+    beyond: list[Constant] = [(0, dtype, "constant") for _, dtype in kernel.fields]
+    constants = asked([*beyond, *((0, dtype, "fill") for dtype in outs)], [rules])
     arrays, scratch = field_arrays(kernel), list[Scratch]()
     parts: list[Points] = []
     for position, stage in enumerate(kernel.stages):

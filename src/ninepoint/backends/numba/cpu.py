@@ -142,10 +142,9 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
 
     def make() -> _Code:
-        from ..llvm.building import object_code
-        from ..llvm.modules import kernel_module
+        from ..llvm.building import kernel_code
 
-        return object_code(kernel_module(text, kinds, fastmath=fastmath))
+        return kernel_code(text, kinds, fastmath=fastmath)
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
         engine = native.engine(code, needs, numbers)

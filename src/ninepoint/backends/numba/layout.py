@@ -8,6 +8,7 @@ Places are sums of indices and lengths, for in a chain it depends on the block w
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -21,11 +22,18 @@ from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ..cache import machine
 from .expressions import NOTES, Expressions, as_tuple, kernel_names
-from .window_loops import plus
+from .points import plus
 
 # Bytes of a cache line.
 LINE = 64
+
+
+# Whether this machine converts half floats, several at once.
+HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}.issubset(
+    machine().rpartition(" ")[2].split(",")
+)
 
 
 # How often each name is added, and the number itself under "".
@@ -98,7 +106,7 @@ class Layout:
         self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.converts = not slides and edges is None
+        self.converts = HALVES and not slides and edges is None
         self.loads = {
             name: one.load
             for name, dtype in kernel.fields
@@ -201,22 +209,23 @@ class Layout:
             place[self.axis + 1] = kept.high[self.axis] + down
         return tuple(place)
 
-    def plane(self, kept: Kept, row: Offset) -> list[str]:
-        """Where a stage keeps the plane of a row that is `row` from the result's, or volume."""
+    def plane(self, kept: Kept, row: Offset, stop: int = -2) -> list[str]:
+        """Where a stage keeps the plane of a row that is `row` from the result's, or volume.
+
+        That is its index along the axes up to `stop`, of which all but that which rolls are
+        counted from the lowest.
+        """
         index = "0"
         if kept.count > 1:
             turn = plus(self.turn, row[self.axis + 1] - kept.low[self.axis])
             index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         low, _ = self.room(kept)
-        axes = range(self.axis + 1, -2)
+        axes = range(self.axis + 1, stop)
         return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
 
     def place(self, kept: Kept, row: Offset) -> str:
-        """Where a stage keeps a row; along all axes but that which rolls, from the lowest."""
-        index = self.plane(kept, row)
-        if self.axis < -2:
-            index.append(plus("i", row[-1] - self.room(kept)[0][-2]))
-        return as_tuple(index)
+        """Where a stage keeps a row."""
+        return as_tuple(self.plane(kept, row, -1))
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""

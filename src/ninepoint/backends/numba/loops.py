@@ -58,12 +58,11 @@ from ...lowering.abreast import effort
 from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, height
 from ..generated import Module
-from .bands import Texts
 from .expressions import as_tuple
 from .functions import Functions
 from .layout import Sum, sum_text
+from .points import indented, plus
 from .rows import RowFunction
-from .window_loops import indented, plus
 
 # Bytes of a result from which on it counts as far.
 NEAR = 1 << 20
@@ -107,8 +106,7 @@ def module(
 class _Writer(Functions):
     def module(self, title: str, fastmath: bool) -> Module:
         kernel, names = self.kernel, self.names
-        texts = Texts(fastmath)
-        self.write(texts)
+        self.write()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
         looks = watched(kernel)
         parameters = [
@@ -119,7 +117,7 @@ class _Writer(Functions):
             *(names[n] for n, _ in kernel.scalars),
             *["notes"] * looks,
         ]
-        text = texts.module(title, parameters, self._band(), self.expressions.tables)
+        text = self.text(title, parameters, self._band(), "fastmath=True" if fastmath else "")
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)
@@ -180,7 +178,7 @@ class _Writer(Functions):
             *lines,
             f"many = {many}",
             f"for i in range(0, many, {count}):",
-            *indented([*fetched, *self._together(count)]),
+            *indented([*fetched, *self._turn(count)]),
             f"for i in range(many, {length}):",
             *indented(turn),
         ]
@@ -213,36 +211,32 @@ class _Writer(Functions):
                 lines.append(f"    fetch(row({name}, {place}), n)")
         return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
-    def _together(self, count: int) -> list[str]:
-        """Several rows of each stage after the other, and of the result."""
-        lines: list[str] = []
-        for kept, (single, *_), many in zip(self.kept, self.functions, self.several, strict=False):
-            if many is not None:
-                lines += self._row(kept, many, rows=count)
-            for down in range(count):
-                lines += [] if many else self._row(kept, single, down)
-                at = plus(self.indices[-1], kept.high[-2] + down)
-                lines += [*self._ends_of(kept, down), *self._turned(kept, at)]
-        if self.several[-1] is not None:
-            return lines + self._result(self.several[-1], rows=count)
-        return lines + [line for down in range(count) for line in self._result(self.final, down)]
+    def _turn(self, rows: int = 1) -> list[str]:
+        """One plane of each stage after the other, and of the result; where rows roll, one row.
 
-    def _turn(self) -> list[str]:
-        """One plane of each stage after the other, and of the result; where rows roll, one row."""
+        Or several rows at once, which each stage has.
+        """
+        alone = [None] * (len(self.kept) + 1)
+        *several, last = self.several if rows > 1 else alone
         lines: list[str] = []
-        for kept, functions in zip(self.kept, self.functions, strict=True):
-            at = plus(self.turn, kept.high[self.axis]) if self.turn else ""
+        for kept, functions, many in zip(self.kept, self.functions, several, strict=True):
             if isinstance(kept.stage, RunningSum):
                 lines += self._run(kept, functions)
                 continue
-            row = [*self._row(kept, functions[0]), *self._ends_of(kept)]
-            lines += _where(self._there(kept, at), self._plane(row, kept))
-            lines += self._turned(kept, at)
-        made = self._plane(self._result(self.final))
-        tests = [f"{self.turn} >= 0"] * (self.warm > 0)
+            lines += self._row(kept, many, rows=rows) if many else []
+            for down in range(rows):
+                at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
+                row = [] if many else self._row(kept, functions[0], down)
+                test = self._there(kept, at) if rows == 1 else ""
+                lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
+                lines += self._turned(kept, at)
+        if last:
+            return lines + self._result(last, rows=rows)
+        made = [line for down in range(rows) for line in self._result(self.final, down)]
+        tests = [f"{self.turn} >= 0"] * (self.warm > 0 and rows == 1)
         if self.rolls(self.axis):
             tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-        return lines + _where(" and ".join(tests), made)
+        return lines + _where(" and ".join(tests), self._plane(made))
 
     def _there(self, kept: Kept, at: str) -> str:
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
@@ -322,9 +316,6 @@ class _Writer(Functions):
 
     # What the border's rule asks for.
 
-    def _guarded(self, axis: int, calls: list[str]) -> list[str]:
-        return _where(f"ended{-axis}", calls) if calls else []
-
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
         if not isinstance(kept.stage, State) or self.edges is None:
@@ -340,30 +331,29 @@ class _Writer(Functions):
     ) -> list[str]:
         """Write the ends of rows, each with the element of its column 0, and rows at the ends."""
         assert self.edges is not None
-        calls: dict[int, list[str]] = {axis: [] for axis in self.edges.axes}
-        for (row, at), one in zip(rows, absent, strict=True):
-            if one is None:
-                continue
-            kept, first = row, at
-            if one.before:
-                before = self.by_name[one.before]
-                kept = f"row({self.names[one.before]}, {self.place(before, place)})"
-                first = self.first(before)
-            for axis in self.edges.axes:
-                low, high = one.reach.sides[axis]
-                if not low and not high:
+        lines: list[str] = []
+        # The first axis decides at a corner: its ends are written last.
+        for axis in self.edges.axes:
+            calls: list[str] = []
+            for (row, at), one in zip(rows, absent, strict=True):
+                low, high = one.reach.sides[axis] if one else (0, 0)
+                if one is None or not (low or high):
                     continue
+                kept, first = row, at
+                if one.before:
+                    before = self.by_name[one.before]
+                    kept = f"row({self.names[one.before]}, {self.place(before, place)})"
+                    first = self.first(before)
                 ends = f"{self.length(axis)}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
                 value = f"constant{one.constant}[0]"
                 if axis == -1:
-                    call = f"absent_ends({row}, {at}, {ends}, {first}, {value})"
+                    calls.append(f"absent_ends({row}, {at}, {ends}, {first}, {value})")
                 else:
                     # A whole row is written from its first element on.
                     index = plus(self.indices[axis + 1], place[axis + 1])
-                    call = f"absent_row({row}, {index}, {ends}, {first - at}, {value})"
-                calls[axis].append(call)
-        # The first axis decides at a corner: its ends are written last.
-        return [line for axis in self.edges.axes for line in self._guarded(axis, calls[axis])]
+                    calls.append(f"absent_row({row}, {index}, {ends}, {first - at}, {value})")
+            lines += _where(f"ended{-axis}", calls)
+        return lines
 
     def _turned(self, kept: Kept, at: str) -> list[str]:
         """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
@@ -382,7 +372,7 @@ class _Writer(Functions):
             for name in kept.stage.names
             if (beyond := self.edges.arrays[name].beyond) is not None and (low or high)
         ]
-        return self._guarded(axis, calls)
+        return _where(f"ended{-axis}", calls)
 
     def _call(
         self,
@@ -393,7 +383,7 @@ class _Writer(Functions):
         columns: str,
     ) -> str:
         """Call a row function for the columns from `start` on of the row that is `row` away."""
-        given: dict[str, str] = {"n": columns, **function.given}
+        given = {"n": columns}
         given |= {f"o{k}": one for k, one in enumerate(results)}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
         for label, source in function.rows.items():
@@ -417,8 +407,8 @@ def _row_text(array: str, place: str, first: str) -> str:
 
 
 def _where(test: str, lines: list[str]) -> list[str]:
-    """Lines that are done where a test holds; everywhere if there is none."""
-    return [f"if {test}:", *indented(lines)] if test else lines
+    """Lines, if there are any, that are done where a test holds; everywhere if there is none."""
+    return [f"if {test}:", *indented(lines)] if test and lines else lines
 
 
 def _one_by_one(kernel: Kernel, dtypes: Sequence[np.dtype]) -> str:

@@ -13,6 +13,7 @@ What it writes overlaps nothing that it reads, which LLVM is promised.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -20,6 +21,7 @@ from itertools import zip_longest
 import numpy as np
 
 from ...analysis.footprint import extents
+from ...analysis.rewrite import rows as rows_of
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -27,24 +29,19 @@ from ...language.ir import (
     Binary,
     Cast,
     Coefficient,
-    Element,
     Offset,
     Read,
-    Reduce,
     Ref,
     Select,
     Tap,
     Unary,
     Weight,
-    atoms,
-    within,
 )
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, pieces
-from .control import EACH, Control, gathered_rows, in_other_rows
 from .expressions import NOTES
 from .layout import Layout
-from .window_loops import WindowLoops, indented, plus
+from .points import EACH, Point, gathered_rows, indented, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -55,6 +52,9 @@ VECTOR = 64
 # columns, 7 points float32: 122 and 108 us, Zen 3; of 445, a median of 3 x 3 bytes 28 and 17; of
 # 98, which leave 2, a mean of 3 x 3 float32 lost a tenth, Zen 5.)
 LEFT = 350
+
+# A name that is not an attribute.
+WORD = re.compile(r"(?<![\w.])\w+")
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -89,10 +89,10 @@ class Row:
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are `rows`, some are `given` other values than those of their names;
-    o0, o1, ... are its results, `n` is how many columns these have, and `i` and the like are its
-    place.  With `overlap` (64, 9) the last 64 columns are computed by themselves, some for the
-    second time, where a multiple of 64 leaves at least 9.  Its `buffers` are made once, so.
+    Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
+    have, and `i` and the like are its place.  With `overlap` (64, 9) the last 64 columns are
+    computed by themselves, some for the second time, where a multiple of 64 leaves at least 9.
+    Its `buffers` are made once, so.
     """
 
     name: str
@@ -100,7 +100,6 @@ class RowFunction:
     body: tuple[str, ...]
     constants: tuple[str, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
     overlap: tuple[int, ...] = ()
 
@@ -121,7 +120,10 @@ class _Writer:
         self.made, self.layout, self.expressions = made, layout, layout.expressions
         kernel = layout.kernel
         self.pieces: tuple[Piece, ...] = (Piece(made.body, ""),)
-        if _cuttable(made):
+        # Columns that are read and written where the results are.
+        self.plain = not made.held and made.every == 1
+        if self.plain and len(made.values) == 1 and isinstance(made.values[0], Ref):
+            # The row may hold what was made so far.
             self.pieces = pieces(made.body, made.values[0])
         self.body = tuple(assign for piece in self.pieces for assign in piece.body)
         # From which column on rows are read.
@@ -129,21 +131,22 @@ class _Writer:
         for assign in self.body:
             for name, low, _ in extents(assign.value):
                 first[name] = min(first.get(name, low[-1]), low[-1])
-        along = gathered_rows(self.body)
-        found = along | {
-            (a.value.field, a.value.offset[:-1]) for a in self.body if isinstance(a.value, Read)
-        }
+        found = gathered_rows(self.body) | rows_of(self.body)
         order = [*(name for name, _ in kernel.fields), *layout.by_name]
         places = sorted(found, key=lambda row: (order.index(row[0]), row[1]))
         rows = [Row(source, offset, first.get(source, 0)) for source, offset in places]
         self.rows = dict(zip(self._labels(rows), rows, strict=True))
-        self.labels = {(row.source, row.offset): label for label, row in self.rows.items()}
         storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-        self.windows = WindowLoops(
-            self.expressions, storage, layout.names, layout.reach, layout.loads
+        there = {(row.source, row.offset): (label, row.column) for label, row in self.rows.items()}
+        self.point = Point(
+            self.expressions,
+            storage,
+            layout.names,
+            layout.reach,
+            layout.loads,
+            there,
+            layout.places,
         )
-        gathered = {at: (self.labels[at], first.get(at[0], 0)) for at in along}
-        self.control = Control(self.windows, gathered, layout.places)
         # What is done before the loop over the row.
         self.once: list[str] = []
 
@@ -179,43 +182,27 @@ class _Writer:
     def _called(self, lines: Sequence[str]) -> RowFunction:
         """The function of these lines, and what it is called with."""
         made, layout, once = self.made, self.layout, self.once
-        loops = any(
-            isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(self.body)
-        )
-        parameters = [*self.rows]
-        if loops:
-            parameters += [*layout.whole, *self.windows.buffers]
-        parameters += [*(f"o{k}" for k in range(len(made.values))), "n"]
-        parameters += [layout.names[name] for name in self._others()]
-        if self.control.looks:
-            parameters.append(layout.names[NOTES])
+        if self.point.looks:
             once = [*once, f"turns = {EACH}"]
+        body = (*self.expressions.tables.fetched.values(), *once, *lines)
+        kernel, results = layout.kernel, [f"o{k}" for k in range(len(made.values))]
+        others = [name for name, *_ in kernel.coefficients] + [name for name, _ in kernel.scalars]
+        others += [NOTES] * self.point.looks
+        there = [*self.rows, *layout.whole, *self.point.buffers, *results, "n"]
+        there += [layout.names[name] for name in others]
+        used = set(WORD.findall("\n".join(body)))
         machines = [layout.machine(row.source) for row in self.rows.values()]
         machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
-        plain = not (made.held or loops or self.control.looks or made.every > 1)
         return RowFunction(
             made.name,
-            tuple(parameters),
-            (*self.expressions.tables.fetched.values(), *once, *lines),
-            tuple(self.windows.constants),
+            tuple(name for name in there if name in used),
+            body,
+            tuple(self.point.constants),
             self.rows,
-            buffers=self.windows.buffers,
-            overlap=_overlap(self.body, widest) if plain else (),
+            buffers=self.point.buffers,
+            overlap=_overlap(self.body, widest) if self.plain else (),
         )
-
-    def _others(self) -> list[str]:
-        """The scalars and coefficients that the body uses."""
-        kernel = self.layout.kernel
-        used = {a.name for assign in self.body for a in atoms(assign.value) if isinstance(a, Ref)}
-        used |= {value.name for value in self.made.values if isinstance(value, Ref)}
-        for assign in within(self.body):
-            inner = assign.value.body if isinstance(assign.value, Reduce) else ()
-            for one in (assign, *inner):
-                if isinstance(one.value, Element | Coefficient):
-                    used.add(one.value.array)
-        known = [n for n, *_ in kernel.coefficients] + [n for n, _ in kernel.scalars]
-        return [n for n in known if n in used]
 
     def _lines(self, piece: Piece) -> list[str]:
         """The lines for a point."""
@@ -231,18 +218,18 @@ class _Writer:
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
-                    lines += self.control.lines(target, expr)
+                    lines += self.point.lines(target, expr)
         return lines
 
     def _read(self, target: str, read: Read) -> list[str]:
-        label = self.labels[read.field, read.offset[:-1]]
+        label, column = self.point.rows[read.field, read.offset[:-1]]
         self.expressions.types[target] = self.layout.machine(read.field)
         if read.field in self.layout.constant:
             # All elements of the row are alike, and only the first is there.
             self.once.append(f"{target} = {label}[0]")
             return []
-        element = f"{label}[{plus('j', read.offset[-1] - self.rows[label].column)}]"
-        return [f"{target} = {self.windows.loaded(read.field, element)}"]
+        element = f"{label}[{plus('j', read.offset[-1] - column)}]"
+        return [f"{target} = {self.point.loaded(read.field, element)}"]
 
 
 def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:
@@ -251,12 +238,6 @@ def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:
     if every > 1:
         head = ["for q0 in range(n):", f"    j = {every} * q0"]
     return [*head, *indented(lines)]
-
-
-def _cuttable(made: Made) -> bool:
-    """Whether a row may hold what was made so far of its one value."""
-    one = len(made.values) == 1 and isinstance(made.values[0], Ref)
-    return one and not made.held and made.every == 1
 
 
 def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+import weakref
 from functools import cached_property
 from types import SimpleNamespace
 
@@ -117,8 +118,10 @@ def get_current_stream():
 
 
 def alloc_pinned_memory(size):
-    fake.pinned += size
-    return np.full(size, 0xC3, np.uint8)
+    memory = np.full(size, 0xC3, np.uint8)
+    fake.pin(size)
+    weakref.finalize(memory, fake.pin, -size)
+    return memory
 
 
 class Module:

@@ -43,8 +43,8 @@ streams = _Streams()
 log = []
 # What was launched, on how many threads.
 threads = []
-# How many bytes were pinned.
-pinned = 0
+# How many bytes are pinned, and were at most: what is let go of is pinned again.
+_held = pinned = 0
 # How often NVRTC compiled, and what, with which options.
 compiled = 0
 texts = []
@@ -87,6 +87,13 @@ def begin(stream, work):
         work()
         return
     queues[stream].append((work, list(rooms.values())))
+
+
+def pin(size):
+    """Pin so many bytes more, or fewer."""
+    global _held, pinned
+    _held += size
+    pinned = max(pinned, _held)
 
 
 def finish(stream):
