@@ -37,7 +37,6 @@ from ninepoint.loops.nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Statement,
     Store,
@@ -146,8 +145,8 @@ class _Check:
                 assert self.loops, "no loop is left"
             case Return(value):
                 self._same(self.of.name, self.of.result, self._value(value))
-            case Run(call):
-                self._value(call)
+            case Call():
+                self._value(node)
             case Fetch(array, index):
                 self._element(array, index)
             case _:

@@ -15,10 +15,10 @@ import numpy as np
 
 from .arrays.accepted import is_cupy
 from .arrays.borders import Boundary
+from .arrays.executable import SPLIT_POINTS, note_pace, threads_for
 from .arrays.ghosts import GhostCall
 from .arrays.launching import OneCall, bind_call
 from .arrays.numpy import behind, core_shape, each_out
-from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
 from .arrays.work import Block, Work, taken
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF
@@ -26,7 +26,7 @@ from .backends.universal import Elements
 from .calls import Call, Leaves, flow_of
 from .graph import Node, graph_of, has_conditions
 from .options import Place
-from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
+from .program import BoundProgram, Program, Taken, numbers_of, taken_of
 from .running import typed
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
@@ -68,10 +68,9 @@ def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     program = Program(graph, wanted, definition.schedule_for(types))
     program = program.along(place.axes, fields)
     run = BoundProgram(program, fields, place.out, place.threads)
-    numbers = numbers_in(graph)
 
     def several(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        made = run([values[k] for k in at], numbers(leaves or flow.of(values)[0]), out)
+        made = run([values[k] for k in at], run.told(leaves or flow.of(values)[0]), out)
         return made[0] if len(made) == 1 else tuple(made)
 
     return several

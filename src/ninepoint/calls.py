@@ -108,10 +108,8 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        border: tuple[Any, str] = repr(self.boundary), repr(self.cval)
-        if self.boundary.conditions:
-            border = self.boundary.meaning, border[1]
-        given = self.dtypes, self.overflow, border, self.every
+        border = self.boundary.meaning if self.boundary.conditions else repr(self.boundary)
+        given = self.dtypes, self.overflow, (border, repr(self.cval)), self.every
         return digest((self.definition.token, dict(self.scalars), *given))
 
     @property

@@ -50,13 +50,6 @@ class OnDevice(InMemory):
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
 
-    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
-        if self._sent:
-            return super()._checked(out, fields)
-        shapes = [self._shape] * len(self._dtypes)
-        with cuda.beside(fields) as device:
-            return cuda.checked_out(out, shapes, self._dtypes, None, device)
-
     def _stretched(self, arrays: Arrays) -> list[Any]:
         return list(arrays)
 

@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from .arrays.accepted import is_chunked, is_cupy
-from .arrays.chunked.computation import Computation
+from .arrays.chunked.computation import Computation, readable
 from .arrays.chunked.layer import Lazy, known
-from .arrays.chunked.sources import readable
+from .arrays.every import cut_shapes, finer_values
 from .arrays.grid import Chunks, grid_of
 from .arrays.layout import Shape
 from .arrays.numpy import broadcast_shape
-from .arrays.phases import cut_shapes, finer_values
 from .arrays.regions import look, mixed, needed
 from .graph import Graph, Node, Nodes, Values
 from .planning import in_sets

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .arrays.borders import Border, Boundary
-from .arrays.every import Steps, steps_of, thinned_length
+from .arrays.every import Finer, cut_shapes, finer, finer_values, steps_of, thinned_length
 from .arrays.executable import Executable
 from .arrays.layout import Shape, layout
 from .arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
-from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
 from .calls import Call
 from .definition import Definition
@@ -110,7 +109,7 @@ class Node:
         return 1 + max((one.order for one in self.boundary.conditions), default=0)
 
     @property
-    def every(self) -> Steps:
+    def every(self) -> Shape:
         """Along each axis, of how many points one is made."""
         return steps_of(self.call.every, self.ndim)
 
@@ -215,6 +214,7 @@ class Graph:
         """The graph with other nodes in the place of its own."""
         graph = Graph(self.names, self.dtypes, self.places)
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
+        graph.added = self.added
         return graph
 
     def append(

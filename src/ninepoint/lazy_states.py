@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -56,9 +55,10 @@ class InChunks:
         # As little beyond the next chunk as can be, but chunks of a few points are no reason for
         # an exchange at each step.
         row = plan.in_a_row
+        least = min((n for sizes in chunks if len(sizes) > 1 for n in sizes), default=1)
         self.longest = max(
             motion.between(part, cut, TASK, row),
-            min(motion.together, _least(chunks), max(1, row)),
+            min(motion.together, least, max(1, row)),
         )
         if has_conditions(motion.graph):
             self.longest = 1
@@ -71,14 +71,6 @@ class InChunks:
         ):
             self._states = _held(self._states)
             self._later = 0
-        self._before = self._states
-        made = self._stepped(first, length)
-        self._states = [*made, *self._states[len(made) :]]
-        self._later += self._tasks
-        return length
-
-    def _stepped(self, first: int, length: int) -> list[Any]:
-        """The state after some steps more."""
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         graph, wanted = motion.repeated(each)
@@ -89,7 +81,10 @@ class InChunks:
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)
-        return evaluate(Program(graph, wanted, schedule), self._states, place)
+        made = evaluate(Program(graph, wanted, schedule), self._states, place)
+        self._before, self._states = self._states, [*made, *self._states[len(made) :]]
+        self._later += self._tasks
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""
@@ -112,10 +107,6 @@ class InChunks:
 def _native(array: Any) -> Any:
     dtype = np.dtype(array.dtype)
     return array if dtype.isnative else array.astype(accepted.native(dtype))
-
-
-def _least(chunks: Sequence[Sequence[int]]) -> int:
-    return min((size for sizes in chunks if len(sizes) > 1 for size in sizes), default=1)
 
 
 def _held(arrays: Arrays) -> list[Any]:

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
 from .arrays.accepted import Arrays, as_field, copied, native, write
 from .arrays.chains import block_length, even_length, plain
 from .arrays.executable import Executable
@@ -24,7 +23,7 @@ from .backends.memory import empty
 from .graph import Graph
 from .iteration import Iteration
 from .motion import Motion
-from .program import reaching
+from .program import reaching, targets
 
 # Steps for which it is not worth finding out how machine code could repeat them.
 FEW = 8
@@ -46,7 +45,7 @@ class InMemory:
         self._shape = motion.state_shape(arrays)
         count = len(wanted)
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
-        self._target = [] if plan.out is None else self._checked(plan.out, arrays)
+        self._target = targets(plan.out, [(self._shape, one) for one in self._dtypes], fields)
         fields = arrays
         if len(motion.nodes) == 1:
             # The calls of a graph are given the fields as they are.
@@ -80,11 +79,6 @@ class InMemory:
     def _taken(self, fields: Arrays) -> list[Any]:
         """The fields as arrays of this kind."""
         return [as_field(field) for field in fields]
-
-    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
-        """The arrays of `out`, which can take the state."""
-        shapes = [self._shape] * len(self._dtypes)
-        return on_numpy.checked_out(out, shapes, self._dtypes, None)
 
     def _stretched(self, arrays: Arrays) -> list[Any]:
         """The fields, each in the shape of the state."""

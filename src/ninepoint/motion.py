@@ -166,7 +166,7 @@ class Motion:
 
     def check(self) -> None:
         """Raise where the results cannot be the next state."""
-        if self.call.boundary.outline(self.ndim).uses("valid"):
+        if self.call.boundary.on(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):

@@ -115,10 +115,20 @@ def _grouped(
     them.  Nothing is compiled for it.
     """
 
-    def apart(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
-        return forced.get(node.label, "") or _reason(graph, node, users, across)
+    def parted(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
+        if node.label in forced:
+            return forced[node.label]
+        for one in (node, *users):
+            reason = apart(one, one.part, node)
+            if reason:
+                return reason if one is node else f"'{one.label}' reads it: {reason}"
+        if not across and not graph.stored.isdisjoint(node.outputs):
+            return "the next step begins with it"
+        if any(map(short, node.compiled.out_dtypes)):
+            return "floats of 16 bits are rounded when they are stored"
+        return ""
 
-    return in_sets(graph.needed(wanted), apart)
+    return in_sets(graph.needed(wanted), parted)
 
 
 def in_sets(
@@ -166,19 +176,6 @@ def _in_order(sets: Sequence[list[Node]]) -> list[list[Node]] | None:
         else:
             return None
     return done
-
-
-def _reason(graph: Graph, node: Node, users: Nodes, across: bool) -> str:
-    """Why a node cannot be a stage of those that read it; empty if it can."""
-    for one in (node, *users):
-        reason = apart(one, one.part, node)
-        if reason:
-            return reason if one is node else f"'{one.label}' reads it: {reason}"
-    if not across and not graph.stored.isdisjoint(node.outputs):
-        return "the next step begins with it"
-    if any(map(short, node.compiled.out_dtypes)):
-        return "floats of 16 bits are rounded when they are stored"
-    return ""
 
 
 def _tallest(nodes: Nodes) -> tuple[int, Node]:

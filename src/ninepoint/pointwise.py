@@ -37,7 +37,7 @@ from .definition import Definition
 from .language.dtypes import kind_of
 from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
-from .language.source import Function, capture
+from .language.source import Function, capture, returned_values
 from .lowering.schedule import Schedule
 from .options import Options, Place, overflow_rule, refuse_unknown
 from .remembered import Remembered
@@ -91,7 +91,11 @@ class Ufunc(Stencil):
         self._quicks: Remembered[Any, Quick | None] = Remembered(64)
         self._last: Quick | None = None
         # The text is gone through once, not for each column of pandas.
-        self._names, self._nout = definition.parameters, _results(definition.function)
+        self._names, values = (
+            definition.parameters,
+            returned_values(definition.function.definition),
+        )
+        self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
 
     @property
     def nin(self) -> int:
@@ -476,13 +480,3 @@ def _with_axis(value: Any, name: str) -> Any:
 def _without_axis(result: Any) -> Any:
     """The result for an array with one element, as for one without axes."""
     return result.isel({_ELEMENT: 0}) if is_xarray(result) else result[0]
-
-
-def _results(function: Function) -> int:
-    """How many values a function returns, where its text shows it."""
-    definition = function.definition
-    if isinstance(definition, ast.Lambda):
-        values: list[ast.expr | None] = [definition.body]
-    else:
-        values = [node.value for node in ast.walk(definition) if isinstance(node, ast.Return)]
-    return max([len(one.elts) for one in values if isinstance(one, ast.Tuple)], default=1)

@@ -21,10 +21,11 @@ from .arrays import numpy as on_numpy
 from .arrays.accepted import Arrays, is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
+from .arrays.every import check_device
 from .arrays.keys import device_key
 from .arrays.launching import NOTHING, Given, Launches
+from .arrays.layout import Shape
 from .arrays.numpy import behind, stretched, whole_shape
-from .arrays.phases import check_device
 from .arrays.work import Block
 from .backends.compiled import Compiled, readable
 from .calls import Leaves
@@ -212,20 +213,34 @@ class BoundProgram:
                 write(target, one)
         return listed(out) or made
 
+    @cached_property
+    def told(self) -> Callable[[Leaves], Given]:
+        """Says what the numbers of all calls are, from leaves."""
+        return numbers_in(self._program.graph)
+
     def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
         """The arrays that results are written to, and whether they are as they are made."""
-        if out is None:
-            return [], True
-        shapes, dtypes = zip(*self._made, strict=True)
-        if not self._there:
-            given = on_numpy.checked_out(out, shapes, dtypes, None)
+        given = targets(out, self._made, fields)
+        if not given or not self._there:
             return given, self._alone or are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
 
-        with cuda.beside(fields) as device:
-            found = cuda.checked_out(out, shapes, dtypes, None, device)
-        return found, cuda.are_apart(found, fields)
+        return given, cuda.are_apart(given, fields)
+
+
+def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) -> list[Any]:
+    """The arrays of `out`, for results of these shapes and types, where the fields lie."""
+    if out is None:
+        return []
+    shapes, dtypes = zip(*made, strict=True)
+    if not any(map(is_cupy, fields)):
+        return on_numpy.checked_out(out, shapes, dtypes, None)
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    with cuda.beside(fields) as device:
+        return list(cuda.checked_out(out, shapes, dtypes, None, device))
 
 
 # Numbers of calls.

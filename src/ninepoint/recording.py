@@ -17,15 +17,14 @@ from .arrays.accepted import Arrays, is_chunked, is_device, is_xarray
 from .arrays.borders import Boundary
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, option_key
-from .arrays.launching import Given
 from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.sides import unnamed
-from .calls import Call, Leaves, flow_of, numbers_key
+from .calls import Call, flow_of, numbers_key
 from .graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
 from .lowering.schedule import Schedule
 from .options import Place
-from .program import BoundProgram, Program, least_axes, numbers_in
+from .program import BoundProgram, Program, least_axes
 from .remembered import Remembered
 from .running import as_fields, evaluate
 from .tracebacks import door
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
-# What does programs that were computed, and how they are told numbers, by what they depend on.
-_programs: Remembered[Key, tuple[BoundProgram, Callable[[Leaves], Given]]] = Remembered(64)
+# What does programs that were computed, by what they depend on.
+_programs: Remembered[Key, BoundProgram] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -178,15 +177,20 @@ class _Made:
         self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
-        for field, name in zip(fields, call.definition.fields, strict=True):
-            accepted.check_dtype(_native(field), name)
+        self.types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+        for dtype, name in zip(self.types, call.definition.fields, strict=True):
+            accepted.check_dtype(dtype, name)
         # Whether the last axis is known to hold channels, of a field and so of the results.
-        self.coloured = any(map(_coloured, fields))
+        self.coloured: bool = any(
+            has_channels(one.value) if one.made is None else one.made.coloured for one in fields
+        )
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the results are and as the fields are.
         self.ndim = 1
         self.axes: Behind | None = None
         self.core: Dims = ()
+        self.shapes: list[Shape] = []
+        self.dtypes: list[np.dtype[Any]] = []
         self.likes: list[Any] = []
         self.named: Any = None
         if any(field.dims is not None for field in fields):
@@ -198,7 +202,7 @@ class _Made:
 
     def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
-        recorded = graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        recorded = graph_of(self.call.spaced(), self.types)
         if self.device is None and not any(is_device(field.value) for field in self.fields):
             recorded[0].warn()
         return recorded
@@ -307,14 +311,6 @@ def _outcome(
         shapes = tuple(whole if own else one for one, own in zip(shapes, short, strict=True))
     made = graph.shapes(shapes)
     return ndim, along, least, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
-
-
-def _coloured(field: _Node) -> bool:
-    return has_channels(field.value) if field.made is None else field.made.coloured
-
-
-def _native(field: _Node) -> np.dtype[Any]:
-    return accepted.native(np.dtype(field.dtype))
 
 
 @door
@@ -501,8 +497,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        bound, told = found
-        return bound(arrays, told(leaves), place.out)
+        return found(arrays, found.told(leaves), place.out)
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
@@ -519,9 +514,9 @@ def _evaluated(
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
-    bound, told = BoundProgram(program, arrays, place.out, place.threads), numbers_in(graph)
+    bound = BoundProgram(program, arrays, place.out, place.threads)
     made = bound(arrays, out=place.out)
-    _programs[key] = bound, told
+    _programs[key] = bound
     return made
 
 

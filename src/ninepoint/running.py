@@ -23,16 +23,15 @@ from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Slot
 from .arrays.engines import check, engine_of
-from .arrays.every import thinned
+from .arrays.every import check_device, cut_fields, finer_values, thinned
 from .arrays.grid import refuse_unknown
-from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, Node, has_conditions, read_by
 from .options import Place
 from .planning import given_on
-from .program import BoundProgram, Program, positions, reaching
+from .program import BoundProgram, Program, positions, reaching, targets
 
 # What is wrong where a GPU is to lay values at the border.
 ON_GPU = (
@@ -181,13 +180,11 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     from . import sending
 
     graph = program.graph
-    known = graph.shapes(field.shape for field in fields)
-    shapes = [known[value] for value in program.wanted]
-    dtypes = [graph.dtypes[value] for value in program.wanted]
-    given = [] if out is None else on_numpy.checked_out(out, shapes, dtypes, None)
-    made = given
+    shapes = graph.shapes(field.shape for field in fields)
+    results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+    made = given = targets(out, results, fields)
     if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
-        made = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+        made = [empty(*one) for one in results]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
         if target is not result:

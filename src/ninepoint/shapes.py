@@ -140,8 +140,9 @@ def ring(outer: float, inner: float) -> Shape:
            [1, 0, 1],
            [0, 1, 0]])
     """
-    near, far = _squares(_radius("outer", outer), 2), _number("inner", inner)
-    taken: Shape = (near <= _number("outer", outer) ** 2) & (near > far**2)
+    far, near = _number("outer", outer), _number("inner", inner)
+    squares = _squares(int(far), 2)
+    taken: Shape = (squares <= far**2) & (squares > near**2)
     if not taken.any():
         raise ValueError(f"no point lies between inner={inner:g} and outer={outer:g}.")
     return taken
@@ -271,7 +272,8 @@ def is_shape(value: Any) -> bool:
 
 
 def _round(name: str, radius: float, ndim: int) -> Shape:
-    taken: Shape = _squares(_radius(name, radius), ndim) <= _number(name, radius) ** 2
+    number = _number(name, radius)
+    taken: Shape = _squares(int(number), ndim) <= number**2
     return taken
 
 
@@ -294,10 +296,6 @@ def _check_points(lengths: Sequence[int]) -> None:
             f"a shape of {math.prod(lengths)} points is larger than any window ({MOST_POINTS}); "
             "give a smaller one."
         )
-
-
-def _radius(name: str, value: Any) -> int:
-    return int(_number(name, value))
 
 
 def real(name: str, value: Any) -> float:

@@ -343,3 +343,13 @@ def test_a_finer_stage_beside_a_field_of_length_1_in_the_definition():
     x, y = np.array([[3.0], [4.0]]), np.array([[5.0], [7.0]])
     np.testing.assert_array_equal(one(x, y), [[32.0], [44.0]])
     np.testing.assert_array_equal(one.debug(x, y), one(x, y))
+
+
+def test_a_position_at_another_point_is_no_index() -> None:
+    @npt.stencil(upsample=2, boundary="nearest")
+    def moved(x):
+        i = npt.index()
+        return x[i[1] // 2]
+
+    with pytest.raises(npt.StencilError, match="goes on by one"):
+        moved(np.arange(5.0))

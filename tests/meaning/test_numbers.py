@@ -850,3 +850,22 @@ def test_rounded_numbers_of_the_text_are_divided_as_others() -> None:
     x = np.array([1, 13, 0])
     np.testing.assert_array_equal(share(x), [0, 0, 0])
     np.testing.assert_array_equal(share.debug(x), [0, 0, 0])
+
+
+def test_a_choice_between_zeros_keeps_their_signs() -> None:
+    @npt.stencil
+    def zeros(x):
+        return np.where(x[0] > 0, 0.0, -0.0)
+
+    assert np.signbit(zeros(np.array([-1.0, 1.0]))).tolist() == [True, False]
+
+
+def test_a_local_of_many_operations_is_read_at_another_point() -> None:
+    @npt.stencil(boundary="nearest")
+    def far(x):
+        d = 0.0
+        for k in range(400):
+            d = d * 0.5 + x[k]
+        return d[1]
+
+    assert "x[400]" in far.ir("float64")

@@ -235,13 +235,13 @@ def refuse_mask(value: object) -> None:
         )
 
 
-def check_dtype(dtype: np.dtype[Any], name: str = "") -> None:
+def check_dtype(dtype: np.dtype, name: str = "") -> None:
     """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
     if kind_of(dtype) not in "biufc" or dtype.char in "gG":
         raise TypeError(_refusal(dtype, f"'{name}'" if name else "an array"))
 
 
-def _refusal(dtype: np.dtype[Any], what: str) -> str:
+def _refusal(dtype: np.dtype, what: str) -> str:
     match dtype.kind:
         case "O":
             cure = 'convert it first, for example with .astype("float64")'
@@ -257,7 +257,7 @@ def _refusal(dtype: np.dtype[Any], what: str) -> str:
     return f"a stencil cannot compute with {what} of dtype {dtype}; {cure}."
 
 
-def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def native(dtype: np.dtype) -> np.dtype:
     """Give `dtype` in this machine's byte order."""
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
@@ -284,7 +284,7 @@ def check_writable(outs: Sequence[Any]) -> None:
             raise ValueError("two of the arrays in out share memory; give each its own.")
 
 
-def copied(array: Array, dtype: np.dtype[Any] | None = None) -> Array:
+def copied(array: Array, dtype: np.dtype | None = None) -> Array:
     """A copy in C order, of that dtype."""
     made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
     made[...] = array

@@ -34,8 +34,7 @@ from .borders import Array, Border
 from .lanes import Lanes, Turned, arranged
 from .layout import Shape
 from .numpy import whole_shape
-from .parts import is_movable, is_readable, mergeable, rows_of
-from .strided import memory_order, merged_axes
+from .strided import is_movable, is_readable, memory_order, mergeable, merged_axes
 
 
 def looks_at_points(code: Bound) -> bool:
@@ -45,6 +44,12 @@ def looks_at_points(code: Bound) -> bool:
         and not code.every
         and not any(box.lo[0] or box.hi[0] for box in code.reaches)
     )
+
+
+def rows_of(program: Bound) -> list[int]:
+    """The fields of which one element of each row is read, wherever the others lie."""
+    given = len(program.field_dtypes) - len(program.along)
+    return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
 def merging(arrays: Sequence[Array]) -> Turned | None:
@@ -150,7 +155,7 @@ class Arrangement:
         """Whether the stack is one axis, if it is to be one."""
         return not self._stacked or mergeable(array, array.ndim - self.program.ndim)
 
-    def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any], alike: bool) -> View | None:
+    def _view(self, field: Array, shape: Shape, dtype: np.dtype, alike: bool) -> View | None:
         """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
         views: list[View] = []
         if field.shape != shape:

@@ -61,7 +61,7 @@ class Part:
 
 
 @lru_cache(maxsize=512)
-def part_of(chunks: tuple[int, ...], span: Span) -> Part:
+def part_of(chunks: Shape, span: Span) -> Part:
     """Give the part for a span of an axis, along which a field has `chunks`.
 
     Beyond the ends of the axis it begins again.
@@ -82,7 +82,7 @@ def part_of(chunks: tuple[int, ...], span: Span) -> Part:
 
 
 def put_together(
-    own: Sequence[Part], chunks: Iterable[Any], make: Callable[[tuple[int, ...]], Array]
+    own: Sequence[Part], chunks: Iterable[Any], make: Callable[[Shape], Array]
 ) -> Array:
     """Give a block: a view where it is a part of one chunk, or filled into what `make` makes.
 

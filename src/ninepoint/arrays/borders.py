@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from ..language.errors import alike
-from .conditions import Condition, Slot, named_function
+from .conditions import Condition, named_function
 
 # Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[
@@ -132,20 +132,14 @@ class Boundary:
     def on(self, ndim: int) -> Border:
         """Give the border of a stencil of `ndim` axes; names stand in the place of conditions.
 
+        With these names results have the same shape.
+
         Raises
         ------
         ValueError
             If there is another number of entries.
         """
-        return self.outline(ndim) if self.conditions else _on(self, ndim)
-
-    def check_device(self) -> None:
-        """Raise where a GPU is to lay values at the border."""
-        if self.conditions:
-            raise TypeError(
-                f"boundary={self} has values at the border, which are there for arrays of NumPy, "
-                "Dask and xarray, and not on a GPU; name a border rule."
-            )
+        return self.bordered(ndim, "nearest") if self.conditions else _on(self, ndim)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -163,10 +157,6 @@ class Boundary:
         if not self.each and len(self.entries) != ndim:
             raise _uncounted(self, ndim)
         return self.entries * ndim if self.each else self.entries
-
-    def outline(self, ndim: int) -> Border:
-        """A border with which results have the same shape: names in the place of conditions."""
-        return self.bordered(ndim, "nearest")
 
     def bordered(self, ndim: int, name: Rule) -> Border:
         """A border with one name in the place of all conditions."""
@@ -225,11 +215,6 @@ class Boundary:
         )
         return Boundary(tuple((before, after) for before, after in pairs), self.each)
 
-    @property
-    def has_slots(self) -> bool:
-        """Whether values of conditions are among the fields of a node."""
-        return any(isinstance(value, Slot) for one in self.conditions for value in one.abc)
-
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""
         return any(rule in pair for pair in self.entries)
@@ -249,7 +234,7 @@ def _named(name: str) -> Boundary:
 
 @lru_cache(maxsize=256)
 def _on(boundary: Boundary, ndim: int) -> Border:
-    return boundary.outline(ndim)
+    return boundary.bordered(ndim, "nearest")
 
 
 def _uncounted(boundary: Boundary, ndim: int) -> ValueError:

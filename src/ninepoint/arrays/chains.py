@@ -22,7 +22,6 @@ import numpy as np
 
 from .. import limits
 from ..backends.compiled import Compiled
-from ..backends.memory import empty
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from ..language.dtypes import computed
@@ -30,9 +29,9 @@ from ..lowering.chain import Edges
 from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
 from .borders import Array, Border
 from .gathering import Span, source_indices
-from .layout import Region
+from .layout import Region, Shape
 from .numpy import fitting_cval
-from .parts import is_readable, mergeable
+from .strided import is_readable, mergeable
 
 
 def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
@@ -104,7 +103,7 @@ def spans(reach: Box) -> list[int]:
     return [before + after for before, after in reach.sides]
 
 
-def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
+def block_length(reach: Box, core: Shape, itemsize: int, asked: int = 0) -> int:
     """How many steps to do in one pass; 1 where that would not pay, or cannot be done.
 
     `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
@@ -123,7 +122,7 @@ def usual_length(reach: Box) -> int:
     return max(2, (STEPS if reach.ndim < 3 else STEPS_OF_PLANES) // max(1, far))
 
 
-def is_worth(reach: Box, length: int, core: tuple[int, ...], itemsize: int) -> bool:
+def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     """Whether so many steps, each of which looks so far, are better done in one pass."""
     if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
         return False
@@ -176,11 +175,6 @@ class Chain:
         """How many core axes it has."""
         return self.compiled.ndim
 
-    @property
-    def every(self) -> tuple[int, ...]:
-        """It makes all points."""
-        return ()
-
     def turned(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if it has such a form."""
         if how not in self._known:
@@ -188,15 +182,7 @@ class Chain:
             self._known[how] = None if unfit else self.laid(how)
         return self._known[how]
 
-    def pays(self, core: tuple[int, ...], asked: bool) -> bool:
-        """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
-        reach = self.compiled.reach
-        if asked:
-            return all(n > span for n, span in zip(core, spans(reach), strict=True))
-        itemsize = sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
-        return is_worth(reach, 1, core, itemsize)
-
-    def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
+    def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
         looks = spans(self.compiled.reach)
         # What is kept for a point of a row, or plane: three, at least.
@@ -230,7 +216,7 @@ class Pass:
     def __init__(
         self,
         chain: Chain,
-        core: tuple[int, ...],
+        core: Shape,
         threads: int,
         ended: Sequence[Sides] | None = None,
     ) -> None:
@@ -240,7 +226,8 @@ class Pass:
         self.entry = chain.compiled.loaded.entry
         self.constants = _constants(chain)
         ended = ended or [(True, True)] * len(core)
-        # Rings that the kernel does not see as a whole: it takes them for axes that go on.
+        # Rings that the kernel does not see as a whole: it takes them for axes that go on, and
+        # what lies around their seams for points that follow each other.
         self.rings = [
             chain.rings[axis]
             and ended[axis][0]
@@ -258,13 +245,23 @@ class Pass:
         pairs = zip(self.rings, self.made.start, strict=True)
         self.origin = tuple(0 if ring else first for ring, first in pairs)
         self.bands = list(map(_cut, self.made.spans, self.counts))
+        self.seams = {
+            axis: Pass(
+                chain,
+                (*core[:axis], 2 * sum(self.sides[axis]), *core[axis + 1 :]),
+                1,
+                [*ended[:axis], (False, False), *ended[axis + 1 :]],
+            )
+            for axis, ring in enumerate(self.rings)
+            if ring
+        }
         # What is known of each region: of which part of the fields it is made, and what the kernel
         # is told of its ends.
-        self._known: dict[Any, tuple[Any, list[Array]]] = {}
+        self._known: dict[Region, tuple[Any, list[Array]]] = {}
         self._told: list[Array] | None = None
         if all(map(all, self.closed)) and max(self.counts) == 1:
             # The kernel makes all of the results in one go, of all of the fields.
-            self._told = self._source(self.made, None)[1]
+            self._told = self._source(self.made)[1]
 
     def __call__(
         self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
@@ -276,16 +273,25 @@ class Pass:
         if self._told is not None:
             self.entry(*fields, *results, *self._with_ends(numbers, self._told))
             return
-        do = partial(self._task, numbers)
-        apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
-        tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
+        tasks: list[Callable[[], object]] = []
+        seams: list[tuple[Any, Sequence[Array]]] = []
+        for axis, seam in self.seams.items():
+            (before, after), n = self.sides[axis], self.core[axis]
+            around = np.arange(n - before - after, n + before + after) % n
+            own = around[before : 2 * before + after]
+            place = (*(slice(None),) * (axis + 1), own)
+            # Memory like theirs, whatever it holds.
+            made = [result.take(own, axis + 1) for result in results]
+            pieces = [field.take(around, axis + 1) for field in fields]
+            tasks.append(partial(seam, numbers, pieces, made))
+            seams.append((place, made))
         for region in map(Region, itertools.product(*self.bands)):
-            place = region.index(self.origin)
-            tasks.append(do(region, fields, [result[place] for result in results]))
+            index = region.index(self.origin)
+            tasks.append(self._task(numbers, region, fields, [one[index] for one in results]))
         run_parallel(tasks, self.threads)
-        for one in apart:
-            for result, made in zip(results, one.made, strict=True):
-                result[one.place] = made
+        for place, around_seam in seams:
+            for result, one in zip(results, around_seam, strict=True):
+                result[place] = one
 
     def _task(
         self,
@@ -293,13 +299,11 @@ class Pass:
         region: Region,
         fields: Sequence[Array],
         outs: Sequence[Array],
-        ring: int | None = None,
     ) -> Callable[[], object]:
-        """What makes a region of the fields, or of what lies around the seam of a ring."""
-        key = ring, region
-        if key not in self._known:
-            self._known[key] = self._source(region, ring)
-        source, told = self._known[key]
+        """What makes a region of the fields."""
+        if region not in self._known:
+            self._known[region] = self._source(region)
+        source, told = self._known[region]
         read = [field[source] for field in fields]
         return partial(self.entry, *read, *outs, *self._with_ends(numbers, told))
 
@@ -308,12 +312,11 @@ class Pass:
         count = len(numbers) - len(self.chain.compiled.scalars)
         return [*numbers[:count], *told, *numbers[count:]]
 
-    def _source(self, region: Region, ring: int | None) -> tuple[Any, list[Array]]:
+    def _source(self, region: Region) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""
         source, ended = [], []
-        closed = self.closed if ring is None else self._seam_sides(ring)
         for (first, last), n, (low, high), (a, b) in zip(
-            region.spans, self.core, closed, self.sides, strict=True
+            region.spans, self.core, self.closed, self.sides, strict=True
         ):
             low, high = low and first == 0, high and last == n
             ended.append((low, high))
@@ -331,51 +334,6 @@ class Pass:
             for border in self.chain.edges.borders
         ]
         return Region(tuple(source)).index((0,) * len(source)), [*tables, *self.constants]
-
-    def _seam_sides(self, ring: int) -> list[Sides]:
-        """Which sides end with the array around a seam: other rings are seen there as a whole.
-
-        But for that down which rows roll, whose own seam has these corners.
-        """
-        rolls = self.chain.edges.rolls + len(self.core)
-        return [
-            (True, True) if one and axis not in (ring, rolls) else own
-            for axis, (one, own) in enumerate(zip(self.rings, self.closed, strict=True))
-        ]
-
-    def _seam(self, axis: int, fields: Sequence[Array], results: Sequence[Array]) -> _Apart:
-        """The last points of a ring and the first ones, as points that follow each other."""
-        (a, b), n = self.sides[axis], self.core[axis]
-        around = np.arange(n - a - b, n + a + b) % n
-        region = Region(
-            tuple(
-                (0, n) if all(own) else span
-                for n, own, span in zip(
-                    self.core, self._seam_sides(axis), self.made.spans, strict=True
-                )
-            )
-        )
-        place: list[Any] = list(region.index(self.origin))
-        place[axis + 1] = around[a : 2 * a + b]
-        region = region.along(axis, a, 2 * a + b)
-        pieces = [field.take(around, axis + 1) for field in fields]
-        return _Apart(region, pieces, _memory(results, region), tuple(place), axis)
-
-
-@dataclass(frozen=True, slots=True)
-class _Apart:
-    """The region around the seam of a `ring`, made in memory of its own; its place in results."""
-
-    region: Region
-    fields: Sequence[Array]
-    made: Sequence[Array]
-    place: Any
-    ring: int
-
-
-def _memory(results: Sequence[Array], region: Region) -> list[Array]:
-    """Arrays for a region of results."""
-    return [empty((len(result), *region.shape), result.dtype) for result in results]
 
 
 # What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.

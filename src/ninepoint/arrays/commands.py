@@ -296,22 +296,15 @@ class _Walk:
         interior = plan.interior.clip(box)
         if not box.points:
             return
-        if interior == box:
-            self._inside(box)
+        if interior != box and (not interior.points or plan.is_small):
+            self._on(box)
             return
-        if not interior.points or plan.is_small:
-            self._padded(box)
-            return
-        self._inside(interior)
+        for piece in self._pieces(interior) if self.lists.moved else (interior,):
+            self._on(piece)
         for slab in around(interior, box):
-            self._padded(slab)
+            self._on(slab)
 
     # Pieces.
-
-    def _inside(self, region: Region) -> None:
-        """Compute points whose neighbours all lie inside, from the fields themselves."""
-        for piece in self._pieces(region) if self.lists.moved else (region,):
-            self._piece_inside(piece)
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
@@ -335,45 +328,26 @@ class _Walk:
             else:
                 yield piece
 
-    def _piece_inside(self, region: Region) -> None:
-        source = self.plan.source(region)
-        fields: list[Place] = []
-        for k in range(self.fields):
-            line = k >= self.copied
-            first = source.start
-            if line:
-                # The first of those that are equal.
-                axis = self.program.along[k - self.copied]
-                first = tuple(start if j == axis else 0 for j, start in enumerate(source.start))
-            place = self.places[k].at(first)
-            if k in self.lists.moved:
-                block = self._block(source.shape, k)
-                self._move(k, source.shape, block, place)
-                place = block
-            fields.append(place)
-        self._run_on(fields, region)
-
-    def _padded(self, region: Region) -> None:
-        """Compute points from a copy with all that lies outside."""
-        plan, source = self.plan, self.plan.source(region)
-        if plan.has(source):
-            self._inside(region)
-            return
+    def _on(self, region: Region) -> None:
+        """Compute points from the fields themselves, or from blocks with all that lies outside."""
+        plan, source, moved = self.plan, self.plan.source(region), self.lists.moved
+        is_inside = plan.has(source)
         gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
         first = tuple(map(operator.sub, source.start, start))
-        fields = [block.at(first) for block in self._blocks(gather)]
-        self._run_on(fields, region)
-
-    def _blocks(self, gather: Gather) -> list[Place]:
-        """Blocks of all fields."""
-        blocks = [self._filled(k, gather) for k in range(self.copied)]
+        fields: list[Place] = []
+        for k in range(self.copied):
+            if is_inside and k not in moved:
+                fields.append(self.places[k].at(source.start))
+            else:
+                fields.append(self._filled(k, gather).at(first))
         for k, axis in enumerate(self.program.along, self.copied):
             # Positions: beyond the array none is asked for, and any will do.
-            block = self._filled(k, gather.line(axis))
-            stack, *others = block.strides
-            strides = [step if k == axis else 0 for k, step in enumerate(others)]
-            blocks.append(replace(block, strides=(stack, *strides)))
-        return blocks
+            line = self.places[k] if is_inside else self._filled(k, gather.line(axis))
+            at = source.start if is_inside else first
+            stack, *others = line.strides
+            strides = [step if j == axis else 0 for j, step in enumerate(others)]
+            fields.append(replace(line, strides=(stack, *strides)).at(at))
+        self._run_on(fields, region)
 
     def _filled(self, field: int, gather: Gather) -> Place:
         """A block of a field with all that stands outside."""

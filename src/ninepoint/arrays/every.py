@@ -1,24 +1,32 @@
-"""Every: which points of a result are made, as the option `every=` says.
+"""Which points a result has: some of those of its fields (`every=`), or more (`upsample=`).
 
 every=(2, 3)     ->     result[::2, ::3], of the lengths ceil(n / 2) and ceil(n / 3)
+
+upsample=(k, l)  ->     a kernel of k * l results, the phases, on the fields   ->   interleaved
+
+    a a b b        phase (0, 0), (0, 1)        result p is around the element p // k
+    c c d d        phase (1, 0), (1, 1)        phase r has the results k * I + r
+
+To everything that looks at neighbours or at borders a phase is an ordinary result on the fields.
+Only where results are put together are there more points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+
+from .layout import Shape
+from .regions import Node
 
 # A step, or a factor, for all axes of a kernel, or one for each of them.
 Every: TypeAlias = int | tuple[int, ...]
 
 # No axis is as long: larger steps make the first point too, but no program could hold them.
 LONGEST = 1 << 62
-
-# The step along each axis.
-Steps: TypeAlias = tuple[int, ...]
 
 
 def per_axis(name: str, given: Any) -> Every:
@@ -50,7 +58,7 @@ def per_axis(name: str, given: Any) -> Every:
 
 
 @lru_cache(maxsize=256)
-def steps_of(every: Every, ndim: int) -> Steps:
+def steps_of(every: Every, ndim: int) -> Shape:
     """Give the step along each axis of a stencil of `ndim` axes.
 
     Raises
@@ -84,16 +92,93 @@ def thinned_sizes(sizes: Sequence[Any], step: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Steps) -> tuple[tuple[Any, ...], ...]:
+def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Shape) -> tuple[tuple[Any, ...], ...]:
     """The chunks of those points, cut as the full result is; there is a step for each axis."""
     return tuple(thinned_sizes(sizes, step) for sizes, step in zip(chunks, steps, strict=True))
 
 
 def thinned(
-    array: Any, steps: Steps, along: Sequence[int], first: Sequence[int] | None = None
+    array: Any, steps: Shape, along: Sequence[int], first: Sequence[int] | None = None
 ) -> Any:
     """Some points of an array, the first of each axis or others on; axes count from the end."""
     index = [slice(None)] * array.ndim
     for axis, step, start in zip(along, steps, first or (0,) * len(steps), strict=True):
         index[axis] = slice(start, None, step)
     return array[tuple(index)]
+
+
+# By how much a value is longer than what it is made of, by the axis, counted from the end.
+Finer = Mapping[int, int]
+
+
+def finer(shape: Shape, factors: Sequence[int]) -> Shape:
+    """Positions or lengths along the axes of a kernel, in the result."""
+    return tuple(n * k for n, k in zip(shape, factors, strict=True)) if factors else shape
+
+
+def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
+    """The values that are longer than what they are made of, and what is made of these alone."""
+    found: dict[int, Finer] = {}
+    for node in nodes:
+        known = [found.get(value, {}) for value in node.fields]
+        thin = {axis for axis, step in zip(node.along, node.every, strict=False) if step > 1}
+        own = {
+            axis: k
+            for axis, k in known[0].items()
+            if all(axis in one for one in known) and axis not in thin
+        }
+        for axis, k in zip(node.along, node.factors, strict=False):
+            own[axis] = own.get(axis, 1) * k
+        if own:
+            found |= dict.fromkeys(node.outputs, own)
+    return found
+
+
+def cut_shapes(
+    shapes: Sequence[Shape], values: Sequence[int], fine: Mapping[int, Finer]
+) -> list[Shape]:
+    """Shapes of the fields of a call, of which the `fine` ones are as long as those beside them.
+
+    The finer result of a field that has half as many points, rounded up, may have one too many.
+    """
+    found = list(shapes)
+    for position, value in enumerate(values):
+        for axis, factor in fine.get(value, {}).items():
+            beside = [
+                shape[axis]
+                for other, shape in zip(values, shapes, strict=True)
+                if axis not in fine.get(other, {}) and len(shape) >= -axis and shape[axis] != 1
+            ]
+            shape = list(found[position])
+            if len(shape) >= -axis and beside and 0 < shape[axis] - min(beside) < factor:
+                shape[axis] = min(beside)
+                found[position] = tuple(shape)
+    return found
+
+
+def cut_fields(
+    fields: Sequence[Any], values: Sequence[int], fine: Mapping[int, Finer]
+) -> list[Any]:
+    """The same of arrays."""
+    if not any(value in fine for value in values):
+        return list(fields)
+    shapes = cut_shapes([field.shape for field in fields], values, fine)
+    return [
+        field if field.shape == shape else field[tuple(map(slice, shape))]
+        for field, shape in zip(fields, shapes, strict=True)
+    ]
+
+
+def check_device(nodes: Sequence[Node]) -> None:
+    """Raise where a GPU is to make finer results, or to lay values at the border."""
+    for node in nodes:
+        if node.boundary.conditions:
+            raise TypeError(
+                f"boundary={node.boundary} has values at the border, which are there for arrays "
+                "of NumPy, Dask and xarray, and not on a GPU; name a border rule."
+            )
+    if any(node.factors for node in nodes):
+        raise TypeError(
+            "a GPU computes no finer results (upsample=) yet; give arrays of NumPy, as "
+            "cupy.asnumpy(x) makes them, and leave device= out."
+        )

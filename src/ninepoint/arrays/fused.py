@@ -16,30 +16,25 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .accepted import listed, write
 from .borders import Array
-from .chains import Chain, Pass, fits, plain, stacked
-from .executable import Run
-from .lanes import Lanes, Turned, arranged, core_last
+from .chains import Pass, fits, is_worth, plain, stacked
+from .executable import SPLIT_POINTS, Run, paced
+from .lanes import Lanes, arranged, core_last
 from .numpy import check_kept
-from .parts import SPLIT_POINTS, paced
-from .work import Group, Part
+from .work import Group, Placed
 
 
 def bind_pass(
-    group: Group, part: Part, fields: Sequence[Array], bound: Bound, threads: int | None
+    group: Group, part: Placed, fields: Sequence[Array], bound: Bound, threads: int | None
 ) -> Run | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    chain, shape = group.chain, fields[0].shape
-    assert chain is not None
+    shape = fields[0].shape
     for node in group.nodes:
         if node.border.uses("keep"):
             check_kept(node.program.field_dtypes, node.out_dtypes)
     if any(field.shape != shape for field in fields[: len(fields) - bound.positions]):
         return None
-    order, lanes = core_last(len(shape), group.nodes[0].along), not group.steps
-    how, chain = arranged(chain, order, fields, lanes=lanes)
-    if not _takes(group, chain, fields if how is None else list(map(how.of, fields))):
-        return None
-    return FusedRun(group, part, (chain, how), bound, shape, threads)
+    run = FusedRun(group, part, fields, bound, threads)
+    return run if run.pays(group, fields) else None
 
 
 class FusedRun:
@@ -51,24 +46,23 @@ class FusedRun:
     def __init__(
         self,
         group: Group,
-        part: Part,
-        arranged: tuple[Chain, Turned | None],
+        part: Placed,
+        fields: Sequence[Array],
         bound: Bound,
-        shape: tuple[int, ...],
         threads: int | None,
     ) -> None:
-        self._chain, self._how = arranged
-        how = self._how
+        shape, along, lanes = fields[0].shape, group.nodes[0].along, not group.steps
+        assert group.chain is not None
+        order = core_last(len(shape), along)
+        how, self._chain = arranged(group.chain, order, fields, lanes=lanes)
+        self._how = how
         made = list(shape)
         for axis, (before, after), (low, high) in zip(
-            group.nodes[0].along, part.closed, bound.reaches[0].sides, strict=True
+            along, part.closed, bound.reaches[0].sides, strict=True
         ):
             made[axis] -= (0 if before else low) + (0 if after else high)
         self._shape, self._made, self._bound = shape, tuple(made), bound
-        dtypes: dict[int, np.dtype] = {}
-        for node in group.nodes:
-            dtypes |= zip(node.outputs, node.out_dtypes, strict=True)
-        self._dtypes = [dtypes[value] for value in group.outputs]
+        self._dtypes = self._chain.compiled.out_dtypes
         self._points = math.prod(shape)
         self._threads = 1 if self._points < SPLIT_POINTS else threads
         self._make = empty if how is None else how.empty
@@ -114,17 +108,17 @@ class FusedRun:
             return plain(out, dtype, ndim)
         return how.lies(out) and plain(how.of(out), dtype, ndim)
 
-
-def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:
-    """Whether these arrays can be read by the kernel of a group, and are worth it."""
-    compiled, shape = chain.compiled, fields[0].shape
-    if len(shape) < chain.ndim:
-        return False
-    given = len(fields) - len(compiled.positions)
-    pairs = zip(fields[:given], compiled.field_dtypes, strict=False)
-    if not all(plain(field, dtype, chain.ndim) for field, dtype in pairs):
-        return False
-    core = shape[len(shape) - chain.ndim :]
-    if not math.prod(shape) or not fits(core, compiled.reaches[0]):
-        return False
-    return not group.steps or chain.pays(core, group.asked)
+    def pays(self, group: Group, fields: Sequence[Array]) -> bool:
+        """Whether these arrays can be read by the kernel of a group, and are worth it."""
+        compiled, ndim = self._chain.compiled, self._chain.ndim
+        lain = fields if self._how is None else list(map(self._how.of, fields))
+        pairs = zip(
+            lain[: len(lain) - len(compiled.positions)], compiled.field_dtypes, strict=False
+        )
+        if not all(plain(field, dtype, ndim) for field, dtype in pairs):
+            return False
+        core = lain[0].shape[lain[0].ndim - ndim :]
+        if not self._points or not fits(core, compiled.reaches[0]):
+            return False
+        itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+        return not group.steps or group.asked or is_worth(compiled.reach, 1, core, itemsize)

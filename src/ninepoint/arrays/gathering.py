@@ -36,7 +36,7 @@ Span: TypeAlias = tuple[int, int]
 
 def source_indices(
     start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+) -> Array:
     """For every position in [start, stop) of an axis of length `n`, the element that stands there.
 
     A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does
@@ -58,9 +58,7 @@ def source_indices(
     return np.where(position < 0, low, _mapped(position, n, after))
 
 
-def _mapped(
-    position: np.ndarray[tuple[int], np.dtype[np.int64]], n: int, rule: Rule
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _mapped(position: Array, n: int, rule: Rule) -> Array:
     match rule:
         case "constant" | "ghost":
             return np.where((position >= 0) & (position < n), position, -1)
@@ -98,14 +96,13 @@ class Run:
         """The same elements where they stand among those of another run, if all of them do."""
         last = self.first + self.step * (self.length - 1)
         if not other.step:
-            return Run(self.start, self.stop, other.start, 0) if self._is(other.first) else None
+            one = not self.step or self.length == 1
+            alike = one and self.first == other.first
+            return Run(self.start, self.stop, other.start, 0) if alike else None
         places = [(at - other.first) * other.step for at in (self.first, last)]
         if not all(0 <= place < other.length for place in places):
             return None
         return Run(self.start, self.stop, other.start + places[0], self.step * other.step)
-
-    def _is(self, element: int) -> bool:
-        return self.first == element and (not self.step or self.length == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,14 +134,8 @@ class Along:
     @cached_property
     def filled(self) -> tuple[Run, ...]:
         """The places that are taken, or ghosts, as runs of themselves."""
-        found: list[Run] = []
-        spans = [(run.start, run.stop) for run in self.taken]
-        spans += [(one.run.start, one.run.stop) for one in self.ghosts]
-        for start, stop in sorted(spans):
-            if found and found[-1].stop == start:
-                start = found.pop().start
-            found.append(Run(start, stop, start, 1))
-        return tuple(found)
+        runs = (*self.taken, *(one.run for one in self.ghosts))
+        return tuple(replace(run, first=run.start, step=1) for run in runs)
 
     def mirrored(self, ghosts: Ghosts, from_end: bool) -> Run:
         """The places of what ghosts mirror, or of the last element for all."""
@@ -202,7 +193,7 @@ def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -
     yield from _split(source_indices(last, stop, n, *rules, lanes), last - start)
 
 
-def _split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
+def _split(sources: Array, at: int) -> Iterator[Run]:
     """Sources as runs, whose places begin at `at`."""
     values = sources.tolist()
     start = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from .borders import Array, Border, Boundary
-from .conditions import Condition, Slot, weights
+from .conditions import Condition, weights
 from .executable import Executable
 from .gathering import (
     COPY,
@@ -32,7 +32,7 @@ from .gathering import (
 from .lanes import core_last
 from .numpy import whole_shape
 from .regions import Node
-from .sides import AtEdge, Edges, turned
+from .sides import Edges, turned
 
 # How ghosts are made, alpha and beta, and whether alpha is of the elements from the end on.
 _Said: TypeAlias = tuple[int, Any, Any, bool]
@@ -84,44 +84,42 @@ class _End:
 class _Laid:
     """What conditions say, in memory, of which machine code makes the ghosts of all fields."""
 
-    def __init__(self, edges: Edges, boundary: Boundary, dtypes: Sequence[np.dtype[Any]]) -> None:
+    def __init__(self, edges: Edges, rules: Boundary, dtypes: Sequence[np.dtype]) -> None:
         self._ndim = ndim = len(edges.reach)
         self._lead, core = edges.shape[:-ndim], edges.shape[-ndim:]
         self._ends = [
             _End(axis, side, edges.reach[axis][side], n, ndim)
-            for axis, (n, pair) in enumerate(zip(core, boundary.entries, strict=True))
+            for axis, (n, pair) in enumerate(zip(core, rules.entries, strict=True))
             for side, one in enumerate(pair)
             if isinstance(one, Condition)
         ]
-        self._fields: list[list[Extension]] = [[] for _ in dtypes]
-        with np.errstate(all="ignore"):
-            for how, alpha, beta, from_end in self._said(boundary):
-                for own, dtype in zip(self._fields, dtypes, strict=True):
-                    if how not in (VALUE, COPY):
-                        dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
-                    laid = [np.array(one, dtype, ndmin=ndim + 1) for one in (alpha, beta)]
-                    own.append(Extension(how, laid[0], laid[1], from_end))
-        self.filled = boundary
+        self._fields = [(dtype, dict[tuple[int, int], Extension]()) for dtype in dtypes]
+        self.fill(rules)
 
-    def fill(self, boundary: Boundary) -> None:
-        """Lay other values."""
+    def fill(self, rules: Boundary) -> None:
+        """Lay values, or others in their place."""
+        self.filled = rules
         # To enter this takes as long as to lay a side.
         with np.errstate(all="ignore"):
-            for k, (how, alpha, beta, _) in enumerate(self._said(boundary)):
-                for own in self._fields:
+            for end in self._ends:
+                how, alpha, beta, from_end = end.said(rules)
+                alpha, beta = alpha if from_end else self._stacked(alpha), self._stacked(beta)
+                for dtype, sides in self._fields:
+                    known = sides.get((end.axis, end.side))
+                    if known is None:
+                        if how not in (VALUE, COPY):
+                            dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
+                        laid = [
+                            np.array(one, dtype, ndmin=self._ndim + 1) for one in (alpha, beta)
+                        ]
+                        sides[end.axis, end.side] = Extension(how, laid[0], laid[1], from_end)
+                        continue
                     if how == MIX:
-                        own[k].alpha[...] = alpha
-                    own[k].beta[...] = beta
-        self.filled = boundary
-
-    def _said(self, boundary: Boundary) -> Iterator[_Said]:
-        """What conditions say; of values along an edge the stack is one axis."""
-        for end in self._ends:
-            how, alpha, beta, from_end = end.said(boundary)
-            yield how, alpha if from_end else self._stacked(alpha), self._stacked(beta), from_end
+                        known.alpha[...] = alpha
+                    known.beta[...] = beta
 
     def _stacked(self, value: Any) -> Any:
-        """A number, or values along an edge, of which all alike are one."""
+        """A number, or values along an edge, of which all alike are one; the stack is one axis."""
         if not np.ndim(value):
             return value
         count = len(self._lead)
@@ -134,12 +132,11 @@ class _Laid:
     @property
     def ghosts(self) -> tuple[Extensions, ...]:
         """What is laid of each field, before and after each axis."""
-        found = []
-        for own in self._fields:
-            sides = {(end.axis, end.side): one for end, one in zip(self._ends, own, strict=True)}
-            axes = range(self._ndim)
-            found.append(tuple((sides.get((axis, 0)), sides.get((axis, 1))) for axis in axes))
-        return tuple(found)
+        axes = range(self._ndim)
+        return tuple(
+            tuple((sides.get((axis, 0)), sides.get((axis, 1))) for axis in axes)
+            for _, sides in self._fields
+        )
 
 
 class GhostCall:
@@ -159,8 +156,7 @@ class GhostCall:
     ) -> None:
         self.boundary, self._border, self._cval = node.boundary, border, node.cval
         self._program, self._along, self._threads = program, node.along, threads
-        # Whether no side is open, and all values are those of the boundary.
-        self._is_whole = _on_block(node.boundary, border, fields) is node.boundary
+        self._is_whole = border == node.border
         self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
@@ -180,12 +176,9 @@ class GhostCall:
 
         Another boundary may have other values than that of the node.
         """
-        boundary = boundary or self.boundary
-        if not self._is_whole:
-            boundary = _on_block(boundary, self._border, fields)
-            fields = fields[: len(self._program.field_dtypes)]
         # Values that do not fit are wrong beside an array without elements as well.
-        rules = self._rules(boundary)
+        rules = self._rules(boundary or self.boundary, fields)
+        fields = fields[: len(self._program.field_dtypes)]
         known: tuple[_Laid, Executable] | None = getattr(self._here, "known", None)
         if known is None:
             known = self._here.known = self._bound(fields, rules, out)
@@ -198,7 +191,7 @@ class GhostCall:
         """What does calls to these arrays whose values at the border stay the same."""
         if not self._is_whole or not all(one.plain for one in self.boundary.conditions):
             return None
-        return self._bound(fields, self._rules(self.boundary), tuple(outs))[1]
+        return self._bound(fields, self._rules(self.boundary, fields), tuple(outs))[1]
 
     def _bound(
         self, fields: Sequence[Array], rules: Boundary, out: Any
@@ -213,26 +206,21 @@ class GhostCall:
             program, fields, border, self._cval, self._along, out, self._threads, laid.ghosts
         )
 
-    def _rules(self, boundary: Boundary) -> Boundary:
-        """The rules with their values laid."""
+    def _rules(self, boundary: Boundary, fields: Sequence[Array]) -> Boundary:
+        """The rules with their values laid, of which some may be among the fields."""
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        rules = self._edges.laid(turned(boundary, self._shape, self._along))
+        own = boundary if self._is_whole else self._opened(boundary)
+        rules = self._edges.laid(turned(own, self._shape, self._along), fields=fields)
         self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
         return rules
 
-
-def _on_block(boundary: Boundary, border: Border, fields: Sequence[Array]) -> Boundary:
-    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
-    if border == boundary.outline(border.ndim) and not boundary.has_slots:
-        return boundary
-
-    def laid(value: Any) -> Any:
-        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
-
-    whole = boundary.mapped(border.ndim, lambda one, axis, side: one.of(laid))
-    pairs = []
-    for (before, after), (low, high) in zip(whole.entries, border.rules, strict=True):
-        pairs.append((low if low == "valid" else before, high if high == "valid" else after))
-    return Boundary(tuple(pairs), False)
+    def _opened(self, boundary: Boundary) -> Boundary:
+        """The rules on a part of arrays, of which some sides are open."""
+        pairs = zip(boundary.sides(self._border.ndim), self._border.rules, strict=True)
+        rules = (
+            ("valid" if low == "valid" else before, "valid" if high == "valid" else after)
+            for (before, after), (low, high) in pairs
+        )
+        return Boundary(tuple(rules), False)

@@ -19,13 +19,13 @@ from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
 from .borders import Array
-from .every import Steps, thinned_chunks
+from .every import thinned_chunks
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
 from .regions import Node, Span, fields_span, reach, spans_of, wraps
 from .work import Block
 
-Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+Chunks: TypeAlias = tuple[Shape, ...]
 T = TypeVar("T")
 
 
@@ -67,7 +67,7 @@ class Work(Protocol):
 
 def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
     """Cut each axis as the first field does that is cut, and as long as the result."""
-    chunks: list[tuple[int, ...]] = []
+    chunks: list[Shape] = []
     for back in range(-len(shape), 0):
         n = shape[back]
         cuts = [c[back] for c in fields if c and len(c) >= -back and _covers(c[back], n)]
@@ -127,7 +127,7 @@ class Output:
 
     dtype: np.dtype
     extent: Region
-    every: Steps
+    every: Shape
     factors: Shape
 
     def chunks(self, whole: Chunks) -> Chunks:
@@ -136,7 +136,7 @@ class Output:
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
-        axes: list[tuple[int, ...]] = []
+        axes: list[Shape] = []
         for sizes, (first, last), factor in zip(
             whole, self.extent.spans, self.factors, strict=True
         ):
@@ -198,6 +198,14 @@ def looks(work: Work, ndim: int) -> tuple[tuple[int, int, bool], ...]:
 
 def needed(work: Work, span: Span, n: int, axis: int) -> Span:
     """What of the fields is needed for some points of an axis, which is counted from the end."""
+    low, high, ring = looks(work, -axis)[0]
+    a, b = span
+    if a == b or low == high == 0:
+        # For no points nothing is needed.
+        return span
+    if (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
+        # Far from the ends nothing is said anew for each block.
+        return a + low, b + high
     return fields_span(work.nodes, work.wanted, len(work.field_dtypes), span, n, axis)
 
 
@@ -205,7 +213,7 @@ class Near(NamedTuple):
     """The blocks of an axis that one takes from, how long they are, where in them it begins."""
 
     numbers: tuple[int, ...]
-    sizes: tuple[int, ...]
+    sizes: Shape
     begin: int
 
 
@@ -256,19 +264,8 @@ class Axis:
 
 def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
     """The blocks of these sizes along an axis, which is counted from the end."""
-    low, high, ring = looks(work, -axis)[0]
     cuts, n = spans_of(sizes), sum(sizes)
-    found: list[Span] = []
-    for a, b in cuts:
-        if a == b or low == high == 0:
-            # An empty block needs nothing.
-            found.append((a, b))
-        elif (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
-            # Far from the ends nothing is said anew for each block.
-            found.append((a + low, b + high))
-        else:
-            found.append(needed(work, (a, b), n, axis))
-    return Axis(cuts, found, ring)
+    return Axis(cuts, [needed(work, span, n, axis) for span in cuts], looks(work, -axis)[0][2])
 
 
 def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
@@ -281,7 +278,7 @@ def grouped(work: Work, chunks: Chunks) -> Chunks:
     return tuple(_grouped(work, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
 
 
-def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+def _grouped(work: Work, sizes: Shape, axis: int) -> Shape:
     one = axis_of(work, sizes, axis)
     far = max(max(one.beyond(k)) for k in range(len(sizes))) if len(sizes) > 1 else 0
     if not far:
@@ -294,7 +291,7 @@ def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
         least *= 2
 
 
-def _filled(sizes: Sequence[int], least: int) -> tuple[int, ...]:
+def _filled(sizes: Sequence[int], least: int) -> Shape:
     """Put chunks together, one after the other, until each group is long enough."""
     groups = [0]
     for size in sizes:

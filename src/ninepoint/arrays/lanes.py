@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
-from typing import Protocol, Self, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,24 +22,12 @@ from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .borders import Array, Border
-from .every import Steps
+from .chains import Chain
 from .layout import Shape
 from .strided import memory_order
 
-
-class Laid(Protocol):
-    """What has forms for arrays whose axes lie in another order."""
-
-    @property
-    def ndim(self) -> int: ...
-
-    @property
-    def every(self) -> Steps: ...
-
-    def turned(self, how: int | tuple[int, ...]) -> Self | None: ...
-
-
-Program = TypeVar("Program", bound=Laid)
+# What has forms for arrays whose axes lie in another order.
+Program = TypeVar("Program", Bound, Chain)
 Item = TypeVar("Item")
 
 # Why a kernel has no form for axes in another order.
@@ -199,7 +187,7 @@ def with_lanes(
     """
     found = lanes(fields, outs, program.ndim)
     # Rows of lanes have no steps.
-    if found is None or (program.every and found.inner):
+    if found is None or (program.compiled.every and found.inner):
         return None
     if found.turn:
         transposed = program.turned(found.turn)

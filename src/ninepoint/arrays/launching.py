@@ -20,11 +20,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..backends.compiled import Bound
+from ..backends.memory import empty
 from ..language.box import Length
-from . import phases
-from .accepted import is_cupy, listed
-from .borders import Array
+from .accepted import is_cupy, listed, write
+from .borders import Array, Border
 from .every import thinned
 from .executable import Executable, Run
 from .fused import bind_pass
@@ -32,7 +34,7 @@ from .ghosts import GhostCall
 from .layout import Shape
 from .numpy import whole_shape
 from .regions import Node
-from .work import Block, Group, Indices, Part, Work, cut, taken
+from .work import Block, Group, Indices, Placed, Values, Work, cut, taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Given:
 NOTHING = Given()
 
 # Values, what is given besides, and arrays to write to, by number -> what is made of them.
-Step: TypeAlias = Callable[[Mapping[int, Array], Given, Mapping[int, Array]], dict[int, Array]]
+Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +99,7 @@ class OneCall:
     numbers: Numbers
     targets: bool
 
-    def __call__(
-        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
+    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
         run, fields, numbers = self.run, taken(values, self.fields), self.numbers.told(given)
         if given.step is not None and isinstance(run, GhostCall):
@@ -109,9 +109,7 @@ class OneCall:
         return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
 
 
-def bind_call(
-    work: Work, node: Node, values: Mapping[int, Array], outs: Mapping[int, Array]
-) -> Step:
+def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     there = any(is_cupy(values[value]) for value in node.fields)
     if node.thins and (there or not node.program.every):
@@ -134,19 +132,46 @@ def bind_call(
 
         run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
     elif node.factors:
-        run = phases.finer_call(node, program, fields, border, work.threads)
+        run = _finer_call(node, program, fields, border, work.threads)
     else:
         run = Executable(program, fields, border, node.cval, axes, into, work.threads)
     work.stand(part)
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
 
+def _finer_call(
+    node: Node, program: Bound, fields: Sequence[Array], border: Border, threads: int | None
+) -> Run:
+    """Calls of a node whose program's outputs are phases, on fields like some: bound once.
+
+    Its outputs are those of the first phase, then those of the next one; or those of one, if all
+    phases are alike.
+    """
+    run = Executable(program, fields, border, node.cval, node.along, None, threads)
+    along, factors, count = node.along, tuple(node.factors), len(node.outputs)
+
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        made, results = listed(run(fields, numbers)), listed(out)
+        for k in range(count):
+            if out is None:
+                shape = list(made[k].shape)
+                for axis, factor in zip(along, factors, strict=True):
+                    shape[axis] *= factor
+                results.append(empty(tuple(shape), made[k].dtype))
+            for number, place in enumerate(np.ndindex(*factors)):
+                part = thinned(results[k], factors, along, place)
+                write(part, made[(number * count + k) % len(made)])
+        return tuple(results)
+
+    return call
+
+
 def _thinned(
     node: Node,
     every: Step,
-    values: Mapping[int, Array],
+    values: Values,
     given: Given,
-    outs: Mapping[int, Array],
+    outs: Values,
 ) -> dict[int, Array]:
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
@@ -155,9 +180,7 @@ def _thinned(
     }
 
 
-def _bind_group(
-    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
-) -> Step | None:
+def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
     """What does several nodes as one; None if they have to be done one by one."""
     program, along, there = group.program, group.nodes[0].along, group.at_once is not None
     assert program is not None
@@ -180,7 +203,7 @@ def _bind_group(
 
 
 def _at_once(
-    group: Group, part: Part, fields: Sequence[Array], into: tuple[Array, ...] | None
+    group: Group, part: Placed, fields: Sequence[Array], into: tuple[Array, ...] | None
 ) -> Run | None:
     """What does a group in one pass on a GPU; None if results have other shapes than its fields.
 
@@ -202,7 +225,7 @@ def _at_once(
 
 
 # What is bound, on values that are there, and arrays to write to.
-Bind = Callable[[Any, Mapping[int, Array], Mapping[int, Array]], Step]
+Bind = Callable[[Any, Values, Values], Step]
 
 
 class InTurn:
@@ -219,9 +242,7 @@ class InTurn:
             self._done.append([*(known - later - set(wanted))])
             known &= later | set(wanted)
 
-    def __call__(
-        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
+    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
@@ -267,7 +288,7 @@ class Launches:
         self,
         fields: Sequence[Array],
         given: Given = NOTHING,
-        outs: Mapping[int, Array] | None = None,
+        outs: Values | None = None,
     ) -> list[Array]:
         """The wanted values for such fields.
 
@@ -278,7 +299,7 @@ class Launches:
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def calls(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[OneCall] | None:
+    def calls(self, fields: Sequence[Array], outs: Values) -> list[OneCall] | None:
         """All of it as calls in their order, none of which is done; None where it is more.
 
         There is an array in `outs` for all that is made.
@@ -304,7 +325,7 @@ class Launches:
             self._calls = found
         return found
 
-    def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
+    def _bound(self, group: Group, values: Values, outs: Values) -> Step:
         """What does a group on such values."""
         if len(group.nodes) == 1 and group.at_once is None:
             return bind_call(self._work, group.nodes[0], values, outs)

@@ -28,7 +28,6 @@ from typing import Any, TypeAlias
 from .. import limits
 from ..language.box import Box, joined
 from .borders import ABSENT, Border
-from .every import Steps
 from .gathering import Extension, Extensions, Gather, Span, along
 
 Shape: TypeAlias = tuple[int, ...]
@@ -49,11 +48,6 @@ class Region:
     def start(self) -> Shape:
         """Where it begins."""
         return tuple([a for a, _ in self.spans])
-
-    @property
-    def stop(self) -> Shape:
-        """Where it ends."""
-        return tuple([b for _, b in self.spans])
 
     @property
     def shape(self) -> Shape:
@@ -121,7 +115,7 @@ class Layout:
         reaches: tuple[Box, ...],
         border: Border,
         itemsize: int = 8,
-        every: Steps = (),
+        every: Shape = (),
     ) -> None:
         self.every = every or (1,) * len(shape)
         self._itemsize = itemsize

@@ -35,7 +35,7 @@ from .strided import overlaps_itself
 _SMALL = 6e4
 
 
-def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
+def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     """Give `cval` as a value of `dtype`, the dtype of `what` ("the result", "field 'x'").
 
     Raises
@@ -79,7 +79,7 @@ def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
             return dtype.type(real)
 
 
-def _unfit(cval: object, dtype: np.dtype[Any], what: str, cure: str) -> ValueError:
+def _unfit(cval: object, dtype: np.dtype, what: str, cure: str) -> ValueError:
     return ValueError(
         f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
     )
@@ -192,7 +192,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
 def checked_out(
     out: object,
     shapes: Sequence[Shape],
-    dtypes: Sequence[np.dtype[Any]],
+    dtypes: Sequence[np.dtype],
     order: tuple[int, ...] | None,
 ) -> list[Array]:
     """Check that `out` holds an array for each result; core axes come last in `shapes`."""
@@ -225,7 +225,7 @@ def in_place(shape: Shape, order: tuple[int, ...] | None) -> Shape:
     return tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
 
 
-def check_target(array: Any, result: np.dtype[Any], wanted: Shape) -> None:
+def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
     """Raise unless an array has the shape of a result, and can hold its values."""
     if array.shape != wanted:
         raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
@@ -247,7 +247,7 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _unstorable(result: np.dtype[Any], out: np.dtype[Any]) -> TypeError:
+def _unstorable(result: np.dtype, out: np.dtype) -> TypeError:
     """The error for an `out` that cannot take the result as it is."""
     cure = f"give an array of {result}"
     if out.kind in "iu" and result.kind != "c":
@@ -255,7 +255,7 @@ def _unstorable(result: np.dtype[Any], out: np.dtype[Any]) -> TypeError:
     return TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
 
 
-def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
+def storable(values: np.dtype, target: np.dtype) -> bool:
     """Whether values of one dtype are stored as another without being asked for it.
 
     A float is rounded to a shorter float; an integer is never wrapped, nor a float cut to one.
@@ -266,7 +266,7 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_kept(fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]) -> None:
+def check_kept(fields: Sequence[np.dtype], outs: Sequence[np.dtype]) -> None:
     """Raise unless results hold what the rule "keep" keeps of the fields."""
     # Each output has a field: what a kernel is compiled for says so.
     for kept, dtype in zip(fields, outs, strict=False):
@@ -280,8 +280,8 @@ def check_kept(fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]) -
 def check_values(
     plan: Layout,
     cval: Any,
-    fields: Sequence[np.dtype[Any]],
-    outs: Sequence[np.dtype[Any]],
+    fields: Sequence[np.dtype],
+    outs: Sequence[np.dtype],
     positions: int = 0,
 ) -> Values:
     """Check that `cval` fits, and what "keep" keeps, before anything runs.
@@ -313,7 +313,7 @@ def behind(axes: Any, rank: int, ndim: int) -> Behind:
     return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
 
 
-def stretched(field: Any, least: int, shape: tuple[int, ...]) -> Any:
+def stretched(field: Any, least: int, shape: Shape) -> Any:
     """The field, of the whole shape if it has fewer than `least` axes."""
     if field.ndim >= least or len(shape) < least:
         return field
@@ -327,7 +327,7 @@ def stretched(field: Any, least: int, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(field, shape)
 
 
-def whole_shape(fields: Sequence[Any]) -> tuple[int, ...]:
+def whole_shape(fields: Sequence[Any]) -> Shape:
     """The shape that all fields broadcast to."""
     return broadcast_shape([field.shape for field in fields])
 

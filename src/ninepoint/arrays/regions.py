@@ -23,7 +23,6 @@ from typing import Any, Protocol, TypeAlias
 
 from ..language.box import Box, joined
 from .borders import Border, Boundary, Rule
-from .every import Steps
 from .layout import Region, Shape
 from .numpy import Behind
 
@@ -71,7 +70,7 @@ class Node(Protocol):
         """How many elements at an end what stands outside depends on, at least."""
 
     @property
-    def every(self) -> Steps:
+    def every(self) -> Shape:
         """Along each axis, of how many points one is made."""
 
     @property

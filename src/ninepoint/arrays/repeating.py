@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from ..backends.threads import Held, crew_address, repeat, thread_count
 from .borders import Array
-from .executable import Executable
-from .parts import SPLIT_POINTS
+from .executable import SPLIT_POINTS, Executable
 
 # How long machine code goes on by itself [s].
 SLICE = 0.02

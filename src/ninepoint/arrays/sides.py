@@ -10,8 +10,9 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,19 +21,13 @@ from ..language.box import joined
 from ..language.dtypes import kind_of, widened
 from .accepted import is_chunked, is_dask, is_xarray
 from .borders import Boundary, Rule
-from .conditions import Condition
+from .conditions import Condition, Slot
+from .layout import Shape
 from .numpy import Behind, check_range, misfit
 from .regions import Node
 
 if TYPE_CHECKING:
     from .xarray import Named
-
-
-@dataclass(frozen=True, eq=False)
-class AtEdge:
-    """Values that are laid along an edge already."""
-
-    values: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +38,12 @@ class Edges:
     before and after each axis (`reach`).
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     types: tuple[tuple[np.dtype, str], ...]
     reach: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def of(node: Node, shape: tuple[int, ...]) -> Edges:
+    def of(node: Node, shape: Shape) -> Edges:
         """Those of fields of a shape."""
         compiled = node.program.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
@@ -56,10 +51,10 @@ class Edges:
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
         return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
 
-    def laid(self, boundary: Boundary, lazy: bool = False) -> Boundary:
+    def laid(self, boundary: Boundary, lazy: bool = False, fields: Sequence[Any] = ()) -> Boundary:
         """The rules with their values laid along the edges, and checked.
 
-        Of lazy fields values may be lazy too.
+        Of lazy fields values may be lazy too.  Some may be among `fields`, laid already.
         """
         # Numbers are the same along all edges.
         known: dict[tuple[int, int], Condition] = {}
@@ -77,23 +72,25 @@ class Edges:
                 )
             found = known.get((id(one), far))
             if found is None:
-                found = self._laid(one, axis, far, lazy)
+                found = self._laid(one, axis, lazy, fields)
+                if found.kind == "robin":
+                    _check_mix(found, far)
                 if one.plain:
                     known[id(one), far] = found
             return found
 
         return boundary.mapped(len(self.reach), laid)
 
-    def _laid(self, one: Condition, axis: int, far: int, lazy: bool) -> Condition:
-        """A condition at the end of an axis, beyond which calls look so far.
+    def _laid(self, one: Condition, axis: int, lazy: bool, fields: Sequence[Any]) -> Condition:
+        """A condition at the end of an axis.
 
         Its values have all axes of the fields; along their own they are one thick.
         """
         first = len(self.shape) - len(self.reach)
 
         def laid(value: Any) -> Any:
-            if isinstance(value, AtEdge):
-                return value.values
+            if isinstance(value, Slot):
+                return fields[value.number]
             if type(value) in (float, int):
                 return value if one.at == "cell" else np.float64(value)
             words = f"npt.{one.kind}"
@@ -115,12 +112,10 @@ class Edges:
         found = one.of(laid)
         for dtype, name in self.types:
             _check(found, name, dtype)
-        if found.kind == "robin":
-            _check_mix(found, far)
         return found
 
 
-def _on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
+def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
     """Values along an edge of fields of a shape, with all their axes; `words` say whose they are.
 
     Raises
@@ -249,40 +244,33 @@ def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -
     """
     core = fields.core[len(fields.core) - ndim :]
 
-    def plain(value: Any, axis: int, words: str) -> Any:
-        return fields.edge(value, core[axis], tuple(dims)) if is_xarray(value) else value
+    def plain(one: Condition, axis: int, side: int) -> Condition:
+        edge = partial(fields.edge, dim=core[axis], dims=tuple(dims))
+        return one.of(lambda value: edge(value) if is_xarray(value) else value)
 
-    return _with_values(boundary, ndim, plain)
+    return boundary.mapped(ndim, plain) if boundary.conditions else boundary
 
 
-def turned(boundary: Boundary, shape: tuple[int, ...], along: Behind) -> Boundary:
+def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
     """The boundary of a call on fields of a shape whose axes `along` become the last ones.
 
     What functions give has the axes of the stencil in its own order, and stays.
     """
     rank, ends = len(shape), tuple(range(-len(along), 0))
-    if along == ends:
+    if along == ends or not boundary.conditions:
         return boundary
 
-    def plain(value: Any, axis: int, words: str) -> Any:
-        if callable(value) or not getattr(value, "ndim", 0):
-            return value
-        value = _on_edge(value, shape, along[axis] % rank, words)
-        place = rank - len(along) + axis
-        return moved(value, along, ends)[(*(slice(None),) * place, 0)]
+    def plain(one: Condition, axis: int, side: int) -> Condition:
+        def last(value: Any) -> Any:
+            if callable(value) or not getattr(value, "ndim", 0):
+                return value
+            value = _on_edge(value, shape, along[axis] % rank, f"npt.{one.kind}")
+            place = rank - len(along) + axis
+            return moved(value, along, ends)[(*(slice(None),) * place, 0)]
 
-    return _with_values(boundary, len(along), plain)
+        return one.of(last)
 
-
-def _with_values(boundary: Boundary, ndim: int, plain: Callable[[Any, int, str], Any]) -> Boundary:
-    """A boundary with other values, which `plain` makes of a value, its axis, and whose it is."""
-    if not boundary.conditions:
-        return boundary
-
-    def changed(one: Condition, axis: int, side: int) -> Condition:
-        return one.of(lambda value: plain(value, axis, f"npt.{one.kind}"))
-
-    return boundary.mapped(ndim, changed)
+    return boundary.mapped(len(along), plain)
 
 
 def moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:

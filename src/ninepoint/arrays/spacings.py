@@ -114,8 +114,8 @@ def _names() -> list[str]:
 
 
 def _cure(
-    values: np.ndarray[Any, Any],
-    numbers: np.ndarray[Any, Any],
+    values: np.ndarray,
+    numbers: np.ndarray,
     dim: Hashable,
     rules: tuple[Any, Any],
     read: Callable[[int], str],
@@ -163,7 +163,7 @@ def _words(rules: tuple[Any, Any]) -> str:
     return f'"{strange}"' if isinstance(strange, str) else repr(strange)
 
 
-def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+def _numbers(values: np.ndarray) -> np.ndarray | None:
     """The coordinate as doubles, dates in seconds; None where it is neither.
 
     Integers and dates count from the first, so that doubles hold their differences.
@@ -188,7 +188,7 @@ def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
     return None
 
 
-def _rounding(values: np.ndarray[Any, Any]) -> float:
+def _rounding(values: np.ndarray) -> float:
     """How far the type of a coordinate may have moved what it holds."""
     if values.dtype.kind != "f" or not values.size:
         return 0.0
@@ -196,7 +196,7 @@ def _rounding(values: np.ndarray[Any, Any]) -> float:
     return 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
 
 
-def _step(numbers: np.ndarray[Any, Any], rounding: float) -> float | None:
+def _step(numbers: np.ndarray, rounding: float) -> float | None:
     """The difference of neighbours, where it is the same everywhere and not 0."""
     step = float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
     # What is rounded by as much as it is spaced is not told apart at all.
@@ -213,7 +213,7 @@ def _step(numbers: np.ndarray[Any, Any], rounding: float) -> float | None:
     return step if even else None
 
 
-def _unit(numbers: np.ndarray[Any, Any], rounding: float) -> float:
+def _unit(numbers: np.ndarray, rounding: float) -> float:
     """What the last decimal of rounded numbers stands for; 0 where they are whole or not rounded.
 
     Whole numbers are taken as they are: months and years are whole days.

@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
-from .layout import Shape
+import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
 class Strided:
     """The lengths and the steps of an array, both axis by axis."""
 
-    lengths: Shape
+    lengths: tuple[int, ...]
     steps: tuple[int, ...]
 
-    def spread(self, lengths: Shape) -> Strided:
+    def spread(self, lengths: tuple[int, ...]) -> Strided:
         """Broadcast it, as NumPy does."""
         missing = len(lengths) - len(self.lengths)
         steps = (
@@ -62,7 +62,7 @@ def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> 
     return False
 
 
-def contiguous(lengths: Shape) -> Strided:
+def contiguous(lengths: tuple[int, ...]) -> Strided:
     """Give the steps of an array in C order."""
     steps: list[int] = []
     step = 1
@@ -78,6 +78,28 @@ def strided(array: Any) -> Strided | None:
     if any(step % size for step in array.strides):
         return None
     return Strided(tuple(array.shape), tuple(step // size for step in array.strides))
+
+
+def are_same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays of one shape are the same elements."""
+    places = (array.__array_interface__["data"][0] for array in (one, other))
+    return one.dtype == other.dtype and one.strides == other.strides and len(set(places)) == 1
+
+
+def mergeable(array: np.ndarray, lead: int) -> bool:
+    """Whether the first `lead` axes lie in memory as one axis would."""
+    axes = [k for k in range(lead) if array.shape[k] != 1]
+    return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
+
+
+def is_readable(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether a program can work on `array` itself."""
+    return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+
+
+def is_movable(array: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether commands can move elements of `array`, whatever its strides."""
+    return array.dtype == dtype and array.flags.aligned
 
 
 def merged_axes(
@@ -107,7 +129,7 @@ def merged(arrays: Sequence[Strided]) -> list[Strided]:
     return [Strided(tuple(lengths), tuple(one)) for one in steps]
 
 
-def memory_order(lengths: Shape, steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def memory_order(lengths: tuple[int, ...], steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Find an order of the axes in which the longest steps come first, and the last are short.
 
     The steps are those of some arrays of these lengths.

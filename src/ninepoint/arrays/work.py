@@ -15,14 +15,17 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
-from . import phases
 from .borders import Array
 from .chains import Chain, Sides
+from .every import Finer, cut_fields, finer_values
 from .layout import Region, Shape
 from .numpy import Behind
 from .regions import Node, Span, closed, needed
 
 Spans: TypeAlias = tuple[Span, ...]
+
+# Arrays that are there, by the numbers of their values.
+Values: TypeAlias = Mapping[int, Array]
 
 
 class Group(Protocol):
@@ -88,9 +91,7 @@ class Block:
 Indices: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
-def taken(
-    values: Mapping[int, Array] | Sequence[Array], fields: Iterable[tuple[int, Indices]]
-) -> list[Array]:
+def taken(values: Values | Sequence[Array], fields: Iterable[tuple[int, Indices]]) -> list[Array]:
     """What these indices say of values."""
     found = []
     for value, indices in fields:
@@ -102,7 +103,7 @@ def taken(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Placed:
     """What some nodes take of their fields, and at which sides the array ends there.
 
     `gives` says where each of their results stands.  Of whole arrays nothing is said.
@@ -131,7 +132,7 @@ class Work:
     ) -> None:
         self.threads = threads
         # The values that are longer than what they are made of.
-        self._finer = phases.finer_values(nodes)
+        self._finer = finer_values(nodes)
         self.shape: Shape | None = None
         # What programs are told of the lengths of the whole.
         self._lengths: Shape | None = None
@@ -168,7 +169,7 @@ class Work:
                     "region."
                 )
 
-    def part(self, node: Node) -> Part:
+    def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""
         if self.shape is None:
             return _all(node, node.outputs)
@@ -178,9 +179,9 @@ class Work:
         whole = [(low and a != "valid", high and b != "valid") for (low, high), (a, b) in rules]
         made = zip(node.outputs, node.reaches, strict=True)
         gives = {value: _left(taken, node.along, reach, whole) for value, reach in made}
-        return Part(taken, sides, gives)
+        return Placed(taken, sides, gives)
 
-    def common(self, group: Group, margin: Box) -> Part | None:
+    def common(self, group: Group, margin: Box) -> Placed | None:
         """What a group is done on at once, by a kernel that looks so far; None if there is less.
 
         The kernel may read less than the nodes do one by one.
@@ -199,14 +200,14 @@ class Work:
             within(self._needs.get(value, gives), gives) for value in group.outputs
         ):
             return None
-        return Part(taken, sides, dict.fromkeys(group.outputs, gives))
+        return Placed(taken, sides, dict.fromkeys(group.outputs, gives))
 
     def _closed(self, node: Node, taken: Spans) -> tuple[Sides, ...]:
         """At which sides of what a node takes its border's rules apply."""
         assert self.shape is not None
         return tuple(closed(node, axis, taken[axis], self.shape[axis]) for axis in node.along)
 
-    def stand(self, part: Part) -> None:
+    def stand(self, part: Placed) -> None:
         """Note where results stand."""
         if self.shape is not None:
             self._at |= part.gives
@@ -217,11 +218,11 @@ class Work:
         return tuple(lengths[axis] for axis in along)
 
     def inputs(
-        self, fields: Sequence[int], values: Mapping[int, Array], taken: Spans, along: Behind
+        self, fields: Sequence[int], values: Values, taken: Spans, along: Behind
     ) -> tuple[tuple[int, Indices], ...]:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
-        cuts = phases.cut_fields(given, fields, self._finer)
+        cuts = cut_fields(given, fields, self._finer)
         for value, whole, array in zip(fields, given, cuts, strict=True):
             indices: list[tuple[Any, ...]] = []
             if array.shape != whole.shape:
@@ -234,7 +235,7 @@ class Work:
             found.append((value, tuple(filter(None, indices))))
         return tuple(found)
 
-    def targets(self, part: Part, outs: Mapping[int, Array]) -> tuple[Array, ...] | None:
+    def targets(self, part: Placed, outs: Values) -> tuple[Array, ...] | None:
         """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
         for value, spans in part.gives.items():
@@ -253,9 +254,9 @@ class Work:
         return cut(array, has, wanted)
 
 
-def _all(node: Node, outputs: Sequence[int]) -> Part:
+def _all(node: Node, outputs: Sequence[int]) -> Placed:
     """All that there is of whole arrays."""
-    return Part((), ((True, True),) * len(node.along), dict.fromkeys(outputs, ()))
+    return Placed((), ((True, True),) * len(node.along), dict.fromkeys(outputs, ()))
 
 
 def _left(spans: Spans, along: Behind, reach: Box, closed: Sequence[Sides]) -> Spans:
@@ -268,7 +269,7 @@ def _left(spans: Spans, along: Behind, reach: Box, closed: Sequence[Sides]) -> S
     return tuple(found)
 
 
-def _times(spans: Spans, finer: phases.Finer) -> Spans:
+def _times(spans: Spans, finer: Finer) -> Spans:
     """Where the points of a finer value are."""
     axes = range(-len(spans), 0)
     return tuple(

@@ -377,11 +377,10 @@ def _coords(fields: Sequence[Any]) -> Any:
     A number that is named as a dimension is that of a field which was taken out along it.
     """
     dims = {dim for field in fields for dim in field.dims}
-    merged = xr.Dataset()
-    for field in fields:
-        out = {n for n, one in field.coords.items() if n in dims and not one.ndim}
-        merged = merged.merge(
-            field.coords.to_dataset().drop_vars(out | (set(field.coords) & set(merged.coords))),
-            join="exact",
+    coords = [
+        field.coords.to_dataset().drop_vars(
+            [name for name, one in field.coords.items() if name in dims and not one.ndim]
         )
-    return merged
+        for field in fields
+    ]
+    return xr.merge(coords, join="exact", compat="override")

@@ -39,7 +39,7 @@ SETTINGS = Path(".numba_config.yaml")
 # The modules whose text takes part in what is compiled.
 _CODE = (
     "numba/relative", "numba/kept", "numba/users", "numba/compilers",
-    "../gufuncs/bodies", "../gufuncs/compiled", "../gufuncs/inferring",
+    "numba/general/rewrite", "../gufuncs/bodies", "../gufuncs/compiled",
     "llvm/building", "llvm/instructions", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/runtime", "llvm/commands",
     "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
@@ -344,14 +344,6 @@ def binary(
 
     file = home() / _named(name, meaning, suffix)
     return remembered(file, lambda found, _: load(found), made)[0]
-
-
-def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
-    """A short text that `make` gives, and that depends on the meaning and the versions only."""
-    meaning = f"{_environment()}\n\n{meaning}"
-    found = binary(name, meaning, "txt", bytes.decode, lambda: make().encode())
-    assert found is not None
-    return found
 
 
 def is_kept(name: str, meaning: str, suffix: str) -> bool:

@@ -136,7 +136,7 @@ def compile_kernel(
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.
-    general = imported(".numba.inferring", __package__)
+    general = imported(".numba.general", __package__)
 
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
     compiled: Compiled = general.compile_general(function, arguments, request)

@@ -199,8 +199,7 @@ class Gufunc:
         plain = not (named or given.scalars or definition.signature.apart)
         if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
             dtypes = [one.dtype for one in args]
-            wanted = definition.options.dtypes
-            self._last = dtypes, compiled.compile_for(definition, types_of(dtypes, {}), wanted)
+            self._last = dtypes, compiled.compile_for(definition, types_of(dtypes, {}))
         return result
 
     # Looking inside.

@@ -1,8 +1,8 @@
 """The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
 
-xarray                    names of dimensions for sizes of the signature    (labelled)
-pandas                    the index of what is left of an axis              (labelled)
-Dask                      lazily, chunk by chunk                            (dask)
+xarray                    names of dimensions for sizes of the signature    (libraries)
+pandas                    the index of what is left of an axis              (libraries)
+Dask                      lazily, chunk by chunk                            (libraries)
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
 NumPy                     in parts, on several threads                      (numpy)
 
@@ -122,26 +122,22 @@ def whole(name: str, value: Any) -> int:
 
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
-
-    def on(kind: str, module: str) -> Any:
-        # Most of them import Numba.
-        return getattr(imported(module, __package__), f"on_{kind}")(gufunc, given)
-
-    if "dims" not in given.options and all(type(one) is np.ndarray for one in given.inputs):
-        return on("numpy", ".numpy")
-    for value in given.inputs:
+    kind, inputs = "numpy", given.inputs
+    for value in inputs:
         refuse_mask(value)
-    if any(map(is_xarray, given.inputs)):
-        return on("xarray", ".labelled")
-    if "dims" in given.options:
+    if any(map(is_xarray, inputs)):
+        kind = "xarray"
+    elif "dims" in given.options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-    if any(map(is_pandas, given.inputs)):
-        return on("pandas", ".labelled")
-    if any(map(is_dask, given.inputs)):
-        return on("dask", ".dask")
-    if asks(given.inputs):
+    elif any(map(is_pandas, inputs)):
+        kind = "pandas"
+    elif any(map(is_dask, inputs)):
+        kind = "dask"
+    elif asks(inputs):
         return _theirs(gufunc, given)
-    return on("numpy", ".numpy")
+    # Both import Numba.
+    module = imported(".numpy" if kind == "numpy" else ".libraries", __package__)
+    return getattr(module, f"on_{kind}")(gufunc, given)
 
 
 def _theirs(gufunc: Any, given: Arguments) -> Any:

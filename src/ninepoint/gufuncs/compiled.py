@@ -12,7 +12,7 @@ as a gufunc of its own: it broadcasts.  To both a number is an array of one elem
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,7 @@ from numba import types as kinds
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
+from numba.np.numpy_support import as_dtype
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
@@ -32,9 +33,18 @@ from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short
 from ..undisturbed import undisturbed
-from .bodies import body, body_in_place, body_tree, made_in_place
+from .bodies import (
+    body,
+    body_in_place,
+    body_tree,
+    inferred,
+    input_type,
+    made_in_place,
+    mistakes,
+    out_type,
+)
+from .calling import wanted_types
 from .definition import GufuncDefinition, Types
-from .inferring import inferred, input_type, mistakes, out_type
 from .signature import Core, Signature
 
 
@@ -73,8 +83,11 @@ class Compiled:
     most: float = 0
 
 
-def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
-    """What is compiled for given types and results of these dtypes, or of those it gives; once."""
+def compile_for(
+    definition: GufuncDefinition, types: Types, options: Mapping[str, Any] | None = None
+) -> Compiled:
+    """What is compiled for given types and the options of a call; once."""
+    dtypes = wanted_types(definition, options or {})
     key = types, dtypes
     found: Compiled | None = definition.made.get(key)
     if found is None:
@@ -83,44 +96,31 @@ def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None
 
 
 def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
-    natural = result_types(definition, types)
-    asked = checked_types(definition, natural, dtypes)
-    plain = definition.signature.plain
-    # To NumPy numbers are inputs.
-    signature = Signature(plain.inputs + ((),) * len(definition.scalars), plain.outputs)
-    inputs = tuple(map(Operand, types, signature.inputs))
-    outputs = tuple(map(Operand, asked, signature.outputs))
-
-    def make() -> Compiled:
-        address, held = _loop(definition, natural, inputs, outputs)
-        made = Universal(address, 0, types, asked, definition.name, str(signature))
-        return Compiled(inputs, outputs, made.call, (made, held))
-
-    with announced(definition.name, types):
-        return undisturbed(make)
-
-
-def result_types(definition: GufuncDefinition, types: Types) -> Types:
-    """The dtype of each result, by Numba's inference or from disk."""
     if interpreted():
         raise RuntimeError(
             f"'{definition.name}' is compiled by Numba, so it does not run with "
             f"NUMBA_DISABLE_JIT=1; unset that variable, or call {definition.name}.debug(...)."
         )
+    plain = definition.signature.plain
+    # To NumPy numbers are inputs.
+    signature = Signature(plain.inputs + ((),) * len(definition.scalars), plain.outputs)
+    inputs = tuple(map(Operand, types, signature.inputs))
 
-    def infer() -> str:
-        with announced(definition.name, types):
-            return " ".join(dtype.str for dtype in inferred(definition, types))
+    def make() -> Compiled:
+        with global_compiler_lock:
+            found = _loop(definition, inputs, dtypes)
+            name = f"__gufunc__.{found.fndesc.mangled_name}"
+            address = found.library.get_pointer_to_function(name)
+        given = tuple(as_dtype(one.dtype) for one in found.signature.args[len(inputs) :])
+        made = Universal(address, 0, types, given, definition.name, str(signature))
+        outputs = tuple(map(Operand, given, signature.outputs))
+        return Compiled(inputs, outputs, made.call, (made, found))
 
-    def found() -> str:
-        if definition.foreign:
-            return infer()
-        return cache.text_of(definition.name, _meaning(definition, types), infer)
-
-    return tuple(np.dtype(text) for text in undisturbed(found).split())
+    with announced(definition.name, types):
+        return undisturbed(make)
 
 
-def checked_types(
+def _checked_types(
     definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype[Any]] | None
 ) -> Types:
     """The dtypes that are asked for, if any are, and if the results may be stored in them."""
@@ -145,45 +145,32 @@ def checked_types(
     return tuple(dtypes)
 
 
-def _meaning(definition: GufuncDefinition, *types: Types) -> str:
-    """What compiled code depends on, save for versions and the machine."""
-    return "\n".join([definition.token, *map(str, types)])
-
-
-@global_compiler_lock
-def _loop(
-    definition: GufuncDefinition,
-    natural: Types,
-    inputs: Sequence[Operand],
-    outputs: Sequence[Operand],
-) -> tuple[int, Any]:
-    """Where the loop over a stack begins, and what has to be held as long as it is called.
-
-    `natural` are the dtypes that the function gives.
-    """
-    arguments = [input_type(one.dtype, max(len(one.core), 1)) for one in inputs]
-    arguments += [out_type(one.dtype, len(one.core)) for one in outputs]
-    call = kinds.void(*arguments)
+def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types | None) -> Any:
+    """The loop over a stack, and the function of its item, which has the types of the results."""
+    arguments = tuple(input_type(one.dtype, max(len(one.core), 1)) for one in inputs)
     kept: Any = None
-    found: Any = None
     if not definition.foreign:
-        dtypes = [tuple(one.dtype for one in side) for side in (inputs, outputs)]
         # Values of others may mean something else in another process.
-        kept = cache.kept_by_meaning(definition.name, _meaning(definition, *dtypes), "loop")
-        found = kept.load_overload(call, cpu_target.target_context)
-    if found is None:
-        with mistakes(definition):
-            stored = _stored(definition, natural, outputs, call.args)
-            stored.compile(call)
-            found = stored.overloads[call.args]
-            # All as inputs: Numba knows the sizes of these only, and counts them as NumPy does.
-            cores = [one.core for one in (*inputs, *outputs)]
-            made = _Loop(stored.py_func, found, cores, [], cache=False, is_parfors=False)
-            found = found._replace(library=made.build().library)
-        if kept is not None:
-            kept.save_overload(call, found)
-    name = f"__gufunc__.{found.fndesc.mangled_name}"
-    return found.library.get_pointer_to_function(name), found
+        meaning = f"{definition.token}\n{dtypes}"
+        kept = cache.kept_by_meaning(definition.name, meaning, "loop")
+        found = kept.load_overload(arguments, cpu_target.target_context)
+        if found is not None:
+            return found
+    natural = inferred(definition, tuple(one.dtype for one in inputs))
+    asked = _checked_types(definition, natural, dtypes)
+    outputs = tuple(map(Operand, asked, definition.signature.plain.outputs))
+    call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
+    with mistakes(definition):
+        stored = _stored(definition, natural, outputs, call.args)
+        stored.compile(call)
+        found = stored.overloads[call.args]
+        # All as inputs: Numba knows the sizes of these only, and counts them as NumPy does.
+        cores = [one.core for one in (*inputs, *outputs)]
+        made = _Loop(stored.py_func, found, cores, [], cache=False, is_parfors=False)
+        found = found._replace(library=made.build().library)
+    if kept is not None:
+        kept.save_overload(arguments, found)
+    return found
 
 
 class _Loop(_GufuncWrapper):

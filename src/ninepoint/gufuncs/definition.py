@@ -9,7 +9,6 @@ def double(x, out): out[:] = 2 * x         as functions for numba.guvectorize do
 
 from __future__ import annotations
 
-import ast
 import copyreg
 import pickle
 from collections.abc import Mapping
@@ -20,7 +19,14 @@ import numpy as np
 
 from ..language import errors
 from ..language.positions import Spacing
-from ..language.source import Function, SelfReference, Unusable, meaning, own_nodes
+from ..language.source import (
+    Function,
+    SelfReference,
+    Unusable,
+    meaning,
+    returned_values,
+    with_helpers,
+)
 from ..options import Parameters, no_number, renamed
 from ..remembered import digest
 from .signature import Signature
@@ -77,7 +83,11 @@ class GufuncDefinition:
         self.function = function
         self.signature = signature
         self.options = options
-        self.foreign = _names_foreign(function)
+        self.foreign = any(
+            isinstance(value, Unusable) and value.value is not None
+            for one in with_helpers(function)
+            for value in one.constants.values()
+        )
         self.name = function.name
         self.parameters = parameters = function.parameters
         # An array for a result may be left out.
@@ -133,24 +143,6 @@ class GufuncDefinition:
                 f"sizes= tells '{name}', but only sizes that no input of {self.signature} has "
                 f"are told: {told}."
             )
-
-
-def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
-    """What a function returns, wherever it does so."""
-    if isinstance(definition, ast.Lambda):
-        return [definition.body]
-    found = [node for node in own_nodes(definition) if isinstance(node, ast.Return)]
-    return [node.value for node in found if node.value is not None]
-
-
-def _names_foreign(function: Function) -> bool:
-    """Whether a function names a value that cannot be frozen, but is there."""
-    return any(
-        _names_foreign(one)
-        if isinstance(one, Function)
-        else isinstance(one, Unusable) and one.value is not None
-        for one in function.constants.values()
-    )
 
 
 @dataclass(frozen=True, slots=True)

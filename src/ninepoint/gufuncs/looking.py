@@ -23,7 +23,7 @@ from .calling import (
     types_of,
     wanted_types,
 )
-from .compiled import result_types
+from .compiled import compile_for
 from .definition import GufuncDefinition
 
 
@@ -31,50 +31,43 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy, computed in Python."""
     given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
     call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
-    stacks = [
-        np.broadcast_to(
-            one.astype(dtype, copy=False), call.stack + one.shape[one.ndim - len(core) :]
-        )
-        for one, core, dtype in zip(
-            call.inputs, definition.signature.inputs, call.types, strict=False
-        )
-    ]
     function = frozen(definition.function)
+    # Where Numba is not to compile it is not asked: the first results say their types.
+    dtypes: Any = wanted_types(definition, given.options)
+    if not dtypes and not interpreted():
+        dtypes = [one.dtype for one in compile_for(definition, call.types).outputs]
+    elif not dtypes and (definition.outs or 0 in call.stack):
+        dtypes = [np.result_type(*call.types[: len(definition.inputs)])] * len(call.cores)
 
-    def at(place: tuple[int, ...], dtypes: Sequence[Any]) -> tuple[Any, ...]:
-        outs = [np.zeros(core or 1, one) for core, one in zip(call.cores, dtypes, strict=False)]
+    def item(*inputs: Any) -> Any:
+        pairs = zip(call.cores, dtypes or (), strict=False)
+        outs = [np.zeros(core or 1, dtype) for core, dtype in pairs]
         values = given.scalars | dict(zip(definition.outs, outs, strict=False))
-        values |= dict(zip(definition.inputs, [one[place] for one in stacks], strict=True))
+        values |= dict(zip(definition.inputs, inputs, strict=True))
         positional, named = definition.arguments.given(values)
         found = function(*positional, **named)
         if definition.outs:
-            return tuple(
-                one if core else one[0] for one, core in zip(outs, call.cores, strict=True)
-            )
-        found = (found,) if len(call.cores) == 1 else found
-        if not isinstance(found, tuple) or len(found) != len(call.cores):
+            found = [one if core else one[0] for one, core in zip(outs, call.cores, strict=True)]
+        elif len(call.cores) == 1:
+            found = [found]
+        elif not isinstance(found, tuple) or len(found) != len(call.cores):
             raise ValueError(f"'{definition.name}' does not give {len(call.cores)} results.")
-        return found
-
-    dtypes: Any = wanted_types(definition, given.options)
-    if not dtypes and not interpreted():
-        dtypes = result_types(definition, call.types)
-    elif not dtypes and (definition.outs or 0 in call.stack):
-        dtypes = [np.result_type(*call.types[: len(definition.inputs)])] * len(call.cores)
-    elif not dtypes:
-        # Numba is not to compile, so it is not asked: the first result says it.
-        dtypes = [np.asarray(one).dtype for one in at((0,) * len(call.stack), ())]
-    results = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
-    for place in np.ndindex(*call.stack):
-        found = at(place, dtypes)
-        for number, (result, one, core) in enumerate(zip(results, found, call.cores, strict=True)):
+        for number, (one, core) in enumerate(zip(found, call.cores, strict=True), 1):
             if np.shape(one) != core:
                 raise ValueError(
-                    f"result {number + 1} of '{definition.name}' has the shape {np.shape(one)}, "
+                    f"result {number} of '{definition.name}' has the shape {np.shape(one)}, "
                     f"not {core}."
                 )
-            result[place] = one
-    return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
+        return single_or_tuple(found)
+
+    if 0 in call.stack:
+        made: Any = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
+    else:
+        pairs = zip(call.inputs, call.types, strict=False)
+        over_items = np.vectorize(item, dtypes, signature=str(definition.signature.plain))
+        made = over_items(*(one.astype(dtype, copy=False) for one, dtype in pairs))
+        made = made if len(call.cores) > 1 else [made]
+    return single_or_tuple([call.placed(one, k) for k, one in enumerate(made)])
 
 
 def explained(
@@ -97,8 +90,8 @@ def explained(
         found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
         for dtype, name in zip(found, definition.inputs, strict=True):
             check_kind(dtype, name)
-        natural = result_types(definition, types_of(found, given.scalars))
-        dtypes = [f"{dtype}, " for dtype in wanted_types(definition, {}) or natural]
+        compiled = compile_for(definition, types_of(found, given.scalars))
+        dtypes = [f"{one.dtype}, " for one in compiled.outputs]
         lines.append(f"  for {', '.join(map(str, found))}:")
     made = made_in_place(definition, body_tree(definition))
     for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 
 from .. import limits
-from ..arrays.accepted import check_writable
-from ..backends.numba.users import whole_line, with_helpers
+from ..arrays.accepted import check_writable, listed
+from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
+from ..language.source import with_helpers
 from ..waiting import before_writing, waiting
-from .calling import Arguments, Items, as_input, items, single_or_tuple, wanted_types
+from .calling import Arguments, Items, as_input, items, single_or_tuple
 from .compiled import Compiled, Operand, WrongShape, compile_for
 from .definition import GufuncDefinition
 
@@ -40,26 +41,23 @@ def on_numpy(gufunc: Any, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
     definition: GufuncDefinition = gufunc.definition
     call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
-    compiled = compile_for(definition, call.types, wanted_types(definition, given.options))
-    out = given.options.get("out")
-    if out is None:
-        outs: Sequence[Any] = ()
-        made = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
-    else:
-        outs = out if isinstance(out, tuple | list) else (out,)
-        made = _targets(definition, compiled, call, outs)
+    compiled = compile_for(definition, call.types, given.options)
+    outs = listed(given.options.get("out"))
+    if "out" in given.options:
+        targets = _targets(definition, compiled, call, outs)
         if waiting:
             before_writing(outs)
-    targets = made
+    else:
+        targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
-    if any(np.may_share_memory(one, value) for one in outs for value in call.inputs):
-        made = [np.empty_like(one) for one in targets]
+    apart = any(np.may_share_memory(one, value) for one in outs for value in call.inputs)
+    made = [np.empty_like(one) for one in targets] if apart else targets
     inputs = [*call.inputs, *given.scalars.values()]
     try:
         _compute(compiled, inputs, made, given.options.get("threads"))
     except (Outside, WrongShape) as error:
         raise _in_words(definition, error) from None
-    if made is not targets:
+    if apart:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
     return single_or_tuple(outs or [call.placed(one, k) for k, one in enumerate(made)])
@@ -100,24 +98,21 @@ def _compute(
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
     axis = stack.index(count) - len(stack) if stack else 0
+    kinds = [*compiled.inputs, *compiled.outputs]
 
     def part(begin: int, end: int) -> float:
         """Compute the results for some items, and say how long it takes [s]."""
-        read, written = (
-            [(_cut(one, kind, axis, begin, end), kind) for one, kind in zip(*side, strict=True)]
-            for side in ((inputs, compiled.inputs), (outs, compiled.outputs))
-        )
+        pairs = zip((*inputs, *outs), kinds, strict=True)
+        own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
+        given = list(own)
         begun = time.perf_counter()
-        given = [
-            one if _in_order(one, kind) else np.array(one, kind.dtype, order="C")
-            for one, kind in read
-        ]
-        made = [
-            one if _in_order(one, kind) else np.empty(one.shape, kind.dtype)
-            for one, kind in written
-        ]
-        compiled.call(*given, out=tuple(made))
-        for (target, _), one in zip(written, made, strict=True):
+        for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
+            if not _in_order(one, kind):
+                given[k] = np.empty(one.shape, kind.dtype)
+                if k < len(inputs):
+                    given[k][...] = one
+        compiled.call(*given)
+        for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
             if target is not one:
                 target[...] = one
         return time.perf_counter() - begun

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +16,21 @@ from typing import TypeAlias
 Core: TypeAlias = tuple[str, ...]
 
 _WORD = re.compile(r"\s*(->|\w+|\S|$)")
+_SIZE = re.compile(r"0*[1-9][0-9]*|[^\W\d]\w*")
+
+# What may stand at a place of a signature, in the words of what is said if something else does.
+_WANTED = {
+    "array": "the axes of an array begin with '('",
+    "first": "a name or a number is missing",
+    "axis": "a name or a number is missing",
+    "within": "the axes of an array are divided by ',' and end with ')'",
+    "inputs": "the inputs end with '->'",
+    "outputs": "nothing follows the outputs",
+}
+_UNKNOWN = {
+    "?": "axes that may be missing are not known here",
+    "|": "a core axis never broadcasts",
+}
 
 
 @dataclass(frozen=True)
@@ -74,72 +88,44 @@ def parsed(text: object) -> Signature:
         raise TypeError('a gufunc needs a signature; write @gufunc("(n)->()") and the like.')
     if not isinstance(text, str):
         raise TypeError(f'a signature is text such as "(n,k),(k,m)->(n,m)", not {text!r}.')
-    reader = _Reader(text)
-    inputs = tuple(reader.cores())
-    reader.take("->", "the inputs end with '->'")
-    outputs = tuple(reader.cores())
-    reader.take("", "nothing follows the outputs")
+    sides: list[list[Core]] = [[]]
+    core: list[str] = []
+    place = "array"
+    for found in _WORD.finditer(text):
+        word = found[1]
+        match place, word:
+            case "array", "(":
+                core, place = [], "first"
+            case (("first" | "axis"), _) if _SIZE.fullmatch(word):
+                core.append(str(int(word)) if word.isdecimal() else word)
+                place = "within"
+            case "within", ",":
+                place = "axis"
+            case (("first" | "within"), ")"):
+                sides[-1].append(tuple(core))
+                place = "inputs" if len(sides) == 1 else "outputs"
+            case (("inputs" | "outputs"), ","):
+                place = "array"
+            case "inputs", "->":
+                sides.append([])
+                place = "array"
+            case "outputs", "":
+                break
+            case _:
+                raise _unreadable(text, found, place)
+    inputs, outputs = map(tuple, sides)
     return Signature(inputs, outputs)
 
 
-class _Reader:
-    """Goes through the words of a signature, of which the last is empty."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._words = _WORD.finditer(text)
-        self._next()
-
-    def _next(self) -> None:
-        found = next(self._words, None)
-        if found is not None:
-            self._word, self._at = found[1], found.start(1)
-
-    def _error(self, reason: str) -> ValueError:
-        return ValueError(
-            f"the signature cannot be read: {reason}.\n"
-            f"    {self._text}\n"
-            f"    {' ' * self._at}^\n"
-            '  Write the core axes of each array in parentheses, as in "(n,k),(k,m)->(n,m)".'
-        )
-
-    def take(self, word: str, reason: str) -> None:
-        if not self._found(word):
-            raise self._error(reason)
-
-    def _found(self, word: str) -> bool:
-        same = self._word == word
-        if same:
-            self._next()
-        return same
-
-    def cores(self) -> Iterator[Core]:
-        """The arrays of one side."""
-        yield self._core()
-        while self._found(","):
-            yield self._core()
-
-    def _core(self) -> Core:
-        self.take("(", "the axes of an array begin with '('")
-        if self._found(")"):
-            return ()
-        names = [self._name()]
-        while self._found(","):
-            names.append(self._name())
-        if self._word == "?":
-            raise self._error("axes that may be missing are not known here")
-        if self._word == "|":
-            raise self._error("a core axis never broadcasts")
-        self.take(")", "the axes of an array are divided by ',' and end with ')'")
-        return tuple(names)
-
-    def _name(self) -> str:
-        name = self._word
-        if not re.match(r"\w", name):
-            raise self._error("a name or a number is missing")
-        if name[0].isdecimal():
-            if not (name.isascii() and name.isdecimal()) or int(name) < 1:
-                raise self._error("a fixed size is a positive number")
-            name = str(int(name))
-        self._next()
-        return name
+def _unreadable(text: str, found: re.Match[str], place: str) -> ValueError:
+    word, reason = found[1], _WANTED[place]
+    if place == "within":
+        reason = _UNKNOWN.get(word, reason)
+    if place in ("first", "axis") and word[:1].isdecimal():
+        reason = "a fixed size is a positive number"
+    return ValueError(
+        f"the signature cannot be read: {reason}.\n"
+        f"    {text}\n"
+        f"    {' ' * found.start(1)}^\n"
+        '  Write the core axes of each array in parentheses, as in "(n,k),(k,m)->(n,m)".'
+    )

@@ -11,9 +11,9 @@ from ..arrays import accepted, sides
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
+from ..arrays.every import cut_shapes, finer_values
 from ..arrays.layout import layout
 from ..arrays.numpy import behind, stretched, whole_shape
-from ..arrays.phases import cut_shapes, finer_values
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .. import limits
-from ..arrays.phases import check_device
+from ..arrays.every import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms

@@ -255,7 +255,7 @@ def _cut(array: Any) -> bool:
 def _dask_plans(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> list[str]:
     """How a call on Dask arrays, of which none is computed, is divided into tasks."""
     # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.planner import noted
+    from ..arrays.chunked.computation import noted
 
     args, rest = one.arguments(one.given)
     with noted() as plans:

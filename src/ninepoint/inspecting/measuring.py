@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
-from ..arrays.parts import SPLIT_POINTS
+from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..definition import Definition

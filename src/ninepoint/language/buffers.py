@@ -76,13 +76,13 @@ def steps(
     if len(indices) > len(shape):
         raise errors.index_count(span, name, len(indices), len(shape))
     for index in indices:
-        if isinstance(index, Value) and index.shape is not None:
+        if isinstance(index, Value) and index.shape:
             raise errors.index_type(span, name, words(index))
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of {whole}", span)
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        if isinstance(index, Value) and index.shape is None and index.dtype.is_integer:
+        if isinstance(index, Value) and index.dtype.is_integer:
             active = ops.lift(ops.active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = ops.cast(index, DType.INT)
@@ -134,7 +134,7 @@ def _item(ops: Operations, array: Array, number: int) -> Value:
 def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
     """The buffer after one of its elements was written to."""
     lifted = ops.lift(value)
-    if lifted.shape is not None or lifted.dtype.is_complex > buffer.dtype.is_complex:
+    if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to", span)
     new = Value(ops.cast(lifted, buffer.dtype))
     items = (

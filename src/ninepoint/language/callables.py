@@ -86,7 +86,7 @@ def _builtin_extreme(op: str, comparison: str, ops: Operations, *args: Any) -> A
 
     items = args[0] if len(args) == 1 else args
     if not isinstance(items, tuple) or not items:
-        window = isinstance(items, Value) and items.shape is not None
+        window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
         raise errors.wrong_arguments(ops.span, op[:3], needs)
     return functools.reduce(better, items)
@@ -121,12 +121,9 @@ def _rounded(function: str, to_integer: bool, ops: Operations, value: Any) -> An
 
 
 def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
-    lifted = _real(ops, value, "round()")
-    if digits is None:
-        if lifted.dtype.is_integer:
-            return ops.unary("+", lifted)
-        return ops.to_integer(ops.call("rint", lifted.dtype, lifted, weak=lifted.weak))
-    return _numpy_round(ops, value, digits)
+    if digits is not None:
+        return _numpy_round(ops, value, digits)
+    return _rounded("rint", True, ops, ops.unary("+", _real(ops, value, "round()")))
 
 
 def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
@@ -179,7 +176,7 @@ def _sign(ops: Operations, value: Any) -> Any:
 def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
     if isinstance(test, np.ndarray):
         _, shape = ops.together(then, other)
-        test = test if shape is None else ops.as_window(test.astype(bool), shape)
+        test = ops.as_window(test.astype(bool), shape) if shape else test
     return ops.select(test, then, other)
 
 

@@ -284,7 +284,7 @@ def _is_numeric(value: Any) -> bool:
         return all(map(_is_numeric, value))
     if isinstance(value, Buffer):
         return True
-    return is_number(value) or (isinstance(value, Value) and value.shape is None)
+    return is_number(value) or (isinstance(value, Value) and not value.shape)
 
 
 def _numbers(value: Any) -> Iterator[Any]:

@@ -175,8 +175,8 @@ class Expressions(Subscripts, Calls):
         base = self.eval(node.value)
         span = self.at(node)
         if node.attr in ("shape", "ndim", "size"):
-            shape = self.shape() if isinstance(base, Field) else getattr(base, "shape", None)
-            if shape is not None:
+            shape = self.shape() if isinstance(base, Field) else getattr(base, "shape", ())
+            if shape or isinstance(base, np.ndarray):
                 return self.measured(shape, node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)

@@ -62,13 +62,17 @@ class Axes:
         if self.neighborhood is not None:
             self.count = len(self.neighborhood)
 
+    def check_count(self, name: str, offset: Offset, span: Span) -> None:
+        """Raise where there is an offset too many, or too few."""
+        if self.count is None:
+            self.count = len(offset)
+        if len(offset) != self.count:
+            declared = self.neighborhood is not None
+            raise errors.offset_count(span, name, len(offset), self.count, declared)
+
     def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
-        if self.count is None:
-            self.count = len(low)
-        if len(low) != self.count:
-            declared = self.neighborhood is not None
-            raise errors.offset_count(span, name, len(low), self.count, declared)
+        self.check_count(name, low, span)
         for offset in (*low, *high):
             if abs(offset) > FAR:
                 raise errors.offset_far(span, offset, FAR)
@@ -154,7 +158,7 @@ class Frame(ABC):
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
         span = self.at(node)
-        window = isinstance(value, Value) and value.shape is not None
+        window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
             raise errors.bad_operand(span, "The truth", words(value))
 

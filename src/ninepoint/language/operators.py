@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-_COMPUTED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
+_ALL: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
     ("+", "add", ast.Add, np.add),
     ("-", "sub", ast.Sub, np.subtract),
     ("*", "mul", ast.Mult, np.multiply),
@@ -27,8 +27,6 @@ _COMPUTED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
     ("&", "and", ast.BitAnd, np.bitwise_and),
     ("|", "or", ast.BitOr, np.bitwise_or),
     ("^", "xor", ast.BitXor, np.bitwise_xor),
-)
-_COMPARED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
     ("<", "lt", ast.Lt, np.less),
     ("<=", "le", ast.LtE, np.less_equal),
     (">", "gt", ast.Gt, np.greater),
@@ -36,11 +34,6 @@ _COMPARED: tuple[tuple[str, str, type[ast.AST], Any], ...] = (
     ("==", "eq", ast.Eq, np.equal),
     ("!=", "ne", ast.NotEq, np.not_equal),
 )
-_ALL = _COMPUTED + _COMPARED
-
-# The names between the underscores of the methods that compute, and of those that compare.
-COMPUTED = {symbol: name for symbol, name, _, _ in _COMPUTED}
-COMPARED = {symbol: name for symbol, name, _, _ in _COMPARED}
 
 # Python's own operators of two operands.
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {

@@ -43,6 +43,7 @@ from .values import (
     Steps,
     Value,
     constant,
+    is_number,
     length_label,
     words,
 )
@@ -135,9 +136,9 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
     result = frame.run()
     values = []
     for value in result if isinstance(result, tuple) else (result,):
-        if isinstance(value, Value | bool | int | float | complex | np.number):
+        if isinstance(value, Value) or is_number(value):
             lifted = operations.lift(value)
-            if lifted.shape is None:
+            if not lifted.shape:
                 values.append(lifted)
                 continue
         raise errors.not_a_number(frame.returned, words(value))
@@ -304,7 +305,7 @@ class Statements(Expressions):
                     value = tuple(constant(v) for v in value)
                 stars = any(isinstance(t, ast.Starred) for t in targets)
                 if isinstance(value, Value):
-                    if value.shape is None:
+                    if not value.shape:
                         raise errors.bad_operand(self.at(target), "Unpacking", words(value))
                     if value.shape[0] != len(targets) and not stars:
                         raise errors.unpacking(self.at(target), len(targets), value.shape[0])

@@ -56,7 +56,7 @@ def window_of(
     if isinstance(value, np.ndarray) or is_number(value):
         raise errors.bad_operand(ops.span, f"'{name}'", words(value))
     window = ops.lift(value)
-    if window.shape is None:
+    if not window.shape:
         raise errors.bad_operand(ops.span, f"'{name}'", "a single number")
     if ordered and window.dtype.is_complex:
         raise errors.bad_operand(ops.span, f"'{name}'", "complex numbers")
@@ -72,7 +72,6 @@ def reduce(
 ) -> Value:
     """One number from a window, of NumPy's type for it or of `dtype`."""
     window = window_of(ops, value, kind, ordered=kind in _ORDERED)
-    assert window.shape is not None
     source = window.dtype
     whole: DType = DType.INT if source is DType.BOOL else source
     taken: DType = source
@@ -127,7 +126,7 @@ def _truths_of(ops: Operations, window: Value, where: Any) -> Value:
     test = ops.lift(where)
     if test.dtype is not DType.BOOL:
         raise errors.where_type(ops.span, "numbers, not truths")
-    if test.shape not in (None, window.shape):
+    if test.shape not in ((), window.shape):
         raise errors.mask_shape(ops.span, window.shape, test.shape)
     return test
 
@@ -143,8 +142,7 @@ def _filled(ops: Operations, window: Value, test: Value | None, number: float) -
 
 def _counted(ops: Operations, window: Value, test: Value) -> Any:
     """How many elements are taken."""
-    assert window.shape is not None
-    if test.shape is None:
+    if not test.shape:
         return ops.select(test, math.prod(window.shape), 0)
     return reduce(ops, "sum", test)
 
@@ -192,7 +190,7 @@ def _extreme(
     if where is not None and where is not True:
         if initial is None:
             raise errors.where_initial(ops.span, name if skips else kind)
-        if ops.lift(initial).shape is not None:
+        if ops.lift(initial).shape:
             raise errors.bad_operand(ops.span, "'initial'", words(initial))
     if skips:
         window = _filled(ops, window, test, math.inf if kind == "min" else -math.inf)
@@ -248,7 +246,7 @@ def _reduction(kind: ReduceKind, ops: Operations, value: Any, axis: Any = None) 
 
 def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
     """A constant from 0 to `scale` as a fraction."""
-    if isinstance(q, Value) and q.shape is None:
+    if isinstance(q, Value) and not q.shape:
         raise NotUnderstood("a fraction that is not constant", ops.span)
     if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
         raise errors.fraction(ops.span, name, scale, words(q))
@@ -296,7 +294,6 @@ def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None)
     window = window_of(ops, value, "np.average", axis)
     if weights is None:
         return reduce(ops, "mean", window)
-    assert window.shape is not None
     if isinstance(weights, tuple | list):
         weights = np.array(weights)
     if isinstance(weights, np.ndarray):
@@ -321,7 +318,6 @@ def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
 def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     """The elements in order, by a network, whose first part is what neighbours have too."""
     window = window_of(ops, value, name, ordered=True)
-    assert window.shape is not None
     count = math.prod(window.shape)
     _fraction(ops, cut, 0.5, name)
     if 2 * int(cut * count) >= count:

@@ -17,7 +17,6 @@ import dis
 import functools
 import re
 import types
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -221,13 +220,29 @@ def meaning(function: Function) -> tuple[Any, ...]:
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, leaving out the functions defined inside it."""
-    pending = deque(ast.iter_child_nodes(node))
+    """The nodes of a function in the order of its text, without those of functions inside it."""
+    pending = list(ast.iter_child_nodes(node))[::-1]
     while pending:
-        child = pending.popleft()
+        child = pending.pop()
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            pending.extend(ast.iter_child_nodes(child))
+            pending += list(ast.iter_child_nodes(child))[::-1]
+
+
+def returned_values(definition: Definition) -> list[ast.expr]:
+    """What a function returns, wherever it does so."""
+    if isinstance(definition, ast.Lambda):
+        return [definition.body]
+    found = [node for node in own_nodes(definition) if isinstance(node, ast.Return)]
+    return [node.value for node in found if node.value is not None]
+
+
+def with_helpers(function: Function) -> Iterator[Function]:
+    """A function and all that it calls."""
+    yield function
+    for value in function.constants.values():
+        if isinstance(value, Function):
+            yield from with_helpers(value)
 
 
 # Freezing what the names mean.

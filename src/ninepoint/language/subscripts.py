@@ -21,7 +21,8 @@ import ast
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -47,14 +48,7 @@ class Subscripts(Frame):
         match base:
             case Field():
                 return self.read_field(base, indices, node)
-            case buffers.Buffer() | Coefficients():
-                name = base.name if isinstance(base, Coefficients) else text
-                where = buffers.place(self.ops, base, indices, name, span)
-                return buffers.element(self.ops, base, where)
-            case np.ndarray() if unknown:
-                where = buffers.place(self.ops, base, indices, text, span)
-                return buffers.element(self.ops, base, where)
-            case np.ndarray():
+            case np.ndarray() if not unknown:
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
                 if floats:
@@ -66,6 +60,10 @@ class Subscripts(Frame):
                     return settled(base[index])
                 except IndexError as error:
                     raise errors.window_index(span, text, str(error)) from error
+            case buffers.Buffer() | Coefficients() | np.ndarray():
+                name = base.name if isinstance(base, Coefficients) else text
+                where = buffers.place(self.ops, base, indices, name, span)
+                return buffers.element(self.ops, base, where)
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
                     raise errors.index_outside(span, text, index, len(base))
@@ -74,7 +72,7 @@ class Subscripts(Frame):
                 if not isinstance(index, int | slice) or unknown:
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
-            case Value(shape=shape) if shape is not None:
+            case Value(shape=shape) if shape:
                 return picked(self.ops, base, index, span, text)
             case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
                 return self.read_value(base, indices, node)
@@ -130,10 +128,7 @@ class Subscripts(Frame):
         name = ast.unparse(node.value)
         if self.axes.pointwise:
             raise errors.ufunc_index(span, name)
-        if len(first) != self.axes.count:
-            raise errors.offset_count(
-                span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
-            )
+        self.axes.check_count(name, first, span)
         made = elsewhere(self.ops, value, first, along, shape)
         for low, high in reads(self.ops, value.atom):
             self.axes.check(name, ir.added(low, first), ir.added(high, last), span)
@@ -169,7 +164,7 @@ class Subscripts(Frame):
                 raise errors.index_factor(span, text, index.line.scale, self.axes.factors)
             return index.line.shift
         if isinstance(index, Value):
-            if index.shape is not None or not index.dtype.is_integer:
+            if index.shape or not index.dtype.is_integer:
                 raise errors.offset_type(span, words(index) + " that is not whole")
             positioned = on_position(self.ops, index.atom)
             if positioned and self.axes.factors:
@@ -214,17 +209,11 @@ def _again(
     atom: Atom, expressions: Mapping[str, ir.Expr], stays: Callable[[Ref], bool], write: Write
 ) -> Atom:
     """A value whose operations are written again, each once; those that stay are as they were."""
-
-    @cache
-    def again(atom: Atom) -> Atom:
-        if not isinstance(atom, Ref) or stays(atom):
-            return atom
-        return write(expressions[atom.name], operands)
-
-    def operands(expr: ir.Expr) -> ir.Expr:
-        return ir.renamed(expr, {a.name: again(a) for a in ir.atoms(expr) if isinstance(a, Ref)})
-
-    return again(atom)
+    new: dict[str, Atom] = {}
+    for one in ir.needed(starmap(ir.Assign, expressions.items()), (atom,)):
+        if not stays(Ref(one.value.dtype, one.name)):
+            new[one.name] = write(one.value, partial(ir.renamed, alias=new))
+    return ir.renamed_atom(atom, new)
 
 
 # What a value comes from.
@@ -288,9 +277,10 @@ def _behind(ops: Operations, atom: Atom) -> Iterator[ir.Expr]:
 
 def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
-    size = shape if along else None
 
     def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
+        if any(isinstance(a, Ref) and a.name in ops.body.begins for a in ir.atoms(expr)):
+            raise NotUnderstood("what a loop changes, at another point", ops.span)
         if along and isinstance(expr, ir.Reduce | ir.Noting):
             held = "window" if isinstance(expr, ir.Reduce) else "loop"
             raise NotUnderstood(f"a window of what holds a {held}", ops.span)
@@ -298,8 +288,8 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
         if position is None:
             if along and isinstance(expr, ir.Read):
                 origin = ir.added(expr.offset, first)
-                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, size).atom
-            return ops.emit(operands(ir.shifted(expr, first)), False, size).atom
+                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, shape).atom
+            return ops.emit(operands(ir.shifted(expr, first)), False, shape).atom
         here, axis = ops.emit(expr).atom, position.axis
         # How many steps along the axis each element of the window is from the point.
         moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
@@ -309,15 +299,11 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
         there: Atom = Const(expr.dtype, steps[0])
         if along:
             there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
-        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, size).atom
+        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    def stays(ref: Ref) -> bool:
-        if ref.name in ops.body.begins:
-            raise NotUnderstood("what a loop changes, at another point", ops.span)
-        return not varies(ops, ref)
-
-    atom = _again(value.atom, ops.body.reachable(), stays, write)
-    return Value(atom, value.weak, shape) if along else replace(value, atom=atom)
+    atom = _again(value.atom, ops.body.reachable(), lambda ref: not varies(ops, ref), write)
+    # Of a position it is one no more: what lies where it is told by the point alone.
+    return Value(atom, value.weak, shape)
 
 
 # Elements of a window.
@@ -334,7 +320,6 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         If it varies, or what it picks has several axes.
     """
     shape = window.shape
-    assert shape is not None
     found = _taken(shape, index, span, text)
     if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
         return window
@@ -361,13 +346,9 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         return there if isinstance(there, Const) else ops.emit(operands(there)).atom
 
     expressions = ops.windows.values
-    atom = _again(
-        window.atom,
-        expressions,
-        lambda ref: ref.name not in expressions,
-        some if found.ndim else one_number,
-    )
-    return Value(atom, window.weak, found.shape or None)
+    write = some if found.ndim else one_number
+    atom = _again(window.atom, expressions, lambda _: False, write)
+    return Value(atom, window.weak, found.shape)
 
 
 def _taken(shape: Offset, index: Any, span: Span, text: str) -> np.ndarray:
@@ -384,8 +365,7 @@ def _taken(shape: Offset, index: Any, span: Span, text: str) -> np.ndarray:
 
 
 def _check(index: Any, shape: Offset, span: Span, text: str) -> None:
-    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
-    if any(isinstance(part, Value) for part in parts):
+    if _varies(index):
         raise NotUnderstood("an element of a window at an index that varies", span)
     if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
         raise errors.mask_type(span, text, f"an array of {index.dtype}")

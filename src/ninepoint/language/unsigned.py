@@ -44,13 +44,13 @@ def compared(ops: Operations, op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
         left, right, op = right, left, _MIRRORED[op]
+    above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.
-        return ops.binary("==" if op in (">", ">=", "!=") else "!=", left, left)
-    word = _word(ops, right)
-    if op in (">", ">=", "!="):
-        return ops.binary("|", ops.binary("<", right, 0), ops.binary(op, left, word))
-    return ops.binary("&", ops.binary(">=", right, 0), ops.binary(op, left, word))
+        return ops.binary("==" if above else "!=", left, left)
+    either, sign = ("|", "<") if above else ("&", ">=")
+    compared = ops.binary(op, left, _word(ops, right))
+    return ops.binary(either, ops.binary(sign, right, 0), compared)
 
 
 def extreme(ops: Operations, op: Any, left: Value, right: Value) -> Value:

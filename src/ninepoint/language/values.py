@@ -43,14 +43,14 @@ class NotUnderstood(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A number known only at run time, or a window of such (then with a shape).
+    """A number known only at run time, or a window of such; a number has no shape.
 
     A weak value is a Python float: it takes the type of the NumPy float it meets.
     """
 
     atom: Atom
     weak: bool = False
-    shape: Offset | None = None
+    shape: Offset = ()
 
     @property
     def dtype(self) -> DType:
@@ -230,8 +230,8 @@ class Operations:
             return Value(Const(DType.UINT, str(value)), True)
         raise errors.literal_range(self.span, value)
 
-    def emit(self, expr: ir.Expr, weak: bool = False, shape: Offset | None = None) -> Value:
-        body = self.body if shape is None else self.windows
+    def emit(self, expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+        body = self.windows if shape else self.body
         return Value(body.emit(expr), weak, shape)
 
     def as_window(self, value: Any, shape: Offset) -> Value:
@@ -246,15 +246,15 @@ class Operations:
         texts = tuple(repr(item) for item in value.ravel().tolist())
         return self.emit(ir.Weight(value_type(value.dtype), texts), False, shape)
 
-    def together(self, *values: Any) -> tuple[list[Value], Offset | None]:
+    def together(self, *values: Any) -> tuple[list[Value], Offset]:
         """Operands as values, with the shape of their common window, if any."""
-        shapes = [v.shape for v in values if isinstance(v, Value) and v.shape is not None]
+        shapes = [v.shape for v in values if isinstance(v, Value) and v.shape]
         for other in shapes:
             if other != shapes[0]:
                 raise errors.window_shape(self.span, shapes[0], other)
-        shape = shapes[0] if shapes else None
+        shape = shapes[0] if shapes else ()
         known = [
-            None if is_large(v) else self.lift(v) if shape is None else self.as_window(v, shape)
+            None if is_large(v) else self.as_window(v, shape) if shape else self.lift(v)
             for v in values
         ]
         beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
@@ -276,12 +276,8 @@ class Operations:
 
     def truth(self, value: Any) -> Any:
         """`bool(value)`: a Python bool when it is known."""
-        if is_number(value):
+        if is_number(value) or value is None or isinstance(value, tuple | str):
             return bool(value)
-        if isinstance(value, tuple | str):
-            return len(value) > 0
-        if value is None:
-            return False
         lifted = self.lift(value)
         return lifted if lifted.dtype is DType.BOOL else self.binary("!=", lifted, 0)
 
@@ -322,7 +318,7 @@ class Operations:
             return line
         (a, b), _ = self.together(left, right)
         if line is not None:
-            return Index(self.in_common(op, DType.INT, a, b).atom, True, None, line)
+            return Index(self.in_common(op, DType.INT, a, b).atom, True, (), line)
         self._check_operands(op, a.dtype, b.dtype)
         mixed = unsigned.mixed(self, a, b)
         if mixed and op in ir.COMPARISONS:
@@ -440,7 +436,8 @@ class Operations:
             return then
         if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
             return tuple(self.select(truth, a, b) for a, b in zip(then, other, strict=True))
-        if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
+        # As texts: 0.0 is not -0.0, nor 1 the same as 1.0.
+        if is_number(then) and is_number(other) and repr(then) == repr(other):
             return then
         (t, a, b), shape = self.together(truth, then, other)
         if a.atom == b.atom:
@@ -472,12 +469,9 @@ class Operations:
 
     def logical(self, op: str, left: Any, right: Any) -> Any:
         """`and` and `or` of two truths."""
-        if isinstance(left, bool) and isinstance(right, bool):
-            return (left and right) if op == "&" else (left or right)
-        for known, unknown in ((left, right), (right, left)):
+        for known, other in ((left, right), (right, left)):
             if isinstance(known, bool):
-                absorbs = known is (op == "|")
-                return known if absorbs else unknown
+                return known if known is (op == "|") else other
         return self.binary(op, left, right)
 
     def call(self, function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
@@ -525,15 +519,13 @@ def _saturated(value: Any) -> int:
 
 def _converted(value: Any, dtype: DType) -> str | None:
     """The text of a known number in another type; None where it must be computed."""
-    if dtype.is_integer:
-        if isinstance(value, complex):
-            return None
-        if dtype is DType.BOOL:
-            return str(bool(value))
-        whole = value if isinstance(value, int) else _saturated(value)
-        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     if isinstance(value, complex) and not dtype.is_complex:
         return None
+    if dtype is DType.BOOL:
+        return str(bool(value))
+    if dtype.is_integer:
+        whole = value if isinstance(value, int) else _saturated(value)
+        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     with np.errstate(all="ignore"):
         return repr(dtype.numpy.type(value).item())
 
@@ -541,7 +533,7 @@ def _converted(value: Any, dtype: DType) -> str | None:
 def words(value: Any) -> str:
     """What a value is, in words."""
     if isinstance(value, Value):
-        return "a number" if value.shape is None else f"a window of shape {value.shape}"
+        return f"a window of shape {value.shape}" if value.shape else "a number"
     if isinstance(value, Field):
         return f"the field '{value.name}' itself"
     if isinstance(value, Coefficients | np.ndarray):

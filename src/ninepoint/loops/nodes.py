@@ -9,7 +9,7 @@
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
     statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Continue | Return | Run(call)
+               | Continue | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -23,7 +23,7 @@ An array is a view of memory: elements of one type, lengths and strides along it
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -31,6 +31,8 @@ BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 6
 FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
+
+T = TypeVar("T")
 
 # What types are called in texts.
 SHORT = {
@@ -40,11 +42,17 @@ SHORT = {
 }  # fmt: skip
 
 # Operations that give a truth, of numbers of one type.
-QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
+QUESTIONS = frozenset({"signbit"})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def node(kind: type[T]) -> type[T]:
+    """A class of nodes, whose fields are given once."""
+    return dataclass(frozen=True, slots=True)(kind)
+
+
+@node
 class Number:
     """A constant."""
 
@@ -52,7 +60,7 @@ class Number:
     value: bool | int | float | complex
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Name:
     """The value of a name."""
 
@@ -60,7 +68,7 @@ class Name:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Op:
     """An operation of values; it has no effect, and may be computed where nobody needs it.
 
@@ -76,7 +84,7 @@ class Op:
     exact: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Array:
     """A name for a view of memory: elements of a type, along so many axes."""
 
@@ -91,7 +99,7 @@ class Array:
         return np.dtype(self.element).itemsize
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Load:
     """An element of an array; one that other threads may write is read `anew` each time."""
 
@@ -105,7 +113,7 @@ class Load:
         return self.array.element
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Size:
     """The length of an array along an axis."""
 
@@ -114,7 +122,7 @@ class Size:
     type: str = "int64"
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -126,7 +134,7 @@ class Call:
 Value: TypeAlias = Number | Name | Op | Load | Size | Call
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Let:
     """Bind a name to a value."""
 
@@ -134,7 +142,7 @@ class Let:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Variable:
     """Bind a name that `Assign` may change; it begins with a value."""
 
@@ -142,7 +150,7 @@ class Variable:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Assign:
     """Give a variable another value, of the same type."""
 
@@ -150,7 +158,7 @@ class Assign:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Store:
     """Write an element of an array."""
 
@@ -159,7 +167,7 @@ class Store:
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class View:
     """Bind an array to what another holds at some first indices, from element `first` on.
 
@@ -173,7 +181,7 @@ class View:
     first: Value | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Alloc:
     """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
 
@@ -182,7 +190,7 @@ class Alloc:
     zero: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class For:
     """Do statements for an index that goes from `start` to before `stop`."""
 
@@ -193,7 +201,7 @@ class For:
     step: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class While:
     """Do `head`, then `body` if the test holds, and begin again."""
 
@@ -202,7 +210,7 @@ class While:
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class If:
     """Do one of two blocks."""
 
@@ -211,31 +219,24 @@ class If:
     other: tuple[Statement, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Break:
     """Leave the innermost loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Continue:
     """Go on with the next turn of the innermost loop."""
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Return:
     """Leave the function, which gives a value."""
 
     value: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """Call a function for what it does."""
-
-    call: Call
-
-
-@dataclass(frozen=True, slots=True)
+@node
 class Fetch:
     """Ask memory for the line of the cache with an element, which will be read soon."""
 
@@ -245,11 +246,11 @@ class Fetch:
 
 Statement: TypeAlias = (
     Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Run | Fetch
+    | Call | Fetch
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Function:
     """A function: its parameters, and what it does.
 
@@ -266,7 +267,7 @@ class Function:
     overlap: tuple[int, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@node
 class Module:
     """Functions that call each other, and tables of constants, which are dense arrays."""
 

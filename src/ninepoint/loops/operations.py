@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from .values import wrapped
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(
     "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
-    "shift_right floor_divide_float32 floor_divide_float64 remainder saturate saturate_wide "
+    "shift_right floor_divide remainder saturate saturate_wide "
     "exp_float32 exp_float64 complex lesser greater".split()
 )
 
@@ -69,6 +71,18 @@ def _part(which: str, text: str) -> str:
     return f"({text}).{which}" if isinstance(text, Loose) else f"{text}.{which}"
 
 
+def _question(function: str, text: str) -> str:
+    """Whether a float is what a function of NumPy asks for."""
+    zero = apply("-", text, text)
+    match function:
+        case "isnan":
+            return apply("!=", text, text)
+        case "isfinite":
+            return apply("==", zero, "0")
+        case _:
+            return apply("&", apply("==", text, text), apply("!=", zero, "0"))
+
+
 def number(machine: str, value: bool | int | float | complex) -> str:
     """A constant of a machine type; an integer is taken modulo what that holds."""
     if machine == "bool":
@@ -91,6 +105,7 @@ def _float(value: float) -> str:
     return repr(value)
 
 
+@dataclass(eq=False)
 class Operations:
     """The operations of one kernel, whose ranges are `known`; `types` are those of its values.
 
@@ -98,18 +113,15 @@ class Operations:
     scalars have in the text.
     """
 
+    known: dict[str, Interval]
+    types: dict[str, str]
+    names: Mapping[str, str]
+
     # The fewest bits of an integer that has a name.
-    least = 8
+    least: ClassVar[int] = 8
 
     # Whether quotients of floats have vectors, and those of integers have not.
-    vectors = True
-
-    def __init__(
-        self, known: dict[str, Interval], types: dict[str, str], names: Mapping[str, str]
-    ) -> None:
-        self.known = known
-        self.types = types
-        self.names = names
+    vectors: ClassVar[bool] = True
 
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""
@@ -199,7 +211,7 @@ class Operations:
             finite = apply("==", apply("-", left, left), "0")
             return choose(finite, called("floor", apply("/", left, right)), number(own, np.nan))
         if expr.op == "//":
-            return called(f"floor_divide_{own}", left, right)
+            return called("floor_divide", left, right)
         if expr.op == "%":
             return to(own, called("remainder", left, right))
         if expr.op == "/" and expr.dtype.is_complex:
@@ -367,15 +379,11 @@ class Operations:
     def _call(self, expr: Call, own: str) -> str:
         args = [self.atom(arg) for arg in expr.args]
         function, first = expr.function, args[0]
-        if not expr.args[0].dtype.is_complex:
-            zero = apply("-", first, first)
-            match function:
-                case "isnan":
-                    return apply("!=", first, first)
-                case "isfinite":
-                    return apply("==", zero, "0")
-                case "isinf":
-                    return apply("&", apply("==", first, first), apply("!=", zero, "0"))
+        if function in ("isnan", "isinf", "isfinite"):
+            if not expr.args[0].dtype.is_complex:
+                return _question(function, first)
+            tests = [_question(function, _part(which, first)) for which in ("real", "imag")]
+            return apply("&" if function == "isfinite" else "|", *tests)
         if function == "exp" and expr.dtype.is_float:
             return called(f"exp_{own}", *args)
         found = called(function, *args)

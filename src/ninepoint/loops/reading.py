@@ -47,7 +47,6 @@ from .nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Statement,
     Store,
@@ -311,7 +310,7 @@ class _Body:
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
-                    self.lines.append(Run(found))
+                    self.lines.append(found)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 pass
             case _:
@@ -560,19 +559,16 @@ class _Body:
             return Op(PARTS[of.type], node.attr, (of,))
         lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
         size = reduce(partial(applied, "*"), lengths)
-        match node.attr:
-            case "shape":
-                return lengths
-            case "ndim":
-                return word(value.ndim)
-            case "itemsize":
-                return word(value.itemsize)
-            case "size":
-                return size
-            case "nbytes":
-                return applied("*", size, word(value.itemsize))
-            case _:
-                raise NotRead(ast.unparse(node))
+        facts: dict[str, Known] = {
+            "shape": lengths,
+            "ndim": word(value.ndim),
+            "itemsize": word(value.itemsize),
+            "size": size,
+            "nbytes": applied("*", size, word(value.itemsize)),
+        }
+        if node.attr not in facts:
+            raise NotRead(ast.unparse(node))
+        return facts[node.attr]
 
     # Calls.
 
@@ -636,8 +632,7 @@ class _Body:
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if func.attr in ("empty", "zeros"):
-            named = [one.value for one in node.keywords if one.arg == "dtype"]
-            kind = self._value((named or node.args[1:])[0])
+            kind = self._value(node.keywords[0].value)
             assert isinstance(kind, Machine)
             shape = self._value(node.args[0])
             lengths = shape if isinstance(shape, tuple) else (shape,)
@@ -658,8 +653,8 @@ class _Body:
         """A function of NumPy, of floats or complex numbers of the type that all have."""
         machine = reduce(lambda kind, arg: common(Name(kind, ""), arg), args, "float32")
         given = tuple(convert(arg, machine) for arg in args)
-        node = self.reader.library.get(f"complex_{name}")
-        if node is not None and machine in PARTS:
+        node = self.reader.library.get(f"{'complex' if machine in PARTS else 'float'}_{name}")
+        if node is not None:
             return convert(_only(self._called(node, given)), machine)
         op = _OPERATORS.get(name, name)
         return Op("bool" if name in QUESTIONS else machine, op, given)

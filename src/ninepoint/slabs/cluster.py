@@ -101,10 +101,9 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     def fits(axis: int) -> bool:
         return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
 
-    stack = range(-len(shape), -motion.ndim)
     core = list(range(-motion.ndim, 0))
     longest = max(core, key=shape.__getitem__)
-    for axis in (*stack, core[0], longest):
+    for axis in [*range(-len(shape), -motion.ndim), core[0], longest]:
         if fits(axis) and not refusal(motion, shapes, axis):
             return axis
     return None

@@ -16,11 +16,11 @@ import numpy as np
 
 from ..arrays.accepted import write
 from ..arrays.borders import Array
-from ..arrays.numpy import broadcast_shape, checked_out
+from ..arrays.numpy import broadcast_shape
 from ..backends.threads import VARIABLE, thread_count
 from ..iteration import Iteration, iterate
 from ..motion import Motion
-from ..program import reaching
+from ..program import reaching, targets
 from ..tracebacks import door
 from .slab import Parts, Slab, refusal
 
@@ -67,10 +67,7 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
     refused = refusal(motion, whole.shapes(sum(lengths)), axis)
     if refused:
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
-    count = motion.states
-    target: list[Array] = []
-    if plan.out is not None:
-        target = checked_out(plan.out, [shape] * count, list(motion.types[:count]), None)
+    target = targets(plan.out, [(shape, one) for one in motion.types[: motion.states]], arrays)
     slab = Slab(whole, links, arrays, _threads(links, plan))
     made: list[Array] = iterate(slab, plan, motion.scalars)
     for given, own in zip(target, made, strict=False):

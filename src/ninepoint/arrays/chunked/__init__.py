@@ -19,9 +19,7 @@ import numpy as np
 from ..accepted import is_cupy
 from ..blocks import meta_of
 from ..grid import Work, grid_of, lazy, refuse_unknown
-from .computation import Computation, takes_whole
-from .planner import note
-from .sources import as_array, readable
+from .computation import Computation, as_array, note, readable, takes_whole
 
 __all__ = ["Work", "lazily", "taken_to", "takes_whole"]
 

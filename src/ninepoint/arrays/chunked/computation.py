@@ -1,14 +1,20 @@
 """Computations: a program on fields that are cut, and the arrays of Dask that it gives.
 
-whole cores   no axis that the program works along is cut: each block is computed by itself
-reading       the fields are views of sources: each block reads what it needs
-faces         each block is made of its chunk and of its neighbours' faces
+whole cores   no axis that the program works along is cut: each task takes its chunks
+regions       the fields are views of something that can be sliced: each task reads what it
+              needs; chosen where that decodes little more than half more than the blocks alone
+edges         each block is made of its chunk and of faces of its neighbours
+groups        the same on groups of chunks, where these are thin or fields are cut otherwise
+
+What such a plan costs is said before anything is run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 from operator import getitem
@@ -20,12 +26,23 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ... import limits
-from ..blocks import Job, meta_of
-from ..grid import Chunks, Output, Work, axes_of, cut_as, grid_of, grouped, outputs_of
+from .. import accepted
+from ..blocks import Job, meta_of, part_of
+from ..grid import (
+    Chunks,
+    Output,
+    Work,
+    axes_of,
+    axis_of,
+    cut_as,
+    grid_of,
+    grouped,
+    lazy,
+    outputs_of,
+)
 from ..layout import Shape
-from ..regions import Node
+from ..regions import Node, mixed, spans_of
 from .layer import Blocks, Field, Lazy, Source, Symbolic, known
-from .sources import costs, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -169,60 +186,148 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
     return all(len(chunks[axis]) == 1 for axis in core)
 
 
-def recut(array: Any, chunks: Chunks) -> Any:
-    """Give the same values in other chunks, without moving any; None where that cannot be.
+_WHY = {
+    "whole cores": "no axis that it works along is cut",
+    "regions": "each task reads its block, and what lies around it, from the source",
+    "edges": "each block is made of its chunk and of its neighbours' faces",
+    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
+    "keep the chunks",
+    "put together": "fields are cut in different ways, so chunks are put together first",
+}
 
-    It can be for what is a plain view of a source, and for what a program made of such views: its
-    tasks then read other regions.  It is not where these would decode twice what there is.
 
-    Parameters
-    ----------
-    array : dask.array.Array
-    chunks : tuple of tuple of int
-        Sizes along each axis, which add up to those of the array.
+def _described(given: Computation, one: Computation) -> str:
+    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
+
+    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
+    which have to move where workers are many; the bytes of a task, which a thread holds.
     """
-    chunks = tuple(tuple(map(int, sizes)) for sizes in chunks)
-    assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
-    if array.chunks == chunks:
-        return array
-    source = known(array).source
-    if source is not None:
-        return (
-            None
-            if _is_dear(None, [source], chunks)
-            else source.view(chunks, f"{source.name}-{tokenize(chunks)}")
-        )
-    found = known(array).origin
-    if found is None:
+    rule, groups = one.blocks(), one.chunks
+    plan = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    pairs = zip(given.arrays, one.arrays, strict=True)
+    joined = sum(before.chunks != after.chunks for before, after in pairs)
+    blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + joined
+    axes = [] if plan == "whole cores" else axes_of(one.work, groups)
+    thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
+    for (array, dtype), field in zip(one.inputs, rule.fields, strict=True):
+        if isinstance(field, Field):
+            each = zip(array.shape, field.cut, thick[-array.ndim :], strict=False)
+            points = math.prod(array.shape)
+            faces = sum(points // max(1, n) * far for n, cut, far in each if cut)
+            moved += faces * dtype.itemsize
+            tasks += faces > 0
+    if joined or groups != given.chunks:
+        plan, why = "groups", "groups" if groups != given.chunks else "put together"
+    read = sum(dtype.itemsize for _, dtype in one.inputs)
+    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
+    if plan == "regions":
+        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
+    else:
+        held += read * _largest(groups) + moved // max(1, blocks)
+    tasks *= blocks / max(1, math.prod(map(len, given.chunks)))
+    first = one.outputs[0]
+    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
+        tasks += len(one.outputs)
+    return (
+        f"{one.work.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
+        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
+        f"                {_WHY[why].format(blocks)}"
+    )
+
+
+def _largest(chunks: Chunks) -> int:
+    """The points of the largest block, as far as lengths are known."""
+    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
+    return math.prod(max(sizes, default=1) for sizes in known)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
+
+
+_notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)
+
+
+@contextmanager
+def noted() -> Iterator[list[str]]:
+    """Give the plans that are chosen meanwhile, in words."""
+    notes: list[str] = []
+    token = _notes.set(notes)
+    try:
+        yield notes
+    finally:
+        _notes.reset(token)
+
+
+def note(given: Computation, one: Computation) -> None:
+    """Tell of a plan, if somebody asks."""
+    notes = _notes.get()
+    if notes is not None:
+        notes.append(_described(given, one))
+
+
+# Sources: what an array is a plain view of, and what reading it costs.  Tasks that read from them
+# take of each what their block looks at, and depend on nothing: nothing is moved.  What lies
+# around a block is decoded again for each block that looks at it: `ratio` tells that price.
+
+# An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
+# and keeps; a larger one is cut, as Dask does it.
+WHOLE = 2**26
+
+
+def as_array(field: Any, chunks: Chunks) -> Any:
+    """A field as an array of Dask, cut as the whole is; one of NumPy is a source, if not large."""
+    if type(field) is not np.ndarray or field.nbytes > WHOLE:
+        return lazy(field, chunks, da)
+    # As it is now: elements may change before a task reads them.
+    field = accepted.as_field(field).copy()
+    name, own = f"array-{tokenize(field)}", cut_as(field.shape, chunks)
+    source = Source(field, field.shape, field.dtype, (1,) * field.ndim, name)
+    return source.view(own, f"{name}-{tokenize(own)}")
+
+
+def readable(work: Work, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
+    """What blocks may read, where little is decoded twice; None where they may not."""
+    axes = enumerate(chunks, -len(chunks))
+    if any(len(sizes) > 1 and mixed(work.nodes, axis) for axis, sizes in axes):
+        # No block of neighbours serves calls that take an axis as a ring and others.
         return None
-    origin, position = found
-    for one in (origin.further, origin):
-        sources = sources_of(one.arrays) if one else None
-        if one and sources:
-            return _read_so(one, sources, position, chunks)
-    return None
+    sources: list[Source] = []
+    for array in arrays:
+        source = known(array).source
+        if source is None:
+            return None
+        sources.append(source)
+    return None if ratio(work, sources, chunks) > limits.current.decoded_ratio else sources
 
 
-def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
-    """A result of a computation on sources in these chunks."""
-    output = one.outputs[position]
-    ends = zip(chunks, output.extent.spans, one.shape, strict=True)
-    fields = tuple(_around(sizes, a, n - b) for sizes, (a, b), n in ends)
-    # A chunk of a finer result need be no whole number of elements; one of a result that has not
-    # all points begins at some of them only.
-    resized = any(n > 1 for n in (*output.factors, *output.every))
-    if resized or _is_dear(one.work, sources, fields):
-        return None
-    other = Computation(one.work, one.shape, fields, one.arrays, sources)
-    return other.results()[position]
+def ratio(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
+    """How many times as much is decoded as reading the blocks alone would decode."""
+    least = most = 0.0
+    for source in sources:
+        own = all_read = float(source.dtype.itemsize)
+        axes = zip(source.pieces, cut_as(source.shape, chunks), strict=True)
+        for axis, (piece, sizes) in enumerate(axes, -len(source.shape)):
+            n = sum(sizes)
+            if len(sizes) == 1:
+                own, all_read = own * n, all_read * n
+                continue
+            needs = axis_of(work, sizes, axis).needs
+            pieces = [one for span in needs for one in part_of((n,), span).pieces[0]]
+            own *= decoded(piece, spans_of(sizes))
+            all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
+        least, most = least + own, most + all_read
+    return most / least if least else 1.0
 
 
-def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
-    """Whether much more is decoded than there is."""
-    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
-    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
+def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
+    """How much is decoded for some spans of an axis, each on its own.
 
-
-def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
-    """The chunks of fields of which a result has so much less at its ends."""
-    return (*([before] if before else []), *sizes, *([after] if after else []))
+    >>> decoded(10, [(0, 10), (9, 21)])
+    40
+    """
+    return sum((-(-b // piece) - a // piece) * piece for a, b in spans if b > a)

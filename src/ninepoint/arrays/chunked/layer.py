@@ -35,7 +35,7 @@ from dask.graph_manipulation import chunks
 from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
 from dask.layers import ArraySliceDep
 
-from ..blocks import Depths, Job, block_of, faces_of, whole_of
+from ..blocks import Job, block_of, faces_of, whole_of
 from ..grid import Axis, Chunks, Near, axes_of
 from ..layout import Region, Shape
 
@@ -213,15 +213,11 @@ class Field:
             if at != own:
                 ref = TaskRef((self.faces, *at))
                 if ref.key not in made:
-                    depths = self._depths(axes[missing:], at)
+                    thick = zip(axes[missing:], at, self.cut, strict=True)
+                    depths = tuple([one.depths(k) if cut else (0, 0) for one, k, cut in thick])
                     made[ref.key] = Task(ref.key, faces_of, chunk, depths)
             found.append(ref)
         return found
-
-    def _depths(self, axes: Sequence[Axis], place: Place) -> Depths:
-        """How thick the faces are that a chunk gives."""
-        own = zip(axes, place, self.cut, strict=True)
-        return tuple([axis.depths(k) if cut else (0, 0) for axis, k, cut in own])
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,8 +159,8 @@ template <class T> NPT T npt_floor_divide(T a, T b, T nan) {
   const T whole = npt_floor(quotient);
   return quotient - whole > T(0.5) ? whole + T(1) : whole;
 }
-NPT float npt_floor_divide_float32(float a, float b) { return npt_floor_divide(a, b, NPT_NAN32); }
-NPT double npt_floor_divide_float64(double a, double b) {
+NPT float npt_floor_divide(float a, float b) { return npt_floor_divide(a, b, NPT_NAN32); }
+NPT double npt_floor_divide(double a, double b) {
   return npt_floor_divide(a, b, NPT_NAN64);
 }
 // a % b as NumPy's: of the sign of b.

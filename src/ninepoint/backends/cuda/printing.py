@@ -129,7 +129,7 @@ class Printer:
                 element = source.at(list(map(self._text, index)))
                 return loaded(array.element, source.dtype, element), _CLOSED
             case Call(_, function, args):
-                name = function.partition(".")[0].removeprefix("complex_")
+                name = function.partition(".")[0].removeprefix("complex_").removeprefix("float_")
                 return self._called(name, args), _CLOSED
             case Op():
                 return self._operation(value)

@@ -10,7 +10,9 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
+from ...loops.nodes import Module
 from ...loops.reading import LOOKS, functions_of, read
+from .. import cache as disk
 from . import commands, entries, library, runtime
 from .layout import Kind, arrays_of
 from .printing import printed, printed_words
@@ -39,11 +41,14 @@ def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
 def shared_code() -> Code:
     """The code of what all kernels share: functions whose names begin with `ninepoint_`."""
     functions = functions_of(_text(library))
-    modules = [
-        (read(_text(source), functions, _constants(source), names=names), names)
+    made = [
+        one
         for source, names in _SHARED.items()
+        for one in read(_text(source), functions, _constants(source), names=names).functions
     ]
-    return _object_code(printed_words(modules), plain=True)
+    assert len({one.name for one in made}) == len(made)
+    names = [name for names in _SHARED.values() for name in names]
+    return _object_code(printed_words(Module(tuple(made)), names), plain=True)
 
 
 def _text(source: ModuleType) -> str:
@@ -61,13 +66,9 @@ def _machine() -> Any:
     """LLVM's description of this machine."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    try:
-        features = llvm.get_host_cpu_features().flatten()
-    except RuntimeError:
-        # LLVM does not know how to ask this kind of CPU.
-        features = ""
+    _, cpu, features = disk.machine().split(" ")
     return llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=3, codemodel="jitdefault", jit=True
+        cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True
     )
 
 

@@ -10,7 +10,6 @@ own, those of C's library, and a few that are written here.
 
 from __future__ import annotations
 
-import math
 import struct
 import sys
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ...language.functions import FLOAT_FUNCTIONS
-from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS, QUESTIONS
+from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS
 
 # A line of the cache [bytes]: memory begins at one.
 LINE = 64
@@ -357,14 +356,6 @@ class Instructions:
                 return self._function(f"llvm.pow.{end}", machine, args)
             case "fmod":
                 return self.new(f"frem {given}")
-            case "fmin" | "fmax":
-                return self._extreme(op, machine, args)
-            case "isnan":
-                return self.new(f"fcmp uno {given}, {args[0]}")
-            case "isinf" | "isfinite":
-                size = self._function(f"llvm.fabs.{end}", machine, args)
-                test = "==" if op == "isinf" else "<"
-                return self.compared(test, size, constant(machine, math.inf), machine)
             case "signbit":
                 bits = f"i{machine[5:]}"
                 held = self.new(f"bitcast {given} to {bits}")
@@ -373,17 +364,6 @@ class Instructions:
         name = f"llvm.{row.c}.{end}" if row.intrinsic else row.c + _SUFFIX[machine]
         return self._function(name, machine, args)
 
-    def _extreme(self, op: str, machine: str, args: Sequence[str]) -> str:
-        """The smaller or the larger of two, or that which is a number."""
-        kind, (first, last) = TYPES[machine], args
-        strange = self.new(f"fcmp uno {kind} {first}, {last}")
-        test = self.new(f"fcmp {'ole' if op == 'fmin' else 'oge'} {kind} {first}, {last}")
-        # Of two of which both are none, what NumPy gives.
-        given = (first, last) if op == "fmax" else (last, first)
-        none = self.new(f"fcmp uno {kind} {given[1]}, {given[1]}")
-        left = self.chosen(none, *given, machine)
-        return self.chosen(strange, left, self.chosen(test, first, last, machine), machine)
-
     def _of_parts(self, op: str, machine: str, args: Sequence[str]) -> str:
         """An operation of complex numbers."""
         part = PARTS[machine]
@@ -391,11 +371,9 @@ class Instructions:
             real, imaginary = (self.part(machine, args[0], k) for k in range(2))
             turned = self.new(f"fsub {TYPES[part]} -0.0, {imaginary}")
             return self.pair(machine, (real, turned))
-        if op not in QUESTIONS and op not in _FLOATING:
+        if op not in _FLOATING:
             return self._of_c(op, machine, args)
         made = self.by_parts(machine, args, lambda *each: self._of_floats(op, part, each))
-        if op in QUESTIONS:
-            return self.new(f"{'and' if op == 'isfinite' else 'or'} i1 {', '.join(made)}")
         return self.pair(machine, made)
 
     def _of_c(self, op: str, machine: str, args: Sequence[str]) -> str:

@@ -149,16 +149,6 @@ def floor_divide(a, b):
     return whole + one if quotient - whole > type_of(a, 0.5) else whole
 
 
-def floor_divide_float32(a, b):
-    """As `floor_divide`, of float32: rounded at each step."""
-    return floor_divide(f32(a), f32(b))
-
-
-def floor_divide_float64(a, b):
-    """As `floor_divide`, of float64."""
-    return floor_divide(f64(a), f64(b))
-
-
 def remainder(a, b):
     """a % b of floats, as NumPy's: of the sign of b."""
     a, b = f64(a), f64(b)
@@ -318,58 +308,56 @@ def absent_ends(row, at, n, ends, low, high, before, first, value):
 
     So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
     """
-    if ends[1] >= FILL:
-        for j in range(max(0, n - high), n):
-            row[at + j] = before[first + j] if ends[1] == KEEP else value
-    if ends[0] >= FILL:
-        for j in range(min(low, n)):
-            row[at + j] = before[first + j] if ends[0] == KEEP else value
-
-
-def beyond_ends(kept, at, n, ends, low, high, value):
-    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
-    reach = (ends.size - 2) // 2
-    if ends[0] != OPEN:
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy(kept, at - low + k, at + source, source < 0, value)
-    if ends[1] != OPEN:
-        for k in range(high):
-            source = ends[2 + reach + k]
-            copy(kept, at + n + k, at + source, source < 0, value)
-
-
-def beyond_turn(kept, at, i, n, ends, low, high, value):
-    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
-    count, reach = kept.shape[0], (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(low, n - 1):
-        for k in range(low):
-            source = ends[2 + reach - low + k]
-            copy(kept, (at - low + k) % count, (at + source) % count, source < 0, value)
-    if ends[1] != OPEN and n <= i < n + high:
-        source = ends[2 + reach + i - n]
-        copy(kept, (at + i) % count, (at + source) % count, source < 0, value)
-
-
-def copy(kept, to, at, absent, value):
-    """Copy one of several elements, rows or planes, or write a value to all of it."""
-    if absent:
-        kept[to] = value
-    else:
-        kept[to] = kept[at]
+    here, kept, last = row_from(row, (), at), row_from(before, (), first), max(0, n - high)
+    absent(row_from(here, (), last), n - last, ends[1], row_from(kept, (), last), value)
+    absent(here, min(low, n), ends[0], kept, value)
 
 
 def absent_row(row, i, n, ends, low, high, before, first, value):
     """As `absent_ends`, for row `i` of `n` as a whole."""
-    kind = OPEN
-    if i >= n - high and ends[1] >= FILL:
-        kind = ends[1]
-    if i < low and ends[0] >= FILL:
-        kind = ends[0]
-    if kind != OPEN:
-        # The rows of a shorter type may be fewer elements long.
-        for j in range(min(row.size, before.size - first)):
-            row[j] = before[first + j] if kind == KEEP else value
+    # The rows of a shorter type may be fewer elements long.
+    count, kept = min(row.size, before.size - first), row_from(before, (), first)
+    if i >= n - high:
+        absent(row, count, ends[1], kept, value)
+    if i < low:
+        absent(row, count, ends[0], kept, value)
+
+
+def absent(row, count, end, before, value):
+    """Write the first elements of a row as an end of the axis says."""
+    if end >= FILL:
+        for j in range(count):
+            row[j] = before[j] if end == KEEP else value
+
+
+def beyond_ends(kept, at, n, ends, low, high, value):
+    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
+    zero = ends.size // 2 + 1
+    if ends[0] != OPEN:
+        for k in range(-low, 0):
+            copied(kept, at + k, at, ends[zero + k], value)
+    if ends[1] != OPEN:
+        for k in range(high):
+            copied(kept, at + n + k, at, ends[zero + k], value)
+
+
+def beyond_turn(kept, at, i, n, ends, low, high, value):
+    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
+    zero = ends.size // 2 + 1
+    if ends[0] != OPEN and i == min(low, n - 1):
+        for k in range(-low, 0):
+            copied(kept, at + k, at, ends[zero + k], value)
+    if ends[1] != OPEN and n <= i < n + high:
+        copied(kept, at + i, at, ends[zero + i - n], value)
+
+
+def copied(kept, to, at, source, value):
+    """Copy one of several elements, rows or planes, which are kept in turn, or write a value."""
+    count = kept.shape[0]
+    if source < 0:
+        kept[to % count] = value
+    else:
+        kept[to % count] = kept[(at + source) % count]
 
 
 def keyed(line, first, length, keys, at, masks):
@@ -518,6 +506,16 @@ def bfloat_of_float32(value):
     # Of what is no number some bit stays.
     kept = i64(bits + up) if value == value else i64(bits | i64(0x400000))
     return i64(i64(kept >> i64(16)) & i64(0xFFFF))
+
+
+def float_fmin(a, b):
+    """The smaller of two, or that which is a number; of none the last, as NumPy gives."""
+    return a if (a <= b) | ((a == a) & (b != b)) else b
+
+
+def float_fmax(a, b):
+    """The larger of two, or that which is a number; of none the first, as NumPy gives."""
+    return a if (a >= b) | (b != b) else b
 
 
 # Operations of complex numbers; other functions are those of C.

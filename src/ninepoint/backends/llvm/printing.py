@@ -10,7 +10,7 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import assert_never
@@ -33,7 +33,6 @@ from ...loops.nodes import (
     Number,
     Op,
     Return,
-    Run,
     Size,
     Statement,
     Store,
@@ -69,36 +68,47 @@ def printed(loops: Module, arrays: int) -> str:
     It is given the address of views of its first arguments, which are so many arrays, and that of
     its other values; it gives 0, or 1 without memory.
     """
-    text = _Text()
-    printer = _Module(loops, text)
+    printer = _Module(loops)
     writer = _Writer(printer, printer.functions["band"])
     writer.take_block(arrays)
     writer.whole()
-    text.define(BLOCK, "i64", ["i64", "i64"], "", writer)
-    return text.whole()
+    printer.define(BLOCK, "i64", ["i64", "i64"], "", writer)
+    return printer.text()
 
 
-def printed_words(modules: Iterable[tuple[Module, Sequence[str]]]) -> str:
+def printed_words(loops: Module, names: Sequence[str]) -> str:
     """Functions of words, which others call by their names after `ninepoint_`."""
-    text = _Text()
-    for loops, names in modules:
-        printer = _Module(loops, text)
-        for name in names:
-            source = printer.functions[name]
-            writer = _Writer(printer, source)
-            writer.take([f"%a{k}" for k in range(len(source.parameters))])
-            writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
-            text.define(f"ninepoint_{name}", "i64", ["i64"] * len(source.parameters), "", writer)
-    return text.whole()
+    printer = _Module(loops)
+    for name in names:
+        source = printer.functions[name]
+        writer = _Writer(printer, source)
+        writer.take([f"%a{k}" for k in range(len(source.parameters))])
+        writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
+        printer.define(f"ninepoint_{name}", "i64", ["i64"] * len(source.parameters), "", writer)
+    return printer.text()
 
 
-class _Text:
-    """What a module of LLVM's holds: tables and functions, its own and those of others."""
+class _Module:
+    """Prints the functions of a module, each when it is first called."""
 
-    def __init__(self) -> None:
-        self.tables: list[str] = []
+    def __init__(self, loops: Module) -> None:
+        self.loops = loops
+        self.functions = {one.name: one for one in loops.functions}
+        for row in loops.functions:
+            if row.overlap:
+                own = replace(row, name=f"{row.name}.row", overlap=())
+                self.functions |= {own.name: own, row.name: _in_turns(row, own.name)}
+        made = {name: table(name, values) for name, values in loops.tables}
+        self.tables = {name: memory for name, (_, memory) in made.items()}
         self.declared: dict[str, str] = {}
-        self.defined: dict[str, list[str]] = {}
+        # The lines of all but what is only declared.
+        self._defined = {name: [line] for name, (line, _) in made.items()}
+
+    def text(self) -> str:
+        """All of it."""
+        others = [text for name, text in self.declared.items() if name not in self._defined]
+        own = [line for lines in self._defined.values() for line in lines]
+        return "\n".join((*others, *own, ""))
 
     def define(
         self, name: str, result: str, given: Sequence[str], how: str, writer: Instructions
@@ -106,33 +116,12 @@ class _Text:
         """Note down a function; what it is given is called %a0, %a1, ..."""
         parameters = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(given))
         head = f'define {result} @"{name}"({parameters}) {how} {{'
-        self.defined[name] = [head, "begin:", *writer.front, *writer.lines, "}"]
-
-    def whole(self) -> str:
-        """All of it."""
-        others = [text for name, text in self.declared.items() if name not in self.defined]
-        own = [line for lines in self.defined.values() for line in lines]
-        return "\n".join((*self.tables, *others, *own, ""))
-
-
-class _Module:
-    """Prints the functions of a module, each when it is first called."""
-
-    def __init__(self, loops: Module, text: _Text) -> None:
-        self.loops, self.text = loops, text
-        self.functions = {one.name: one for one in loops.functions}
-        for row in loops.functions:
-            if row.overlap:
-                own = replace(row, name=f"{row.name}.row", overlap=())
-                self.functions |= {own.name: own, row.name: _in_turns(row, own.name)}
-        made = {name: table(name, values) for name, values in loops.tables}
-        text.tables += [line for line, _ in made.values()]
-        self.tables = {name: memory for name, (_, memory) in made.items()}
+        self._defined[name] = [head, "begin:", *writer.front, *writer.lines, "}"]
 
     def function(self, name: str) -> str:
         """A function that others call, by its name."""
         own, source = f"{name}.loops", self.functions[name]
-        if own in self.text.defined:
+        if own in self._defined:
             return own
         kinds = [kind for parameter in source.parameters for kind in _types(parameter)]
         writer = _Writer(self, source)
@@ -149,7 +138,7 @@ class _Module:
             if self._is_wide(source):
                 how += ' "prefer-vector-width"="512"'
         result = TYPES[source.result] if source.result else "void"
-        self.text.define(own, f"internal {result}", kinds, how, writer)
+        self.define(own, f"internal {result}", kinds, how, writer)
         return own
 
     def _is_wide(self, function: Function) -> bool:
@@ -169,8 +158,8 @@ def _in_turns(row: Function, name: str) -> Function:
     before = row.parameters.index(n)
     rows, others = row.parameters[:before], row.parameters[before + 1 :]
 
-    def turn(rows: Sequence[Name | Array], count: Value) -> Run:
-        return Run(Call("", name, (*rows, count, *others)))
+    def turn(rows: Sequence[Name | Array], count: Value) -> Call:
+        return Call("", name, (*rows, count, *others))
 
     rest = applied("&", n, word(columns - 1))
     twice = either("&", compared(">=", n, word(columns)), compared(">=", rest, word(least)))
@@ -197,7 +186,7 @@ class _Writer(Instructions):
     """Writes the body of one of LLVM's functions."""
 
     def __init__(self, module: _Module, source: Function) -> None:
-        super().__init__(module.text.declared, " fast" if module.loops.fastmath else "")
+        super().__init__(module.declared, " fast" if module.loops.fastmath else "")
         self.module, self.source = module, source
         self.values: dict[str, str] = {}
         # Where each variable is.
@@ -293,8 +282,8 @@ class _Writer(Instructions):
                 self.go(self._ends[-1][1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
-            case Run(call):
-                self.value(call)
+            case Call():
+                self.value(node)
             case Fetch():
                 self._fetch(node)
             case _:

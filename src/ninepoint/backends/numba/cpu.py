@@ -62,8 +62,11 @@ def load(compiled: Compiled) -> Loaded:
         entry = functools.partial(_silent, compiled.scalar_types, entry)
     if module.checked:
         entry = functools.partial(_checked, compiled, entry)
-    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))) and not module.shorts:
-        entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
+    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
+        if not module.shorts:
+            entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
+        elif not found.lists:
+            entry = functools.partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
@@ -178,15 +181,16 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
 
 
 def _silent(scalars: Sequence[DType], entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap.
-
-    It takes floats of 16 bits as integers.
-    """
+    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
     arrays = len(arguments) - len(scalars)
     values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
-    given = [one.view("uint16") if _is_short(one) else one for one in arguments[:arrays]]
     with np.errstate(all="ignore"):
-        entry(*given, *values)
+        entry(*arguments[:arrays], *values)
+
+
+def _viewed(entry: Callable[..., None], *arguments: Any) -> None:
+    """Run a text that takes floats of 16 bits as integers."""
+    entry(*(one.view("uint16") if _is_short(one) else one for one in arguments))
 
 
 def _is_short(argument: Any) -> bool:

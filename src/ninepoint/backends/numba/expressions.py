@@ -12,9 +12,8 @@ words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from ...analysis.ranges import Interval
 from ...language.dtypes import SHORT_FLOATS
 from ...language.ir import Atom, Const, Kernel, by_number
 from ...loops.nodes import SHORT
@@ -22,14 +21,11 @@ from ...loops.operations import Operations
 from ..generated import Tables, varies
 
 
+@dataclass(eq=False)
 class Expressions(Operations):
     """The texts of the operations of one kernel, in which floats may stand in tables."""
 
-    def __init__(
-        self, known: dict[str, Interval], types: dict[str, str], names: Mapping[str, str]
-    ) -> None:
-        super().__init__(known, types, names)
-        self.tables = Tables()
+    tables: Tables = field(default_factory=Tables, init=False)
 
     def fetched(self, atom: Atom, machine: str) -> str:
         """An operand, which is one of a table where it is a number that may be another."""
@@ -46,8 +42,8 @@ NOTES = "#notes"
 LIBRARY = (
     *(
         "row row_from row_function fetch padded integer_divide integer_modulo integer_power "
-        "nearest_multiple round_to_half shift_left shift_right floor_divide_float32 "
-        "floor_divide_float64 remainder saturate saturate_wide exp_float32 exp_float64 select "
+        "nearest_multiple round_to_half shift_left shift_right floor_divide "
+        "remainder saturate saturate_wide exp_float32 exp_float64 select "
         "keyed ordered same_bits slid absent_ends beyond_ends absent_row beyond_turn go_on note "
         "nan inf LONG_ROW"
     ).split(),

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
@@ -23,6 +22,7 @@ from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ..cache import machine
 from .expressions import NOTES, Expressions, as_tuple, kernel_names
 from .points import plus
 
@@ -30,16 +30,10 @@ from .points import plus
 LINE = 64
 
 
-def _has_halves() -> bool:
-    try:
-        features = llvm.get_host_cpu_features()
-    except RuntimeError:
-        features = {}
-    return bool(features.get("avx") and features.get("f16c"))
-
-
 # Whether this machine converts half floats, several at once.
-HALVES = platform.machine().lower() in ("aarch64", "arm64") or _has_halves()
+HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}.issubset(
+    machine().rpartition(" ")[2].split(",")
+)
 
 
 # How often each name is added, and the number itself under "".
@@ -215,22 +209,23 @@ class Layout:
             place[self.axis + 1] = kept.high[self.axis] + down
         return tuple(place)
 
-    def plane(self, kept: Kept, row: Offset) -> list[str]:
-        """Where a stage keeps the plane of a row that is `row` from the result's, or volume."""
+    def plane(self, kept: Kept, row: Offset, stop: int = -2) -> list[str]:
+        """Where a stage keeps the plane of a row that is `row` from the result's, or volume.
+
+        That is its index along the axes up to `stop`, of which all but that which rolls are
+        counted from the lowest.
+        """
         index = "0"
         if kept.count > 1:
             turn = plus(self.turn, row[self.axis + 1] - kept.low[self.axis])
             index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         low, _ = self.room(kept)
-        axes = range(self.axis + 1, -2)
+        axes = range(self.axis + 1, stop)
         return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
 
     def place(self, kept: Kept, row: Offset) -> str:
-        """Where a stage keeps a row; along all axes but that which rolls, from the lowest."""
-        index = self.plane(kept, row)
-        if self.axis < -2:
-            index.append(plus("i", row[-1] - self.room(kept)[0][-2]))
-        return as_tuple(index)
+        """Where a stage keeps a row."""
+        return as_tuple(self.plane(kept, row, -1))
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""

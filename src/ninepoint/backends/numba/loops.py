@@ -316,9 +316,6 @@ class _Writer(Functions):
 
     # What the border's rule asks for.
 
-    def _guarded(self, axis: int, calls: list[str]) -> list[str]:
-        return _where(f"ended{-axis}", calls) if calls else []
-
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
         if not isinstance(kept.stage, State) or self.edges is None:
@@ -334,30 +331,29 @@ class _Writer(Functions):
     ) -> list[str]:
         """Write the ends of rows, each with the element of its column 0, and rows at the ends."""
         assert self.edges is not None
-        calls: dict[int, list[str]] = {axis: [] for axis in self.edges.axes}
-        for (row, at), one in zip(rows, absent, strict=True):
-            if one is None:
-                continue
-            kept, first = row, at
-            if one.before:
-                before = self.by_name[one.before]
-                kept = f"row({self.names[one.before]}, {self.place(before, place)})"
-                first = self.first(before)
-            for axis in self.edges.axes:
-                low, high = one.reach.sides[axis]
-                if not low and not high:
+        lines: list[str] = []
+        # The first axis decides at a corner: its ends are written last.
+        for axis in self.edges.axes:
+            calls: list[str] = []
+            for (row, at), one in zip(rows, absent, strict=True):
+                low, high = one.reach.sides[axis] if one else (0, 0)
+                if one is None or not (low or high):
                     continue
+                kept, first = row, at
+                if one.before:
+                    before = self.by_name[one.before]
+                    kept = f"row({self.names[one.before]}, {self.place(before, place)})"
+                    first = self.first(before)
                 ends = f"{self.length(axis)}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
                 value = f"constant{one.constant}[0]"
                 if axis == -1:
-                    call = f"absent_ends({row}, {at}, {ends}, {first}, {value})"
+                    calls.append(f"absent_ends({row}, {at}, {ends}, {first}, {value})")
                 else:
                     # A whole row is written from its first element on.
                     index = plus(self.indices[axis + 1], place[axis + 1])
-                    call = f"absent_row({row}, {index}, {ends}, {first - at}, {value})"
-                calls[axis].append(call)
-        # The first axis decides at a corner: its ends are written last.
-        return [line for axis in self.edges.axes for line in self._guarded(axis, calls[axis])]
+                    calls.append(f"absent_row({row}, {index}, {ends}, {first - at}, {value})")
+            lines += _where(f"ended{-axis}", calls)
+        return lines
 
     def _turned(self, kept: Kept, at: str) -> list[str]:
         """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
@@ -376,7 +372,7 @@ class _Writer(Functions):
             for name in kept.stage.names
             if (beyond := self.edges.arrays[name].beyond) is not None and (low or high)
         ]
-        return self._guarded(axis, calls)
+        return _where(f"ended{-axis}", calls)
 
     def _call(
         self,
@@ -387,7 +383,7 @@ class _Writer(Functions):
         columns: str,
     ) -> str:
         """Call a row function for the columns from `start` on of the row that is `row` away."""
-        given: dict[str, str] = {"n": columns, **function.given}
+        given = {"n": columns}
         given |= {f"o{k}": one for k, one in enumerate(results)}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
         for label, source in function.rows.items():
@@ -411,8 +407,8 @@ def _row_text(array: str, place: str, first: str) -> str:
 
 
 def _where(test: str, lines: list[str]) -> list[str]:
-    """Lines that are done where a test holds; everywhere if there is none."""
-    return [f"if {test}:", *indented(lines)] if test else lines
+    """Lines, if there are any, that are done where a test holds; everywhere if there is none."""
+    return [f"if {test}:", *indented(lines)] if test and lines else lines
 
 
 def _one_by_one(kernel: Kernel, dtypes: Sequence[np.dtype]) -> str:

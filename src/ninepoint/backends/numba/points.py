@@ -31,6 +31,7 @@ import numpy as np
 from ...analysis.control import outside
 from ...analysis.footprint import live
 from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
+from ...analysis.rewrite import copied
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
@@ -51,8 +52,6 @@ from ...language.ir import (
     Ref,
     Tap,
     Weight,
-    renamed,
-    renamed_atom,
     within,
 )
 from ...loops.nodes import SHORT
@@ -193,7 +192,7 @@ class Window:
         text = filled(program, self.name, told)
         return _EACH.sub(each, text + "\n").strip("\n").split("\n")
 
-    def between(self, found: tuple[str, str]) -> list[str]:
+    def between(self, found: Sequence[str]) -> list[str]:
         """What lies between an element and the next, which are `found`; NaN where one is."""
         _, part = quantile_position(self.count, self.reduce.quantile)
         program = "$own = $type($first)\n" + "$high = $type($second)\n" * bool(part)
@@ -211,7 +210,7 @@ class Window:
         """Which of so many elements that are no NaN is wanted."""
         return self.lines(_PLACES[self.reduce.kind], q=repr(self.reduce.quantile))
 
-    def valid(self, found: tuple[str, str]) -> list[str]:
+    def valid(self, found: Sequence[str]) -> list[str]:
         """What is wanted of so many elements that are no NaN, of which two are `found`."""
         between = _BETWEEN_VALID if self.reduce.kind == "nanquantile" else "\n"
         program = f"$own = $type($first){between}$own = $own if $at else $type(nan)"
@@ -228,7 +227,7 @@ class Point:
     reach: Box
     # How floats of 16 bits that are converted where they are read are loaded, by their fields.
     loads: Mapping[str, str] = field(default_factory=dict)
-    # The rows that are read at computed columns, and the columns that they begin at.
+    # The rows that there are, and the columns that they begin at.
     rows: Mapping[tuple[str, Offset], tuple[str, int]] = field(default_factory=dict)
     # Where reads stand that may be outside, in the user's file.
     places: list[str] = field(default_factory=list)
@@ -421,15 +420,12 @@ class Point:
             self.types[own.name] = machine_type(ref.dtype, last, self.expressions.least)
             before.append(f"{own.name} = {self._as(atom, own)}")
         before.append(f"{turn.name} = 0")
+        body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
         lines: list[str] = []
-        for assign in loop.body:
-            made = Ref(assign.value.dtype, f"{name}_{assign.name}")
-            expr = renamed(assign.value, alias)
-            alias[assign.name] = made
-            self.known[made.name] = bounds[assign.name]
-            apart = _apart(expr, made.name) if isinstance(expr, Reduce) else expr
-            lines += self.lines(made.name, apart)
-        results = [renamed_atom(atom, alias) for atom in loop.next]
+        for old, one in zip(loop.body, body, strict=True):
+            self.known[one.name] = bounds[old.name]
+            expr = _apart(one.value, one.name) if isinstance(one.value, Reduce) else one.value
+            lines += self.lines(one.name, expr)
         given = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
         lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(given)}")
         lines.append(f"{turn.name} = {turn.name} + 1")
@@ -457,11 +453,10 @@ class Point:
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        found = self.rows.get((expr.field, expr.origin[:-1]))
-        if found is None or elsewhere:
+        if elsewhere or not self.rows:
             before, text = self.element(expr.field, expr.origin, along)
         else:
-            row, column = found
+            row, column = self.rows[expr.field, expr.origin[:-1]]
             element = f"{row}[{plus('j', expr.origin[-1] - column)} + {along[last]}]"
             before, text = [], self.loaded(expr.field, element)
         return [*lines, *before, f"{name} = {text}"]
@@ -593,10 +588,5 @@ def _value(loop: str, number: int) -> str:
 
 def _apart(reduce: Reduce, prefix: str) -> Reduce:
     """The reduction, with names inside its window that nothing else has."""
-    alias: dict[str, Atom] = {}
-    body: list[Assign] = []
-    for assign in reduce.body:
-        value = renamed(assign.value, alias)
-        alias[assign.name] = Ref(value.dtype, f"{prefix}_{assign.name}")
-        body.append(Assign(f"{prefix}_{assign.name}", value))
-    return replace(reduce, body=tuple(body), result=renamed_atom(reduce.result, alias))
+    body, (result,) = copied(reduce.body, (reduce.result,), lambda own, _: f"{prefix}_{own}")
+    return replace(reduce, body=body, result=result)

@@ -206,14 +206,14 @@ def selecting_function(
     results = [f"o{k}" for k in range(len(stage.names))]
     return RowFunction(
         name,
-        (*layout.whole, *(f"{one}_{name}" for one in buffers), *results, "n", "rows0"),
+        (*layout.whole, *(f"{one}_{name}" for one in buffers), *results, "n", f"rows_{name}"),
         tuple(body.strip().split("\n")),
         _constants(name, tables),
         buffers={
-            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({size}, dtype=np.{kind})"
-            for word, (size, kind) in buffers.items()
-        },
-        given={"rows0": size[0]},
+            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({shape}, dtype=np.{t})"
+            for word, (shape, t) in buffers.items()
+        }
+        | {f"rows_{name}": size[0]},
     )
 
 
@@ -235,7 +235,7 @@ def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
     second = f"{tile.rows // every} * n" if len(stage.names) > 1 else ""
     body = f"""
 if not ({" and ".join(known)}):
-    $held[0], $held[1] = {row}, min({row} + {tile.rows}, rows0)
+    $held[0], $held[1] = {row}, min({row} + {tile.rows}, $rows)
     {"; ".join(f"{one} = {place}" for one, place in here.items())}
     depth0 = $held[1] - $held[0] + {tile.height - 1}
     for first0 in range(0, n, {tile.columns}):

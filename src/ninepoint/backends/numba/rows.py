@@ -21,6 +21,7 @@ from itertools import zip_longest
 import numpy as np
 
 from ...analysis.footprint import extents
+from ...analysis.rewrite import rows as rows_of
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -88,10 +89,10 @@ class Row:
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are `rows`, some are `given` other values than those of their names;
-    o0, o1, ... are its results, `n` is how many columns these have, and `i` and the like are its
-    place.  With `overlap` (64, 9) the last 64 columns are computed by themselves, some for the
-    second time, where a multiple of 64 leaves at least 9.  Its `buffers` are made once, so.
+    Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
+    have, and `i` and the like are its place.  With `overlap` (64, 9) the last 64 columns are
+    computed by themselves, some for the second time, where a multiple of 64 leaves at least 9.
+    Its `buffers` are made once, so.
     """
 
     name: str
@@ -99,7 +100,6 @@ class RowFunction:
     body: tuple[str, ...]
     constants: tuple[str, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
-    given: Mapping[str, str] = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
     overlap: tuple[int, ...] = ()
 
@@ -120,7 +120,10 @@ class _Writer:
         self.made, self.layout, self.expressions = made, layout, layout.expressions
         kernel = layout.kernel
         self.pieces: tuple[Piece, ...] = (Piece(made.body, ""),)
-        if _cuttable(made):
+        # Columns that are read and written where the results are.
+        self.plain = not made.held and made.every == 1
+        if self.plain and len(made.values) == 1 and isinstance(made.values[0], Ref):
+            # The row may hold what was made so far.
             self.pieces = pieces(made.body, made.values[0])
         self.body = tuple(assign for piece in self.pieces for assign in piece.body)
         # From which column on rows are read.
@@ -128,24 +131,20 @@ class _Writer:
         for assign in self.body:
             for name, low, _ in extents(assign.value):
                 first[name] = min(first.get(name, low[-1]), low[-1])
-        along = gathered_rows(self.body)
-        found = along | {
-            (a.value.field, a.value.offset[:-1]) for a in self.body if isinstance(a.value, Read)
-        }
+        found = gathered_rows(self.body) | rows_of(self.body)
         order = [*(name for name, _ in kernel.fields), *layout.by_name]
         places = sorted(found, key=lambda row: (order.index(row[0]), row[1]))
         rows = [Row(source, offset, first.get(source, 0)) for source, offset in places]
         self.rows = dict(zip(self._labels(rows), rows, strict=True))
-        self.labels = {(row.source, row.offset): label for label, row in self.rows.items()}
         storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-        gathered = {at: (self.labels[at], first.get(at[0], 0)) for at in along}
+        there = {(row.source, row.offset): (label, row.column) for label, row in self.rows.items()}
         self.point = Point(
             self.expressions,
             storage,
             layout.names,
             layout.reach,
             layout.loads,
-            gathered,
+            there,
             layout.places,
         )
         # What is done before the loop over the row.
@@ -187,7 +186,7 @@ class _Writer:
             once = [*once, f"turns = {EACH}"]
         body = (*self.expressions.tables.fetched.values(), *once, *lines)
         kernel, results = layout.kernel, [f"o{k}" for k in range(len(made.values))]
-        others = [name for name, *_ in (*kernel.coefficients, *kernel.scalars)]
+        others = [name for name, *_ in kernel.coefficients] + [name for name, _ in kernel.scalars]
         others += [NOTES] * self.point.looks
         there = [*self.rows, *layout.whole, *self.point.buffers, *results, "n"]
         there += [layout.names[name] for name in others]
@@ -195,7 +194,6 @@ class _Writer:
         machines = [layout.machine(row.source) for row in self.rows.values()]
         machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
-        plain = not made.held and made.every == 1
         return RowFunction(
             made.name,
             tuple(name for name in there if name in used),
@@ -203,7 +201,7 @@ class _Writer:
             tuple(self.point.constants),
             self.rows,
             buffers=self.point.buffers,
-            overlap=_overlap(self.body, widest) if plain else (),
+            overlap=_overlap(self.body, widest) if self.plain else (),
         )
 
     def _lines(self, piece: Piece) -> list[str]:
@@ -224,13 +222,13 @@ class _Writer:
         return lines
 
     def _read(self, target: str, read: Read) -> list[str]:
-        label = self.labels[read.field, read.offset[:-1]]
+        label, column = self.point.rows[read.field, read.offset[:-1]]
         self.expressions.types[target] = self.layout.machine(read.field)
         if read.field in self.layout.constant:
             # All elements of the row are alike, and only the first is there.
             self.once.append(f"{target} = {label}[0]")
             return []
-        element = f"{label}[{plus('j', read.offset[-1] - self.rows[label].column)}]"
+        element = f"{label}[{plus('j', read.offset[-1] - column)}]"
         return [f"{target} = {self.point.loaded(read.field, element)}"]
 
 
@@ -240,12 +238,6 @@ def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:
     if every > 1:
         head = ["for q0 in range(n):", f"    j = {every} * q0"]
     return [*head, *indented(lines)]
-
-
-def _cuttable(made: Made) -> bool:
-    """Whether a row may hold what was made so far of its one value."""
-    one = len(made.values) == 1 and isinstance(made.values[0], Ref)
-    return one and not made.held and made.every == 1
 
 
 def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
@@ -31,6 +31,7 @@ from ...language.source import (
     Unusable,
     live_names,
     rebuild,
+    with_helpers,
 )
 
 # Functions that are called from machine code alone need no door to Python.
@@ -110,6 +111,14 @@ def jitted(
     return made(function, forceinline=True)
 
 
+def suffix(trees: Iterable[ast.AST]) -> str:
+    """How no name of the user's ends."""
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = [getattr(node, key, "") for node in nodes for key in ("id", "arg", "name")]
+    longest = max(len(name) - len(name.rstrip("_")) for name in names if isinstance(name, str))
+    return "_" * (longest + 1)
+
+
 def _first_use(function: Function, name: str) -> Span:
     """Where a function first says a name."""
     for node in ast.walk(function.definition):
@@ -156,14 +165,6 @@ def _place(function: Function, text: str, error: Exception) -> Span:
             if one.file.endswith(file.lstrip(".")) and 0 <= row <= one.text.count("\n"):
                 return whole_line(one, line)
     return function.place
-
-
-def with_helpers(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from with_helpers(value)
 
 
 def whole_line(function: Function, line: int) -> Span:

@@ -115,7 +115,7 @@ def _on_polynomial(nodes: list[tuple[int, Any]], position: int) -> Any:
 
 def _wide(value: Any) -> Any:
     """The number with double precision, as ghosts are computed."""
-    return np.complex128(value) if np.asarray(value).dtype.kind == "c" else np.float64(value)
+    return np.result_type(value, np.float64).type(value)
 
 
 def bordered(

@@ -21,8 +21,9 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..operators import COMPARED, COMPUTED, PYTHON
+from ..operators import PYTHON, UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -33,45 +34,43 @@ DOUBLE = (np.float64, np.complex128)
 # Numbers as they stand in a text.
 WRITTEN = (bool, int, float, complex)
 
-_CHANGED = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs"}
-_UNARY = {symbol: getattr(operator, f"__{name}__") for symbol, name in _CHANGED.items()}
+# What functions of NumPy do that take one number, by Python's operators.
+_CHANGES = {
+    np.negative: operator.neg,
+    np.positive: operator.pos,
+    np.invert: operator.invert,
+    np.absolute: operator.abs,
+}
 
 
-def _forward(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self.combine(symbol, self, other, other)
+class Operand(NDArrayOperatorsMixin):
+    """Python's operators, for numbers and arrays alike: NumPy's functions, which ask who they are.
 
-
-def _reflected(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda self, other: self.combine(symbol, other, self, other)
-
-
-def _single(symbol: str) -> Callable[[Any], Any]:
-    return lambda self: self.change(symbol)
-
-
-class Operand:
-    """Python's operators, for numbers and windows alike.
-
-    A subclass has `combine(symbol, left, right, other)`, which may answer NotImplemented
-    for an `other` that knows better, and `change(symbol)`.
+    A subclass has `combine(symbol, left, right)`, and `change(operation)`.  Of several operands
+    that of the greatest `rank` has the word.
     """
 
     __slots__ = ()
-    __array_ufunc__: Any = None  # NumPy's arrays and scalars leave the operation to us
+    rank = 1
 
-    def __divmod__(self: Any, other: Any) -> tuple[Any, Any]:
-        return self // other, self % other
-
-    def __rdivmod__(self: Any, other: Any) -> tuple[Any, Any]:
-        return other // self, other % self
-
-
-for _symbol, _name in (COMPUTED | COMPARED).items():
-    setattr(Operand, f"__{_name}__", _forward(_symbol))
-for _symbol, _name in COMPUTED.items():
-    setattr(Operand, f"__r{_name}__", _reflected(_symbol))
-for _symbol, _name in _CHANGED.items():
-    setattr(Operand, f"__{_name}__", _single(_symbol))
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        first: Any = self
+        for one in reversed(inputs):
+            if isinstance(one, Operand) and one.rank >= first.rank:
+                first = one
+        if method == "__call__" and ufunc in UFUNCS:
+            made = first.combine(UFUNCS[ufunc], *inputs)
+        elif method == "__call__" and ufunc in _CHANGES:
+            made = first.change(_CHANGES[ufunc])
+        elif ufunc is np.divmod:
+            made = tuple(first.combine(symbol, *inputs) for symbol in ("//", "%"))
+        else:
+            return whole(getattr(ufunc, method), *inputs, **options)
+        out = options["out"][0] if options else None
+        if not isinstance(out, np.ndarray):
+            return made
+        out[...] = made
+        return out
 
 
 # What is called at one point after another; it knows what expressions are at other points, and
@@ -93,22 +92,18 @@ class Number(Operand):
     def __getitem__(self, index: Any) -> Any:
         return running.get().elsewhere(self, index)
 
-    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        if isinstance(other, np.ndarray) and not isinstance(other, Operand):
-            left, right = (np.asarray(v) if v is other else plain(v) for v in (left, right))
-            return PYTHON[symbol](left, right).view(type(other))
-        scalar = isinstance(other, (Number, *WRITTEN, np.generic))
-        return binary(symbol, left, right) if scalar else NotImplemented
+    def combine(self, symbol: str, left: Any, right: Any) -> Any:
+        scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in (left, right))
+        return binary(symbol, left, right) if scalars else NotImplemented
 
-    def change(self, symbol: str) -> Number:
+    def change(self, operation: Callable[[Any], Any]) -> Number:
         value = self.value
-        if isinstance(value, bool) and symbol == "~":
+        if isinstance(value, bool) and operation is operator.invert:
             return type(self)(not value)
         if not integer(value):
-            return Number(_UNARY[symbol](value))
-        modular = isinstance(value, np.uint64) and symbol != "-"
-        changed = wrapped(_UNARY[symbol](int(value)), modular)
-        return type(self)(changed.value)
+            return Number(operation(value))
+        modular = isinstance(value, np.uint64) and operation is not operator.neg
+        return type(self)(wrapped(operation(int(value)), modular).value)
 
     def __round__(self, digits: Any = None) -> Number:
         value = self.value
@@ -177,11 +172,11 @@ class Text(Literal):
     # What a text asks of one by `isinstance`.
     __class__: Any = property(lambda self: type(self.value))
 
-    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        if not isinstance(other, (Text, *WRITTEN)):
-            # A number that is more than that has the last word.
-            known = isinstance(other, Operand)
-            return NotImplemented if known else super().combine(symbol, left, right, other)
+    rank = 0
+
+    def combine(self, symbol: str, left: Any, right: Any) -> Any:
+        if not all(isinstance(v, (Text, *WRITTEN)) for v in (left, right)):
+            return super().combine(symbol, left, right)
         operation, a, b = PYTHON[symbol], plain(left), plain(right)
         try:
             return literal(operation(a, b))
@@ -191,23 +186,28 @@ class Text(Literal):
                 return literal(0)
             return literal(operation(np.asarray(a)[()], np.asarray(b)[()]).item())
 
-    def change(self, symbol: str) -> Any:
-        inverts = symbol == "~" and isinstance(self.value, bool)
-        return literal(not self.value if inverts else _UNARY[symbol](self.value))
+    def change(self, operation: Callable[[Any], Any]) -> Any:
+        inverts = operation is operator.invert and isinstance(self.value, bool)
+        return literal(not self.value if inverts else operation(self.value))
 
     def __round__(self, digits: Any = None) -> Any:
         return literal(round(self.value, digits if digits is None else plain(digits)))
 
 
-class Table(np.ndarray[Any, Any]):
+class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
     """A small array, indexed absolutely, whose elements are numbers of the kernel."""
+
+    rank = 3
+
+    def combine(self, symbol: str, left: Any, right: Any) -> Any:
+        return PYTHON[symbol](bare(left), bare(right)).view(type(self))
+
+    def change(self, operation: Callable[[Any], Any]) -> Any:
+        return operation(bare(self)).view(type(self))
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(_index(index))
         return item if isinstance(item, np.ndarray) else self.number(item)
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return array.view(type(self)) if array.ndim else see(array)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         super().__setitem__(_index(index), bare(value))
@@ -218,19 +218,6 @@ class Table(np.ndarray[Any, Any]):
     def number(self, item: Any) -> Any:
         """An element as a number of the kernel."""
         return see(item)
-
-
-def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
-    def operation(self: Any, other: Any) -> Any:
-        self[...] = PYTHON[symbol](self, other)
-        return self
-
-    return operation
-
-
-# NumPy would not leave these to the other operand.
-for _symbol, _name in COMPUTED.items():
-    setattr(Table, f"__i{_name}__", _in_place(_symbol))
 
 
 class Constant(Table):
@@ -278,6 +265,11 @@ def bare(item: Any) -> Any:
     return plain(getattr(item, "original", item))
 
 
+def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A function of arrays: NumPy's own, of the elements as they are."""
+    return see(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
+
+
 def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
     if isinstance(value, Number):
@@ -311,10 +303,8 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
         return Literal(result.value) if known else result
     a, b = _beside(left, b), _beside(right, a)
     weak = not isinstance(a, np.generic) and not isinstance(b, np.generic)
-    if symbol in COMPARED:
-        return Number(bool(PYTHON[symbol](a, b)))
     if not weak:
-        return Number(PYTHON[symbol](a, b))
+        return Number(plain(PYTHON[symbol](a, b)))
     # Python would raise on 1.0 / 0.0; in double precision NumPy's result is the same number.
     return Number(PYTHON[symbol](np.asarray(a)[()], np.asarray(b)[()]).item())
 
@@ -413,15 +403,14 @@ def _integers(symbol: str, left: Number, right: Number) -> Number:
         case _:
             word = any(held) and natural
     a, b = int(a), int(b)
-    if symbol in COMPARED:
-        return Number(PYTHON[symbol](a, b))
     if symbol in ("//", "%") and b == 0:
         return Number(np.uint64(0) if word else 0)
     if symbol in ("<<", ">>") and not 0 <= b < 64:
         return wrapped(-1 if symbol == ">>" and a < 0 else 0, word)
     if symbol == "**":
         return wrapped(pow(a, b, WORD), word)
-    return wrapped(PYTHON[symbol](a, b), word)
+    made = PYTHON[symbol](a, b)
+    return Number(made) if isinstance(made, bool) else wrapped(made, word)
 
 
 def _held(value: Any, other: Any) -> Any:

@@ -12,33 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from ..operators import UFUNCS
 from ..positions import Line
 from .functions import METHODS, PARAMETRIC, reduced
-from .number import Constant, Literal, Natural, Operand, Table, Text, bare, binary, plain, see
+from .number import Constant, Literal, Natural, Table, Text, bare, binary, plain, see, whole
 
 # The options of reductions that have a meaning for a kernel.
 _OPTIONS = {"ddof", "where", "initial"}
 
 
-class Window(Operand, Table):
+class Window(Table):
     """A small array of neighbours, or of what was computed from them.
 
     Its operators follow the rules of numbers, its methods those of NumPy's arrays.
     """
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        if method == "__call__" and ufunc in UFUNCS:
-            return self.combine(UFUNCS[ufunc], *inputs)
-        return whole(getattr(ufunc, method), *inputs, **options)
+    rank = 4
 
-    def combine(self, symbol: str, left: Any, right: Any, other: Any = None) -> Any:
+    def combine(self, symbol: str, left: Any, right: Any) -> Any:
         known = [one for one in (left, right) if isinstance(one, Constant)]
         weights = known[0] if symbol == "*" and known else None
         return elementwise(partial(binary, symbol), left, right, weights=weights)
 
-    def change(self, symbol: str) -> Window:
-        return elementwise(lambda value: value.change(symbol), self)
+    def change(self, operation: Callable[[Any], Any]) -> Window:
+        return elementwise(operation, self)
 
     @property
     def flat(self) -> Any:
@@ -148,26 +144,23 @@ class Position(Literal):
     """
 
     __slots__ = ("at", "scale")
+    rank = 2
 
     def __init__(self, value: int, scale: int, at: int) -> None:
         super().__init__(value)
         self.scale, self.at = scale, at
 
-    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        made = super().combine(symbol, left, right, other)
+    def combine(self, symbol: str, left: Any, right: Any) -> Any:
+        made = super().combine(symbol, left, right)
+        other = right if left is self else left
         number, line = plain(other), Line(self.scale, self.value)
         if type(number) is not int or isinstance(other, Position):
             return made
         grown = line.combined(symbol, number, reflected=right is self)
         return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
 
-    def change(self, symbol: str) -> Any:
-        return Literal(self.value).change(symbol)
-
-
-def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """A function of arrays: NumPy's own, of the elements as they are."""
-    return see(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
+    def change(self, operation: Callable[[Any], Any]) -> Any:
+        return operation(Literal(self.value))
 
 
 def flat(items: Any) -> Iterator[Any]:

@@ -35,8 +35,9 @@ from .number import (
     literal,
     running,
     see,
+    whole,
 )
-from .views import Field, Window, elementwise, flat, whole
+from .views import Field, Window, elementwise, flat
 
 
 def live(function: Function) -> Any:
@@ -147,17 +148,10 @@ class _Stage:
             named = dict(zip(options, values[len(arguments) :], strict=True))
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
-        like = partial(Field, field.kernel, field.name, finer=self._factors(options))
+        definition, upsample = self._function.definition, bare(options.get("upsample"))
+        finer = definition if upsample is None else definition.upsampled(upsample)
+        like = partial(Field, field.kernel, field.name, finer=finer.factors)
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
-
-    def _factors(self, options: dict[str, Any]) -> tuple[int, ...]:
-        """By how much longer its results are than its fields."""
-        definition = self._function.definition
-        given = options.get("upsample")
-        factors: tuple[int, ...] = (
-            definition if given is None else definition.upsampled(bare(given))
-        ).factors
-        return factors
 
 
 def _among(field: Field, others: Sequence[Field]) -> Any:
