@@ -112,22 +112,18 @@ def stored_type(dtype: np.dtype) -> str:
 
 
 def loaded(machine: str, dtype: np.dtype, text: str) -> str:
-    """A stored element as it is computed with."""
+    """A stored element as it is computed with, of that type in C++ as well."""
     if dtype == np.bool_ and machine == "bool":
         return f"({text} != 0)"
-    return text if _are_alike(machine, dtype) else f"npt_as<{C_TYPES[machine]}>::from({text})"
+    return text if machine == dtype.name else f"npt_as<{C_TYPES[machine]}>::from({text})"
 
 
 def stored(dtype: np.dtype, machine: str, text: str) -> str:
     """A value as it is stored, which holds it."""
-    same = _are_alike(machine, dtype) or (machine == "bool" and not short(dtype))
+    # C++ takes integers of one type for those of another, if that holds them.
+    whole = dtype.kind in "iu" and machine.startswith(("int", "uint"))
+    same = whole or machine == dtype.name or (machine == "bool" and not short(dtype))
     return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
-
-
-def _are_alike(machine: str, dtype: np.dtype) -> bool:
-    """Whether C++ takes a value of the one for one of the other, if that holds it."""
-    both = dtype.kind in "iu" and machine.startswith(("int", "uint"))
-    return both or machine == dtype.name
 
 
 # Borders.
