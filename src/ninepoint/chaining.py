@@ -22,7 +22,7 @@ from .graph import Graph, Node, Nodes, Values
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
-from .lowering.fusion import Part, unlike
+from .lowering.fusion import unlike
 from .lowering.schedule import Request, Schedule
 from .remembered import Remembered
 from .undisturbed import Later
@@ -132,8 +132,10 @@ class Pipeline:
         ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
         positions = range(graph.given - len(graph.places), graph.given)
         read = tuple(sorted(read_by(nodes), key=lambda value: value in positions))
-        names, parts = _named_parts(graph, nodes, [one.single for one in forms], read)
-        links, borders = _linked(nodes, parts)
+        taken: set[str] = set()
+        values = (*read, *(v for node in nodes for v in node.outputs))
+        names = {value: unlike(graph.names[value], taken) for value in values}
+        links, borders = _linked(nodes, [one.single for one in forms], names, taken)
         called = {node.label: names[node.outputs[0]] for node in nodes}
         stages = [(called.get(label, label), how) for label, how in schedule.stages]
         # To compute a step again, or some rows of it at once, takes longer to compile than it
@@ -158,7 +160,7 @@ class Pipeline:
     def key(self) -> Any:
         """What its text depends on."""
         links = tuple(
-            (tuple(one.part.sources.values()), one.part.made, one.border, one.keeps, one.leaves,
+            (tuple(one.sources.values()), one.made, one.border, one.keeps, one.leaves,
              one.unbounded)
             for one in self.links
         )  # fmt: skip
@@ -173,8 +175,7 @@ class Pipeline:
         links = []
         for link, one in zip(self.links, self.forms, strict=True):
             if one.lowered.ndim < 3 and one.lowered.rows > 1 and not one.lowered.stages:
-                part = replace(link.part, kernel=replace(one.lowered, rows=1))
-                link = replace(link, part=part)
+                link = replace(link, kernel=replace(one.lowered, rows=1))
             links.append(link)
         return replace(self, links=tuple(links))
 
@@ -199,11 +200,10 @@ class Pipeline:
         elif rings is not None and how == 0:
             rings = (*rings, False)
         for link in self.links:
-            kernel = turn.kernel(link.part.kernel)
+            kernel = turn.kernel(link.kernel)
             if kernel is None:
                 return None
-            part = replace(link.part, kernel=kernel)
-            links.append(replace(link, part=part, reaches=tuple(map(turn.box, link.reaches))))
+            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
         turned = replace(
             self,
             links=tuple(links),
@@ -233,21 +233,31 @@ def bound(whole: Compiled, nodes: Nodes) -> Bound:
     )
 
 
-def _linked(nodes: Nodes, parts: Sequence[Part]) -> tuple[list[Link], list[tuple[Border, Any]]]:
-    """The nodes as links of a chain, and their borders with the constants, each once."""
+def _linked(
+    nodes: Nodes, kernels: Sequence[Kernel], names: Mapping[int, str], taken: set[str]
+) -> tuple[list[Link], list[tuple[Border, Any]]]:
+    """The nodes as links of a chain, and their borders with the constants, each once.
+
+    Values are called as `names` says, and nothing else as what is `taken`.
+    """
     borders: list[tuple[Border, Any]] = []
     numbers: dict[Any, int] = {}
     links: list[Link] = []
-    for node, part in zip(nodes, parts, strict=True):
+    for node, kernel in zip(nodes, kernels, strict=True):
         border, cval = node.border, node.call.cval
         number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
         if number == len(borders):
             borders.append((border, cval))
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
+        fields = zip(kernel.fields, node.fields, strict=True)
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
         links.append(
             Link(
-                part,
+                kernel,
+                {name: names[value] for (name, _), value in fields},
+                tuple(names[value] for value in node.outputs),
+                {name: unlike(name, taken) for name in own},
                 node.compiled.out_dtypes,
                 node.compiled.reaches,
                 number,
@@ -264,26 +274,6 @@ def _leaves(node: Node) -> bool:
     reach = node.compiled.reach
     sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
     return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
-
-
-def _named_parts(
-    graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], fields: Values
-) -> tuple[dict[int, str], list[Part]]:
-    """The nodes as parts of one kernel, and what the values are called in it."""
-    taken: set[str] = set()
-    names = {
-        value: unlike(graph.names[value], taken)
-        for value in (*fields, *(v for node in nodes for v in node.outputs))
-    }
-    parts: list[Part] = []
-    for node, kernel in zip(nodes, kernels, strict=True):
-        sources = {
-            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
-        }
-        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
-        renamed = {name: unlike(name, taken) for name in own}
-        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
-    return names, parts
 
 
 def common_margin(nodes: Nodes, outputs: Values) -> Box:
