@@ -25,8 +25,8 @@ import ways
 TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
-INTERPRETED = {"kernel": (480, 3), "pipeline": (96, 2), "steps": (112, 3), "ufunc": (350, 3)}
-COMPILED = {"kernel": (96, 4), "pipeline": (24, 3), "steps": (24, 3), "ufunc": (56, 4)}
+INTERPRETED = {"kernel": (240, 3), "pipeline": (48, 2), "steps": (48, 3), "ufunc": (210, 3)}
+COMPILED = {"kernel": (48, 3), "pipeline": (12, 3), "steps": (12, 3), "ufunc": (42, 3)}
 BATCH = {"kernel": 40, "pipeline": 16, "steps": 16, "ufunc": 70}
 
 # And every night: about eight minutes of two cores.

@@ -148,9 +148,8 @@ class _Check:
                 self._same(self.of.name, self.of.result, self._value(value))
             case Run(call):
                 self._value(call)
-            case Fetch(row, count):
-                assert self._known(row).ndim == 1, f"{row.name} is no row"
-                self._word(row.name, count)
+            case Fetch(array, index):
+                self._element(array, index)
             case _:
                 assert_never(node)
 

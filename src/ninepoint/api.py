@@ -10,7 +10,7 @@ Type checkers and editors are told of calls which array gives which:
     heat(array, boundary="wrap")     with an option of a call they are not checked
 
 A checker cannot add options to the parameters of another function, so there is a signature for
-each option.
+each option, in `signatures.pyi`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,12 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Concatenate,
-    Generic,
-    ParamSpec,
-    Self,
-    TypeAlias,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
 
-import numpy as np
-
-from .arrays import spacings
 from .arrays.channels import may_hold
 from .arrays.keys import call_key
-from .calls import Call, Flow, Leaves
+from .calls import Call, Leaves, flow_of
 from .definition import Definition
-from .language.positions import Spacing
 from .language.signature import (
     Page,
     docstring,
@@ -55,10 +41,7 @@ from .undisturbed import Later
 from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
-    import dask.array
     import typing_extensions
-    import xarray
-    from numpy.typing import NDArray
 
     from . import binding, calling, iteration
     from .binding import BoundCall
@@ -67,19 +50,11 @@ if TYPE_CHECKING:
     from .inspecting.asked import Asked
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
-    from .recording import Lazy
+    from .signatures import called
 
     # What a stencil is a function of, and what its function gives at one point.
     P = typing_extensions.ParamSpec("P", default=...)
     R_co = typing_extensions.TypeVar("R_co", covariant=True, default=Any)
-
-    # A result is of the kind of the first field.
-    A = TypeVar("A", NDArray[Any], Lazy, dask.array.Array, xarray.DataArray, xarray.Dataset)
-
-    # What one result is at one point, and several of them; and the same of whole arrays.
-    One = complex | np.generic
-    Several = tuple[Any, ...]
-    Each = tuple[A, ...]
 else:
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
@@ -94,9 +69,6 @@ else:
     measuring = Later(".inspecting.measuring", __package__)
     picture = Later(".inspecting.picture", __package__)
     tuning = Later(".inspecting.tuning", __package__)
-
-# The parameters besides the first one.
-Q = ParamSpec("Q")
 
 
 class Stencil(ArrayFunction, Generic[P, R_co]):
@@ -144,7 +116,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
         self._arguments = definition.arguments
         # A program of several calls is bound for what each of them is given.
-        self._flow = None if definition.stages is None else Flow(definition)
+        self._flow = None if definition.stages is None else flow_of(definition)
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -198,86 +170,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     # Calling.
 
-    # For checkers and editors: see above.
-
-    @overload
-    def __call__(
-        self: Stencil[Concatenate[Any, Q], One], x: A, /, *args: Q.args, **named: Q.kwargs
-    ) -> A: ...
-    @overload
-    def __call__(
-        self: Stencil[Concatenate[Any, Q], Several], x: A, /, *args: Q.args, **named: Q.kwargs
-    ) -> Each[A]: ...
-    @overload
-    def __call__(self, /, *args: P.args, **named: P.kwargs) -> Any: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, boundary: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, cval: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, axes: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, dims: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, out: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, dtype: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, overflow: str, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, every: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, upsample: Any, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Single, x: A, /, *args: Any, device: str, **named: Any) -> A: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, boundary: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, cval: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, axes: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, dims: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, out: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, dtype: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, overflow: str, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, every: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, upsample: Any, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self: _Plural, x: A, /, *args: Any, device: str, **named: Any) -> Each[A]: ...
-    @overload
-    def __call__(self, /, *args: Any, boundary: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, cval: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, axes: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, dims: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, out: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, dtype: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, overflow: str, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, every: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, upsample: Any, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
-    @overload
-    def __call__(self, /, *args: Any, device: str, **named: Any) -> Any: ...
-
-    def __call__(  # type: ignore[misc] # mypy does not see that *args are all parameters
+    def _apply(
         self,
         /,
         *args: Any,
@@ -363,17 +256,17 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            bound: tuple[Any, ...] | None = args
+            bound = args
             if named or len(args) != self._arguments.count:
-                bound = self._arguments.bound(args, named)
+                bound = self._fitted(args, named)
             key = None
-            if bound is not None and dims is None and device is None:
+            if dims is None and device is None:
                 key = call_key(
                     bound,
                     (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
                 )
             leaves: Leaves = ()
-            if key is not None and bound is not None:
+            if key is not None:
                 if self._flow is not None:
                     leaves, more = self._flow.of(bound)
                     key = None if more is None else (*key, more)
@@ -382,7 +275,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                     # The values of a border are as free as those of the parameters.
                     free = boundary is None or type(boundary) is str
                     return short(bound if free else (*bound, boundary), leaves, out)
-            values = self._bound(args, named)
+            values = dict(zip(self.parameters, bound, strict=True))
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
@@ -391,8 +284,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images is asked about each time.
                 key = None
-            if key is not None and bound is not None:
-                short = binding.bound(call, self._flow, bound, place)
+            if key is not None:
+                short = binding.bound(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
                     # Only what went well is remembered.
@@ -403,20 +296,24 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             shorten(error)
             raise
 
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+    if TYPE_CHECKING:
+        # For checkers and editors: see above.
+        __call__ = called
+    else:
+        _apply.__name__ = "__call__"
+        _apply.__qualname__ = "Stencil.__call__"
+        __call__ = _apply
+
+    def _fitted(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """The value of every parameter, as Python would bind them."""
         bound = self._arguments.bound(args, named)
         if bound is None:
             raise self._arguments.unfit(self.__name__, args, named)
-        return dict(zip(self.definition.parameters, bound, strict=True))
+        return bound
 
-    def _without_names(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The same where arrays have no coordinates, from which spacings could be taken."""
-        values = self._bound(args, named)
-        for name, value in values.items():
-            if isinstance(value, Spacing):
-                raise spacings.unknown(name, self.__name__)
-        return values
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The same by their names."""
+        return dict(zip(self.parameters, self._fitted(args, named), strict=True))
 
     @door
     def iterate(
@@ -571,8 +468,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([-3,  3])
         """
         Place(axes, named.pop("dims", None)).check(())
-        values = self._without_names(args, named)
+        values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
+        call.check_spaced()
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
     @door
@@ -807,7 +705,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """What a call is done by, the call itself on real arrays, and its options."""
         options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
         given = {name: value for name, value in named.items() if name not in options}
-        values = self._without_names(args, given)
+        values = self._bound(args, given)
+        Call.of(self.definition, values).check_spaced()
         stencil = self._done_by(values)
         return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
 
@@ -823,10 +722,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return picture.drawn(self.definition)
 
-
-if TYPE_CHECKING:
-    _Single: TypeAlias = Stencil[..., One]
-    _Plural: TypeAlias = Stencil[..., Several]
 
 _stencils: Registry[Stencil] = Registry()
 

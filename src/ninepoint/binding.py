@@ -16,14 +16,14 @@ import numpy as np
 from .arrays.accepted import is_cupy
 from .arrays.borders import Boundary
 from .arrays.ghosts import GhostCall
+from .arrays.launching import OneCall, bind_call
 from .arrays.numpy import behind, core_shape, each_out
 from .arrays.parts import SPLIT_POINTS, note_pace, threads_for
-from .arrays.single import OneCall, bind_call
-from .arrays.work import Block, Work
+from .arrays.work import Block, Work, taken
 from .backends.memory import LEAST
 from .backends.threads import CREW_HANDOFF
 from .backends.universal import Elements
-from .calls import Call, Flow, Leaves
+from .calls import Call, Leaves, flow_of
 from .graph import Node, graph_of, has_conditions
 from .options import Place
 from .program import BoundProgram, Program, Taken, numbers_in, numbers_of, taken_of
@@ -36,10 +36,10 @@ MOST = 1 << 16
 BoundCall: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 
 
-def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> BoundCall | None:
+def bound(call: Call, values: Sequence[Any], place: Place) -> BoundCall | None:
     """How calls like this one are done; nothing where that depends on more than their kind.
 
-    `values` are those of all parameters; `flow` is that of a definition which calls others.
+    `values` are those of all parameters.
     """
     definition = call.definition
     at = [definition.parameters.index(name) for name in definition.fields]
@@ -47,27 +47,31 @@ def bound(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) ->
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
-    if flow is not None and not flow.settled:
+    flow = flow_of(definition)
+    if not flow.settled:
         return None
     place.check(fields)
-    fields, types = typed(call, fields)
-    graph, wanted = graph_of(call, types, looked=there)
-    if flow is None and not there and not graph.places and not graph.nodes[0].factors:
+    fields, types = typed(definition, fields)
+    graph, wanted = graph_of(call, types)
+    if not there:
+        graph.warn()
+    single = definition.stages is None and not there
+    if single and not graph.places and not graph.nodes[0].factors:
         (node,), names = graph.nodes, definition.parameters
         core = core_shape(fields, node.ndim, place.axes)
         step = _one_call(node, fields, place)
         if step is not None:
-            taken = taken_of(node.compiled, call.scalars, core, names.index)
-            return _single(step, taken, at, len(values))
+            told = taken_of(node.compiled, call.scalars, core, names.index)
+            return _single(step, told, at, len(values))
     if has_conditions(graph):
         return None
     program = Program(graph, wanted, definition.schedule_for(types))
-    program = program.along(program.behind(place.axes, fields))
+    program = program.along(place.axes, fields)
     run = BoundProgram(program, fields, place.out, place.threads)
-    told = numbers_in(graph, None if flow is not None else definition.parameters.index)
+    numbers = numbers_in(graph)
 
     def several(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        made = run([values[k] for k in at], told(values, leaves), out)
+        made = run([values[k] for k in at], numbers(leaves or flow.of(values)[0]), out)
         return made[0] if len(made) == 1 else tuple(made)
 
     return several
@@ -85,7 +89,7 @@ def _one_call(node: Node, fields: Sequence[Any], place: Place) -> OneCall | None
     return step if isinstance(step, OneCall) else None
 
 
-def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> BoundCall:
+def _single(step: OneCall, told: Taken, at: Sequence[int], count: int) -> BoundCall:
     """What does calls of one stencil; a border of conditions may be given behind all values."""
     run, plain = step.run, not any(indices for _, indices in step.fields)
     last: list[Any] = [None, None]
@@ -93,8 +97,8 @@ def _single(step: OneCall, taken: Taken, at: Sequence[int], count: int) -> Bound
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
         if not plain:
-            fields = step.inputs(dict(enumerate(fields)))
-        numbers = numbers_of(taken, values)
+            fields = taken(fields, step.fields)
+        numbers = numbers_of(told, values)
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:

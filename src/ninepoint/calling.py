@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from .arrays import accepted, spacings
 from .arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
-from .arrays.channels import check_steps, may_hold, working_axes
+from .arrays.channels import check_steps
 from .arrays.sides import unnamed
 from .calls import Call
 from .definition import Definition
@@ -27,10 +25,13 @@ from .memory_states import InMemory
 from .motion import Motion
 from .options import Place
 from .program import Program
-from .recording import Lazy, known, recorded
-from .running import ON_GPU, as_fields, evaluate, named_results, typed
+from .recording import Lazy, known, named_results, recorded
+from .running import ON_GPU, evaluate, typed
 from .slabs.ranks import on_ranks
 from .waiting import before_writing
+
+if TYPE_CHECKING:
+    from .arrays.xarray import Named
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
@@ -42,16 +43,11 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     if any(map(is_dataset, fields)):
         place.check(fields)
         return _over_datasets(call, fields, place)
-    if any(isinstance(field, Lazy) for field in fields):
+    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
-    fields, types = typed(call, fields)
-    if call.spacings:
-        found, core = _spacings(call, fields, types, place)
-        # By name, so that it is not asked again which axes may be colours.
-        call, place = call.spaced(found), replace(place, axes=None, dims=core)
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    looked = place.device is not None or any(map(is_device, fields))
-    program = Program(*graph_of(call, types, looked=looked), call.definition.schedule_for(types))
+    fields, types = typed(call.definition, fields)
+    call.check_spaced()
+    program = Program(*graph_of(call, types), call.definition.schedule_for(types))
     made = evaluate(program, fields, place)
     return made[0] if len(made) == 1 else tuple(made)
 
@@ -73,29 +69,6 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     return over_variables(one, given, place.dims, ndim)
 
 
-def _spacings(
-    call: Call, fields: Arrays, types: Sequence[np.dtype], place: Place | None
-) -> tuple[dict[str, float], tuple[Hashable, ...]]:
-    """The spacings that a call asks for, and the dimensions along which it works.
-
-    Without a place these are the last ones.
-    """
-    definition = call.definition
-    if not any(map(is_xarray, fields)):
-        raise spacings.unknown(next(iter(call.spacings)), definition.name)
-    # Imported here: xarray is optional, and the caller has it.
-    from .arrays.xarray import Named
-
-    ndim, dims, axes = graph_of(call.spaced(), types)[0].nodes[-1].ndim, None, None
-    if place is not None:
-        place.check(fields)
-        dims, axes = place.dims, place.axes
-        if axes is None and dims is None:
-            axes = working_axes(fields, ndim, definition.name)
-    named = Named(fields, ndim, dims, axes)
-    return spacings.found(call.spacings, named, definition, call.boundary), named.core
-
-
 # Iterations.
 
 
@@ -110,62 +83,75 @@ def iterated(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
             "as dataset[name]."
         )
-    fields = as_fields(fields, definition.fields)
     Place(out=plan.out, threads=plan.threads, device=plan.device).check(fields)
-    types = tuple(accepted.native(np.dtype(field.dtype)) for field in fields)
+    fields, types = typed(definition, fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), boundary, cval)
-    if call.spacings:
-        found, _ = _spacings(call, fields, types, None)
-        scalars = scalars.spaced(found)
-        call = call.spaced(found)
-    # On a GPU no kernel is slow: what is not understood is refused there.
-    there = plan.device is not None or any(map(is_device, fields))
-    motion = Motion(call, types, definition.schedule_for(types), scalars, there)
+    named: Named | None = None
+    if any(map(is_xarray, fields)):
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays import xarray as on_xarray
+
+        named = on_xarray.Named(fields, graph_of(call.spaced(), types)[0].nodes[-1].ndim)
+        found = spacings.found(call.spacings, named, definition, call.boundary)
+        scalars, call = scalars.spaced(found), call.spaced(found)
+    call.check_spaced()
+    motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
     motion.check_lengths()
-    if plan.steps and any(map(may_hold, fields)):
+    if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
-    states = (_by_names if any(map(is_xarray, fields)) else _after)(motion, fields, plan)
+    if named is None:
+        states = _after(motion, fields, plan)
+    else:
+        states = _by_names(motion, fields, named, plan)
     return states[0] if len(states) == 1 else tuple(states)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
-    laid = has_conditions(motion.step[0])
-    if laid and motion.looked:
+    graph = motion.graph
+    laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    if not there:
+        graph.warn()
+    if laid and there:
         raise TypeError(ON_GPU)
     if laid and plan.comm is not None:
         raise TypeError(
             'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
             ": each process has another part of the border; name a border rule."
         )
+    cut = any(map(is_chunked, arrays))
+    if cut or plan.comm is not None:
+        size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        return _on_ranks(motion, arrays, plan)
-    if any(map(is_chunked, arrays)):
+        return _on_ranks(motion, arrays, plan, there or cut)
+    if cut:
         return _in_chunks(motion, arrays, plan)
+    state: type[InMemory] = InMemory
     if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
         # Imported here: CuPy is optional, and the caller has it.
         from .device_states import OnDevice
 
-        return iterate(OnDevice(motion, arrays, plan), plan, motion.scalars)
-    return iterate(InMemory(motion, arrays, plan), plan, motion.scalars)
+        state = OnDevice
+    return iterate(state(motion, arrays, plan), plan, motion.scalars)
 
 
-def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
     """The same of arrays of which each process has a part."""
-    if motion.step[0].places:
+    if motion.graph.places:
         raise TypeError(
             f"'{motion.call.definition.name}' asks for positions, which processes with "
             "parts of an array do not know; give them as a field of its own, of which each "
             "has its part."
         )
-    if motion.looked or any(map(is_chunked, arrays)):
+    if elsewhere:
         raise TypeError(
             "comm= takes arrays of NumPy, in each process its own part: the points on "
             "both sides come from other processes."
         )
-    motion = motion.sized(_size(arrays), plan.steps)
     return on_ranks(motion, arrays, plan)
 
 
@@ -174,9 +160,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     # Imported here: Dask is optional, and the caller has it or its like.
     from .lazy_states import InChunks
 
-    motion = motion.sized(_size(arrays), plan.steps)
-    state = InChunks(motion, arrays, plan)
-    graph, _ = motion.step
+    state, graph = InChunks(motion, arrays, plan), motion.graph
     apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
@@ -188,19 +172,13 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     return iterate(state, plan, motion.scalars)
 
 
-def _size(arrays: Arrays) -> int:
-    """The bytes of some arrays."""
-    return sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
-
-
-def _by_names(motion: Motion, fields: Arrays, plan: Iteration) -> list[Any]:
+def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
-    from .arrays.xarray import Named, arranged, restored
+    from .arrays.xarray import arranged, restored
 
-    named = Named(fields, motion.ndim)
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    likes = named_results(motion.step[0], named)
+    likes = named_results(motion.graph, named)
     callback = plan.callback
 
     def back(states: Arrays) -> list[Any]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .arrays import spacings
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import Every, per_axis, steps_of
@@ -118,6 +119,11 @@ class Call:
         """The scalars that the coordinates of the fields give."""
         return {n: one for n, one in self.scalars.items() if isinstance(one, Spacing)}
 
+    def check_spaced(self) -> None:
+        """Raise where there are no coordinates from which a spacing could be taken."""
+        for name in self.spacings:
+            raise spacings.unknown(name, self.definition.name)
+
     def spaced(self, found: Mapping[str, float] | None = None) -> Call:
         """The call with these spacings; without them with some number, which is of their type."""
         found = dict.fromkeys(self.spacings, 1.0) if found is None else found
@@ -191,15 +197,17 @@ class Flow:
 
         The latter is None if programs cannot depend on them.
         """
-        return self._known or self.told({name: values[k] for name, k in self._places})
-
-    def told(self, scalars: Mapping[str, Any]) -> tuple[Leaves, Key | None]:
-        """The same for values of the scalars by name."""
-        leaves = list(_leaves(self._definition, scalars))
+        if self._known is not None:
+            return self._known
+        leaves = self.told({name: values[k] for name, k in self._places})
         found = leaves, numbers_key(leaves)
         if not self._places:
             self._known = found
         return found
+
+    def told(self, scalars: Mapping[str, Any]) -> Leaves:
+        """The numbers of all calls, for values of the scalars by name."""
+        return list(_leaves(self._definition, scalars))
 
 
 @lru_cache(maxsize=256)

@@ -7,9 +7,9 @@ ix, iy, corners     ->     corners, with ix and iy as stages          one pass o
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from .arrays.borders import ABSENT, Border
 from .arrays.chains import MOST_AXES, Chain, How, turn_of
 from .arrays.regions import rings
 from .backends.compiled import Bound, Compiled
-from .graph import Graph, Node, Nodes, Values
+from .graph import Graph, Node, Nodes, Values, read_by
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
@@ -34,13 +34,15 @@ else:
     # Single calls whose machine code is on disk need no compiler.
     pipeline = Later(".backends.pipeline", __package__)
 
+T = TypeVar("T")
+
 # Why calls are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
 TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
-# What was compiled, by what it was made of.  The forms are kept as well, so that nothing else gets
-# their identity.
-_compiled: Remembered[Any, tuple[Kernel, Compiled, Edges, tuple[Forms, ...]]] = Remembered(256)
+# What was made of pipelines, by what it depends on.  The forms are kept as well, so that nothing
+# else gets their identity.
+_made: Remembered[Any, tuple[Any, tuple[Forms, ...]]] = Remembered(256)
 
 
 def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
@@ -98,12 +100,6 @@ def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     return tuple(found)
 
 
-def read_by(nodes: Nodes) -> tuple[int, ...]:
-    """The values that nodes read and none of them makes, in the order of their use."""
-    made = {value for node in nodes for value in node.outputs}
-    return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
-
-
 @dataclass(frozen=True, slots=True)
 class Pipeline:
     """Calls that are done at once.
@@ -133,8 +129,10 @@ class Pipeline:
         positions = range(graph.given - len(graph.places), graph.given)
         read = tuple(sorted(read_by(nodes), key=lambda value: value in positions))
         taken: set[str] = set()
-        values = (*read, *(v for node in nodes for v in node.outputs))
-        names = {value: unlike(graph.names[value], taken) for value in values}
+        names = {
+            value: unlike(graph.names[value], taken)
+            for value in (*read, *(v for node in nodes for v in node.outputs))
+        }
         links, borders = _linked(nodes, [one.single for one in forms], names, taken)
         called = {node.label: names[node.outputs[0]] for node in nodes}
         stages = [(called.get(label, label), how) for label, how in schedule.stages]
@@ -156,16 +154,19 @@ class Pipeline:
             Request(fastmath=forms[0].request.fastmath, schedule=schedule),
         )
 
-    @property
-    def key(self) -> Any:
-        """What its text depends on."""
+    def once(self, more: tuple[Any, ...], make: Callable[[], T]) -> T:
+        """What is made of it, and depends on `more`, from memory if there was one like it."""
         links = tuple(
             (tuple(one.sources.values()), one.made, one.border, one.keeps, one.leaves,
              one.unbounded)
             for one in self.links
         )  # fmt: skip
         forms = tuple(map(id, self.forms))
-        return forms, links, self.fields, self.outputs, self.request.schedule
+        key = forms, links, self.fields, self.outputs, self.request.schedule, more
+        if key not in _made:
+            _made[key] = make(), self.forms
+        found: T = _made[key][0]
+        return found
 
     def in_place(self) -> Pipeline:
         """The same calls, of which some make several rows in place, where their rows roll.
@@ -178,6 +179,11 @@ class Pipeline:
                 link = replace(link, kernel=replace(one.lowered, rows=1))
             links.append(link)
         return replace(self, links=tuple(links))
+
+    def done(self) -> tuple[Kernel, Chain]:
+        """The kernel of all calls, and what does it."""
+        kernel, made, edges = self.once((), self.compiled)
+        return kernel, self.chain(made, edges)
 
     def compiled(self) -> tuple[Kernel, Compiled, Edges]:
         """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
@@ -214,15 +220,6 @@ class Pipeline:
         return turned.chain(*turned.compiled()[1:])
 
 
-def compiled(pipeline: Pipeline) -> tuple[Kernel, Chain]:
-    """The kernel of a pipeline and what does it, from memory if there was one like it before."""
-    key = pipeline.key
-    if key not in _compiled:
-        _compiled[key] = (*pipeline.compiled(), pipeline.forms)
-    kernel, made, edges, _ = _compiled[key]
-    return kernel, pipeline.chain(made, edges)
-
-
 def bound(whole: Compiled, nodes: Nodes) -> Bound:
     """What calls are compiled to, all in one, with the numbers of all of them."""
     bounds = [node.program for node in nodes]
@@ -238,7 +235,7 @@ def _linked(
 ) -> tuple[list[Link], list[tuple[Border, Any]]]:
     """The nodes as links of a chain, and their borders with the constants, each once.
 
-    Values are called as `names` says, and nothing else as what is `taken`.
+    Values are called as `names` says, and what nodes have besides as nothing that is `taken`.
     """
     borders: list[tuple[Border, Any]] = []
     numbers: dict[Any, int] = {}

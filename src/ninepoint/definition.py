@@ -25,8 +25,7 @@ from .arrays.every import Every
 from .backends import records
 from .backends.compiled import Compiled
 from .language import errors
-from .language.dtypes import DType, value_type
-from .language.kinds import Argument, Coefficients, Field, Scalar
+from .language.dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
 from .language.parameters import (
     array_parameters,
     array_uses,

@@ -69,13 +69,12 @@ def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[No
     shapes = graph.shapes([array.shape for array in arrays])
     one = _Division(graph, frozenset(wanted), shapes, counts)
 
-    def apart(node: Node, users: Nodes, homes: Sequence[list[Node]]) -> str:
-        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+    def apart(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
         if node.resizes and not node.factors:
             return "it gives fewer points than it is given"
         if any(one.factors for one in joined):
             return "it gives more points than it is given"
-        if not one.together(joined, len(homes)):
+        if not one.together(joined, fewer):
             return "a task of its own takes less"
         return ""
 
@@ -217,7 +216,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
 
 def _asks(program: Program) -> bool:
     """Whether calls of a program have fields that nobody names: positions, and border values."""
-    return any(len(node.fields) > len(node.own) for node in program.graph.nodes)
+    return any(len(node.fields) > len(node.types) for node in program.graph.nodes)
 
 
 def _composed(

@@ -90,11 +90,6 @@ class Node:
         return self.compiled.ndim
 
     @property
-    def own(self) -> Values:
-        """The fields that the call is given; after these come positions."""
-        return self.fields[: len(self.types)]
-
-    @property
     def along(self) -> Behind:
         """The axes that it works along."""
         return self.axes or tuple(range(-self.ndim, 0))
@@ -171,25 +166,19 @@ Nodes: TypeAlias = Sequence[Node]
 
 
 class Graph:
-    """Calls in an order in which they can be done; equal calls are one.
-
-    One that is only `looked` at warns of no slow kernel.
-    """
+    """Calls in an order in which they can be done; equal calls are one."""
 
     def __init__(
         self,
         names: Sequence[str],
         dtypes: Sequence[np.dtype],
         places: tuple[Place, ...] = (),
-        looked: bool = False,
     ) -> None:
-        self.looked = looked
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
         # What the last of the given values are, which are made for the arrays that come.
         self.places = places
-        self._asked: dict[int, Place] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
         # Values that end a step: what follows does not become one kernel with what was before.
@@ -228,14 +217,6 @@ class Graph:
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
         return graph
 
-    def _begun(
-        self, sources: Values, places: tuple[Place, ...] = ()
-    ) -> tuple[Graph, dict[int, int]]:
-        """A graph without calls that is given some values, and the numbers they have there."""
-        names, dtypes = [self.names[v] for v in sources], [self.dtypes[v] for v in sources]
-        graph = Graph(names, dtypes, places, self.looked)
-        return graph, {value: k for k, value in enumerate(sources)}
-
     def append(
         self, other: Graph, given: Mapping[int, int], nodes: Nodes | None = None
     ) -> dict[int, int]:
@@ -245,15 +226,9 @@ class Graph:
         """
         numbers = dict(given)
         for node in other.nodes if nodes is None else nodes:
-            own = tuple([numbers[value] for value in node.fields])
-            key = node.call.key, own, node.axes
-            made = self._known.get(key)
-            if made is None:
-                first = len(self.names)
-                made = self._known[key] = tuple(range(first, first + len(node.outputs)))
-                self.names += [other.names[value] for value in node.outputs]
-                self.dtypes += [other.dtypes[value] for value in node.outputs]
-                self.nodes.append(replace(node, fields=own, outputs=made))
+            own = replace(node, fields=tuple([numbers[value] for value in node.fields]))
+            names = [other.names[value] for value in node.outputs]
+            made = self._add(own, names, [other.dtypes[value] for value in node.outputs])
             numbers |= zip(node.outputs, made, strict=True)
             if not other.stored.isdisjoint(node.outputs):
                 self.stored.update(made)
@@ -261,19 +236,29 @@ class Graph:
         self.added += [tuple([numbers[value] for value in one]) for one in there]
         return numbers
 
-    def part(self, nodes: Nodes, first: Values = ()) -> tuple[Graph, dict[int, int]]:
-        """Some of the calls as a graph, and the numbers that the values have there.
-
-        Of the values that they are given these come `first`.
-        """
-        made = {value for node in nodes for value in node.outputs}
-        read = (v for node in nodes for v in node.fields if v not in made)
-        graph, sources = self._begun([*dict.fromkeys((*first, *read))])
+    def part(self, nodes: Nodes) -> tuple[Graph, dict[int, int]]:
+        """Some of the calls as a graph, and the numbers that the values have there."""
+        sources = read_by(nodes)
+        graph = Graph([self.names[v] for v in sources], [self.dtypes[v] for v in sources])
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
-        return graph, graph.append(self, sources, nodes)
+        return graph, graph.append(self, {value: k for k, value in enumerate(sources)}, nodes)
+
+    def _add(
+        self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]
+    ) -> tuple[int, ...]:
+        """Add a node, if there is none like it; gives its results, which are called so."""
+        key = node.call.key, node.fields, node.axes
+        made = self._known.get(key)
+        if made is None:
+            first = len(self.names)
+            made = self._known[key] = tuple(range(first, first + len(dtypes)))
+            self.names += names
+            self.dtypes += dtypes
+            self.nodes.append(replace(node, outputs=made))
+        return made
 
     def add(
         self,
@@ -291,32 +276,14 @@ class Graph:
         for condition in call.boundary.said:
             for name, k in zip(call.definition.fields, fields, strict=False):
                 check_range(condition, name, self.dtypes[k])
-        if not self.looked:
-            call.definition.warn(compiled)
-        if axes is not None:
-            axes = last_of(axes, compiled.ndim, call.definition.name)
         # Raises where the steps are not as many as the axes.
         steps_of(call.every, compiled.ndim)
-        key = call.key, tuple(fields), axes
-        known = self._known.get(key)
-        if known is not None:
-            self.added.append(known)
-            return known
-        for one in compiled.positions:
-            fields = (*fields, len(self.names))
-            self._asked[len(self.names)] = Place(len(self.nodes), one)
-            self.names.append(one.words)
-            self.dtypes.append(compiled.field_dtypes[len(fields) - 1])
-        dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
-        outputs = tuple(range(len(self.names), len(self.names) + len(dtypes)))
         whole = labels[0] if labels else call.definition.name
-        self.nodes.append(Node(whole, call, tuple(fields), outputs, types, axes))
-        for k, dtype in enumerate(dtypes):
-            self.names.append(labels[k] if k < len(labels) else whole)
-            self.dtypes.append(dtype)
-        self._known[key] = outputs
-        self.added.append(outputs)
-        return outputs
+        node = Node(whole, call, tuple(fields), (), types).turned(axes)
+        dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
+        names = [labels[k] if k < len(labels) else whole for k in range(len(dtypes))]
+        self.added.append(self._add(node, names, dtypes))
+        return self.added[-1]
 
     def record(
         self,
@@ -356,27 +323,24 @@ class Graph:
         )
 
     def given_more(
-        self, more: Mapping[int, Sequence[tuple[str, np.dtype]]], calls: Mapping[int, Call]
+        self, more: Iterable[tuple[Call, Sequence[tuple[str, np.dtype]]]]
     ) -> tuple[Graph, dict[int, int]]:
-        """The graph with more given values, which some nodes read after their fields.
+        """The graph with more given values, which nodes read after their fields.
 
-        `more` says what they are called and their types, and `calls` what the nodes are then, by
-        the first output of a node.  Values have other numbers there.
+        Of each node `more` says the call that it is then, and what the values are called, and
+        their types.  Values have other numbers there.
         """
-        owners = [key for key, some in more.items() for _ in some]
-        places = range(self.given, self.given + len(owners))
-        count = len(self.names)
+        graph = Graph(self.names[: self.given], self.dtypes[: self.given], self.places)
+        numbers = {value: value for value in range(self.given)}
         nodes = []
-        for node in self.nodes:
-            key = node.outputs[0]
-            own = (count + k for k, owner in enumerate(owners) if owner == key)
-            call = calls.get(key, node.call)
+        for node, (call, some) in zip(self.nodes, more, strict=True):
+            # Numbers that no value has.
+            own = [len(self.names) + len(graph.names) + k for k in range(len(some))]
+            numbers |= {value: value - len(self.names) for value in own}
+            graph.names += [name for name, _ in some]
+            graph.dtypes += [dtype for _, dtype in some]
             nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
-        graph, numbers = self._begun(range(self.given))
-        graph.given += len(owners)
-        graph.names += [name for some in more.values() for name, _ in some]
-        graph.dtypes += [dtype for some in more.values() for _, dtype in some]
-        numbers |= {count + k: place for k, place in enumerate(places)}
+        graph.given = len(graph.names)
         return graph, graph.append(self, numbers, nodes)
 
     def placed(self, wanted: Values) -> Recorded:
@@ -394,12 +358,24 @@ class Graph:
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
             )
-        if not self._asked:
+        places = [
+            Place(k, one) for k, node in enumerate(self.nodes) for one in node.compiled.positions
+        ]
+        if not places:
             return self, tuple(wanted)
-        sources = [*range(self.given), *self._asked]
-        graph, numbers = self._begun(sources, tuple(self._asked.values()))
-        numbers = graph.append(self, numbers)
+        more = []
+        for node in self.nodes:
+            types = node.compiled.field_dtypes[len(node.fields) :]
+            words = [one.words for one in node.compiled.positions]
+            more.append((node.call, list(zip(words, types, strict=True))))
+        graph, numbers = self.given_more(more)
+        graph.places = tuple(places)
         return graph, tuple(numbers[value] for value in wanted)
+
+    def warn(self) -> None:
+        """Say of each call once if it takes the general path."""
+        for node in self.nodes:
+            node.call.definition.warn(node.compiled)
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """What the last of the given values are, for fields of these shapes before them."""
@@ -514,18 +490,20 @@ def has_conditions(graph: Graph) -> bool:
     return any(node.boundary.conditions for node in graph.nodes)
 
 
-def with_boundaries(graph: Graph, change: Callable[[Node], Boundary]) -> Graph:
-    """The graph with other borders, where these have conditions."""
-    if not any(node.boundary.conditions for node in graph.nodes):
-        return graph
-    return graph.of(
-        [
-            replace(node, call=replace(node.call, boundary=change(node)))
-            if node.boundary.conditions
-            else node
-            for node in graph.nodes
-        ]
-    )
+def with_boundaries(nodes: Nodes, change: Callable[[Node], Boundary]) -> list[Node]:
+    """The nodes with other borders, where these have conditions."""
+    return [
+        replace(node, call=replace(node.call, boundary=change(node)))
+        if node.boundary.conditions
+        else node
+        for node in nodes
+    ]
+
+
+def read_by(nodes: Nodes) -> tuple[int, ...]:
+    """The values that nodes read and none of them makes, in the order of their use."""
+    made = {value for node in nodes for value in node.outputs}
+    return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
 
 
 def reads(user: Node, node: Node) -> bool:
@@ -533,17 +511,14 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def graph_of(call: Call, types: Sequence[np.dtype], *, looked: bool = False) -> Recorded:
-    """Give the graph of a call on fields of given types, and which of its values are results.
-
-    One that is only `looked` at is another one, which warns of no slow kernel.
-    """
+def graph_of(call: Call, types: Sequence[np.dtype]) -> Recorded:
+    """Give the graph of a call on fields of given types, and which of its values are results."""
 
     def record() -> Recorded:
-        graph = Graph(call.definition.fields, types, looked=looked)
+        graph = Graph(call.definition.fields, types)
         return graph.placed(graph.record(call, range(len(types))))
 
-    return recalled(call, (*types, call, looked), record)
+    return recalled(call, (*types, call), record)
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Recorded]) -> Recorded:

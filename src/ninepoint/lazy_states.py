@@ -60,7 +60,7 @@ class InChunks:
             motion.between(part, cut, TASK, row),
             min(motion.together, _least(chunks), max(1, row)),
         )
-        if has_conditions(motion.step[0]):
+        if has_conditions(motion.graph):
             self.longest = 1
         self.unit = motion.unit(self.longest)
 
@@ -83,9 +83,9 @@ class InChunks:
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         graph, wanted = motion.repeated(each)
         # Where borders have conditions it is one step.
-        graph = with_boundaries(graph, lambda node: node.boundary.after(first))
+        nodes = with_boundaries(graph.nodes, lambda node: node.boundary.after(first))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = graph.along(tuple(range(-motion.ndim, 0)))
+        graph = graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)

@@ -19,7 +19,7 @@ from .arrays.accepted import Arrays, as_field, copied, native, write
 from .arrays.chains import block_length, even_length, plain
 from .arrays.executable import Executable
 from .arrays.repeating import Repeats
-from .arrays.work import Block
+from .arrays.work import Block, taken
 from .backends.memory import empty
 from .graph import Graph
 from .iteration import Iteration
@@ -44,12 +44,11 @@ class InMemory:
             # As long as the arrays are alone: positions have all axes.
             arrays = list(reaching(graph, arrays))
         self._shape = motion.state_shape(arrays)
-        self._core = self._shape[len(self._shape) - motion.ndim :]
         count = len(wanted)
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
         self._target = [] if plan.out is None else self._checked(plan.out, arrays)
         fields = arrays
-        if len(graph.needed(wanted)) == 1:
+        if len(motion.nodes) == 1:
             # The calls of a graph are given the fields as they are.
             fields = self._stretched(arrays)
         # How many steps are done in one pass, if that is not one.
@@ -103,7 +102,8 @@ class InMemory:
             return []
         reach = motion.margin
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
-        length = block_length(reach, self._core, itemsize, asked)
+        core = self._shape[len(self._shape) - motion.ndim :]
+        length = block_length(reach, core, itemsize, asked)
         return [length if asked else even_length(length, plan.in_a_row)]
 
     def _laid(self, fields: Arrays) -> list[Any]:
@@ -113,7 +113,7 @@ class InMemory:
         """
         return [
             field
-            if plain(field, native(field.dtype), len(self._core))
+            if plain(field, native(field.dtype), self._motion.ndim)
             else copied(field, native(field.dtype))
             for field in fields
         ]
@@ -123,7 +123,7 @@ class InMemory:
 
     def _aim(self, given: Arrays) -> None:
         """Do the steps where the state is to be at the end, if nobody sees that."""
-        target, core = self._target, len(self._core)
+        target, core = self._target, self._motion.ndim
         whole = all(
             plain(one, dtype, core) for one, dtype in zip(target, self._dtypes, strict=True)
         )
@@ -149,8 +149,7 @@ class InMemory:
             fields = list(reaching(graph, fields))
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
-        launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
-        made = launches(fields, given, outs)
+        made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
         for result, one in zip(results, made, strict=True):
             if one is not result:
                 result[...] = one
@@ -168,16 +167,15 @@ class InMemory:
         few = most < (2 if self._repeats else FEW)
         if few or self._lengths or not self._owned or not self._repeatable:
             return 0
-        spare = self._results()
+        spare = self._spare = self._results()
         turns = [self._states, spare], [spare, self._states]
-        if self._repeats is not None and self._turns in map(_places, turns):
-            self._repeats.turn = int(self._turns == _places(turns[1]))
-        else:
-            self._repeats = self._repeated(first, turns)
-            self._turns, self._repeatable = _places(turns[0]), self._repeats is not None
-        self._spare = spare
+        places = list(map(_places, turns))
+        if self._repeats is None or self._turns not in places:
+            self._repeats, self._turns = self._repeated(first, turns), places[0]
+        self._repeatable = self._repeats is not None
         if self._repeats is None:
             return 0
+        self._repeats.turn = places.index(self._turns)
         done = self._repeats(most)
         self._states, self._spare = turns[done % 2]
         self._before = self._spare
@@ -206,7 +204,7 @@ class InMemory:
             arrays = dict(enumerate(fields)) | between | made
             repeated.append(
                 [
-                    (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
+                    (call.run, taken(arrays, call.fields), [arrays[k] for k in call.outputs], told)
                     for call in calls
                     if isinstance(call.run, Executable)
                     for told in [call.numbers.told(given)]

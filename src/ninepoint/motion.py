@@ -11,21 +11,22 @@ on ever less of that: on average half of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.chains import SINGLE, usual_length
+from .arrays.launching import NOTHING, Given
 from .arrays.layout import Shape
 from .arrays.regions import reach
-from .arrays.single import NOTHING, Given
 from .calls import Call, flow_of, numbers_key
 from .chaining import common_margin, unfit
-from .graph import Graph, Recorded, graph_of, recalled
+from .graph import Graph, Node, Recorded, graph_of, recalled
 from .iteration import Scalars
 from .language.box import Box
 from .lowering.schedule import Schedule
@@ -54,14 +55,13 @@ WORTH = 1.1
 class Motion:
     """What each step is: a call on fields of these types, and how steps are planned.
 
-    The first fields are the state.  What is only `looked` at warns of no slow kernel.
+    The first fields are the state.
     """
 
     call: Call
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    looked: bool = True
     # The programs of some steps, and how their numbers are told, by what they depend on.
     _programs: Remembered[Any, tuple[Program, Callable[..., Given]]] = field(
         default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
@@ -72,9 +72,18 @@ class Motion:
         """The first step; after the fields of the call there may be positions."""
         return self._step(self.call.scalars)
 
+    @property
+    def graph(self) -> Graph:
+        """The calls of the first step."""
+        return self.step[0]
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """Those of them that the next state needs."""
+        return self.graph.needed(self.step[1])
+
     def _step(self, scalars: Mapping[str, Any]) -> Recorded:
-        call = replace(self.call, scalars=scalars)
-        return graph_of(call, self.types, looked=self.looked)
+        return graph_of(replace(self.call, scalars=scalars), self.types)
 
     def program(self, first: int, count: int) -> tuple[Program, Given]:
         """So many steps from the first on, and their numbers.
@@ -82,29 +91,24 @@ class Motion:
         They are recorded anew only where the scalars ask for it.
         """
         each = [self.scalars.at(step) for step in range(first, first + count)]
-        vary = self.scalars.vary
-        leaves: list[Mapping[str, Any]] = []
-        key: Any = count
-        if vary:
-            flow = flow_of(self.call.definition)
-            told = [flow.told(one) for one in each]
-            leaves = [leaf for some, _ in told for leaf in some]
-            numbers = told[0][1] if count == 1 else numbers_key(leaves)
-            key = None if numbers is None or not flow.settled else (count, numbers)
+        vary, flow = self.scalars.vary, flow_of(self.call.definition)
+        leaves = [leaf for one in each if vary for leaf in flow.told(one)]
+        numbers = numbers_key(leaves)
+        key = (count, numbers) if not vary or (flow.settled and numbers is not None) else None
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                graph, wanted = self._step(each[0]) if vary else self.step
-            elif vary:
-                graph, wanted = self.repeated(each)
-            else:
-                known = *self.types, self.call, count
-                graph, wanted = recalled(self.call, known, partial(self.repeated, each))
+
+            def record() -> Recorded:
+                return self.repeated(each) if count > 1 else self._step(each[0])
+
+            known = *self.types, self.call, count
+            once = count > 1 and not vary
+            graph, wanted = recalled(self.call, known, record) if once else record()
             found = Program(graph, wanted, self.schedule), numbers_in(graph)
             if key is not None:
                 self._programs[key] = found
         program, numbered = found
-        given = numbered((), leaves) if leaves and key else NOTHING
+        given = numbered(leaves) if leaves and key else NOTHING
         return program, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:
@@ -112,7 +116,7 @@ class Motion:
 
         They take the place of the first fields.  What a step gives is stored whole.
         """
-        first, count = self.step[0], self.states
+        first, count = self.graph, self.states
         graph = Graph(first.names[: first.given], first.dtypes[: first.given], first.places)
         fields = list(range(first.given))
         step, before = self.step, self.call.scalars
@@ -132,11 +136,11 @@ class Motion:
     @property
     def ndim(self) -> int:
         """How many core axes the state has."""
-        return self.step[0].nodes[-1].ndim
+        return self.graph.nodes[-1].ndim
 
     def check_lengths(self) -> None:
         """Raise where a call makes fewer or more points than it is given."""
-        nodes = self.step[0].nodes
+        nodes = self.graph.nodes
         for node in nodes:
             if node.thins:
                 raise ValueError(
@@ -164,7 +168,7 @@ class Motion:
         """Raise where the results cannot be the next state."""
         if self.call.boundary.outline(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
-        compiled, dtypes, count = self.step[0].nodes[-1].compiled, self.types, self.states
+        compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):
             raise ValueError(
                 f"'{compiled.name}' has {count} outputs and {len(dtypes)} fields; each output "
@@ -183,7 +187,7 @@ class Motion:
         shape = on_numpy.broadcast_shape([array.shape for array in arrays])
         if len(shape) < self.ndim:
             raise on_numpy.too_few_axes(self.ndim, shape)
-        if len(graph.needed(wanted)) > 1:
+        if len(self.nodes) > 1:
             reached = reaching(graph, arrays)
             made = graph.shapes([array.shape for array in reached])[wanted[0]]
             if made != shape:
@@ -195,22 +199,19 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        graph, wanted = self.step
-        return reach(graph.needed(wanted), wanted, range(graph.given), axis)
+        return reach(self.nodes, self.step[1], range(self.graph.given), axis)
 
     @cached_property
     def together(self) -> int:
         """How many steps are done in one pass over memory."""
-        graph, wanted = self.step
-        if self.schedule.steps == 1 or unfit(graph.needed(wanted), wanted, self.schedule):
+        if self.schedule.steps == 1 or unfit(self.nodes, self.step[1], self.schedule):
             return 1
         return self.schedule.steps or usual_length(self.margin)
 
     @property
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
-        graph, wanted = self.step
-        return common_margin(graph.needed(wanted), wanted)
+        return common_margin(self.nodes, self.step[1])
 
     def unit(self, longest: int) -> int:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""
@@ -222,24 +223,16 @@ class Motion:
         An exchange takes so long for each part [s].  So many steps in a `row` are to be done: few
         of them are left to be done one by one.
         """
-        most = max(1, min(MOST, row))
-        looks = [(self.looks(axis), part[axis]) for axis in cut]
-        for (low, high), length in looks:
-            # Further away than the next part there is nothing to gain.
-            far = max(-low, high)
-            most = min(most, length // far if far else most)
-        graph, wanted = self.step
-        points = len(graph.needed(wanted)) * POINT
-        for length in part:
-            points *= length
-
+        looks = [(*self.looks(axis), part[axis]) for axis in cut]
+        # Further away than the next part there is nothing to gain.
+        far = [n // max(-low, high) for low, high, n in looks if low < high]
+        most = min([max(1, min(MOST, row)), *far])
+        points = len(self.nodes) * POINT * math.prod(part)
         single = points * (SINGLE if self.together > 1 else 1) + exchange
 
         def cost(steps: int) -> float:
-            beside = 1.0
-            for (low, high), length in looks:
-                beside *= 1 + (high - low) * (steps - 1) / (2 * max(1, length))
-            return points * beside + exchange / steps
+            grown = (1 + (high - low) * (steps - 1) / (2 * max(1, n)) for low, high, n in looks)
+            return points * math.prod(grown) + exchange / steps
 
         def whole(steps: int) -> float:
             alone = row % self.unit(steps)

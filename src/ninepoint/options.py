@@ -108,19 +108,15 @@ class Place:
             If `threads` is less than 1, or `device` is unknown.
         """
         fields = list(fields)
-        if any(map(is_dataset, fields)):
-            if self.axes is not None:
-                raise TypeError(
-                    "the variables of a Dataset have axes of their own; use dims= here."
-                )
-            self._refuse_out("xarray objects")
-        elif any(map(is_xarray, fields)):
-            self._refuse_out("xarray objects")
-        else:
-            if self.dims is not None:
-                raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-            if any(map(is_chunked, fields)):
-                self._refuse_out("Dask arrays")
+        datasets = any(map(is_dataset, fields))
+        named = datasets or any(map(is_xarray, fields))
+        if datasets and self.axes is not None:
+            raise TypeError("the variables of a Dataset have axes of their own; use dims= here.")
+        if self.dims is not None and not named:
+            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        if self.out is not None and (named or any(map(is_chunked, fields))):
+            words = "xarray objects" if named else "Dask arrays"
+            raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
         if self.threads is not None:
             thread_count(self.threads)
         if self.device is not None and self.device != "cuda":
@@ -128,10 +124,6 @@ class Place:
                 f'device={self.device!r} is unknown; use "cuda", or leave it out to compute where '
                 "the arrays are."
             )
-
-    def _refuse_out(self, words: str) -> None:
-        if self.out is not None:
-            raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
 def overflow_rule(overflow: Any) -> str | None:

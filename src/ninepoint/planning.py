@@ -9,8 +9,10 @@ steps of an iteration become one as well.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from .arrays.chains import KEPT, NARROW, Chain, usual_length
@@ -23,12 +25,10 @@ from .chaining import (
     apart,
     bound,
     common_margin,
-    compiled,
-    read_by,
     rings_of,
     unfit,
 )
-from .graph import Graph, Node, Nodes, Values, reads
+from .graph import Graph, Node, Nodes, Values, read_by, reads
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
@@ -39,7 +39,6 @@ from .remembered import Remembered
 
 if TYPE_CHECKING:
     from .backends.cuda.source import Source
-    from .backends.pipeline import Forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +83,7 @@ def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) 
     key = tuple(wanted), schedule, there
     found = graph.plans.get(key)
     if found is None:
-        if there:
-            found = Plan(tuple(passes(graph, wanted, schedule)), {})
-        else:
-            found = _planned(graph, wanted, schedule)
-            if graph.stored and schedule.steps != 1:
-                found = replace(found, groups=_in_steps(graph, found.groups, wanted, schedule))
+        found = (_on_gpu if there else _planned)(graph, wanted, schedule)
         graph.plans[key] = found
     return found
 
@@ -97,7 +91,7 @@ def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) 
 def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = grouped(graph, wanted, forced)
+        sets, whole = _grouped(graph, wanted, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
@@ -105,12 +99,14 @@ def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
         groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
         wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
+            if graph.stored and schedule.steps != 1:
+                groups = _in_steps(graph, groups, wanted, schedule)
             return Plan(tuple(groups), whole)
-        node = _tallest(wide[0].nodes)
-        forced |= {node.label: f"{_height(node, wide[0].nodes)} of its rows would have to be kept"}
+        height, node = _tallest(wide[0].nodes)
+        forced |= {node.label: f"{height} of its rows would have to be kept"}
 
 
-def grouped(
+def _grouped(
     graph: Graph, wanted: Values, forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes that can be done in one pass, in order, and why some are no stages.
@@ -119,7 +115,7 @@ def grouped(
     them.  Nothing is compiled for it.
     """
 
-    def apart(node: Node, users: Nodes, homes: Sequence[Nodes]) -> str:
+    def apart(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
         return forced.get(node.label, "") or _reason(graph, node, users, across)
 
     return in_sets(graph.needed(wanted), apart)
@@ -127,12 +123,12 @@ def grouped(
 
 def in_sets(
     nodes: Nodes,
-    apart: Callable[[Node, Nodes, Sequence[list[Node]]], str],
+    apart: Callable[[Node, Nodes, Nodes, int], str],
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Nodes, each done with those that read it wherever it can be, in sets, in order.
 
-    `apart` says why a node must not be in one set with its users, which are in the sets that it
-    is given; it gives nothing where the node can.  Of those that are apart the reason is told.
+    `apart` says why a node must not be in one set with its users, or nothing where it can: all of
+    them joined, which are so many sets fewer.  Of those that are apart the reason is told.
     """
     whole: dict[str, str] = {}
     sets: list[list[Node]] = []
@@ -140,33 +136,23 @@ def in_sets(
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        reason = apart(node, users, homes) if users else ""
-        if not reason and len(homes) > 1 and not _joinable(homes, nodes):
+        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+        reason = apart(node, users, joined, len(homes)) if users else ""
+        some = [*(one for one in sets if one not in homes), joined]
+        # Of several homes none may need what is made of another one.
+        if not reason and len(homes) > 1 and _in_order(some) is None:
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
-            sets.append([node])
-        else:
-            joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
-            sets = [*(one for one in sets if one not in homes), joined]
-    return _in_order(sets), whole
+            some = [*sets, [node]]
+        sets = some
+    found = _in_order(sets)
+    assert found is not None, "groups depend on each other"
+    return found, whole
 
 
-def _joinable(homes: Sequence[Nodes], nodes: Nodes) -> bool:
-    """Whether some sets can be one: none of them may need what another one makes."""
-    for home in homes:
-        after = {value for node in home for value in node.outputs}
-        for node in nodes:
-            if node in home or after.isdisjoint(node.fields):
-                continue
-            if any(node in other for other in homes):
-                return False
-            after.update(node.outputs)
-    return True
-
-
-def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
-    """The sets in an order in which they can be done."""
+def _in_order(sets: Sequence[list[Node]]) -> list[list[Node]] | None:
+    """The sets in an order in which they can be done; None if there is none."""
     done: list[list[Node]] = []
     pending = list(sets)
     while pending:
@@ -178,7 +164,7 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
                 pending.remove(one)
                 break
         else:
-            raise AssertionError("groups depend on each other")
+            return None
     return done
 
 
@@ -195,15 +181,14 @@ def _reason(graph: Graph, node: Node, users: Nodes, across: bool) -> str:
     return ""
 
 
-def _tallest(nodes: Nodes) -> Node:
-    read = [node for node in nodes if _height(node, nodes)]
-    return max(read, key=lambda node: _height(node, nodes))
-
-
-def _height(node: Node, nodes: Nodes) -> int:
-    """How many rows of what a node makes are read at a point."""
-    reaches = [user.compiled.reach for user in nodes if reads(user, node)]
-    return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
+def _tallest(nodes: Nodes) -> tuple[int, Node]:
+    """The node that most rows are read of at a point, and how many those are."""
+    heights = [
+        (max(one.hi[0] - one.lo[0] + 1 for one in reaches), node)
+        for node in nodes
+        if (reaches := [user.compiled.reach for user in nodes if reads(user, node)])
+    ]
+    return max(heights, key=operator.itemgetter(0))
 
 
 def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
@@ -224,7 +209,7 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
     else:
         forms = tuple([node.part for node in nodes])
         pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
-    kernel, chain = compiled(pipeline)
+    kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
     program = bound(chain.compiled, nodes)
@@ -237,23 +222,21 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
 # calls make, have one shape; where they have others, and where there is no text, the calls are
 # done one by one.
 
-# Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
-_texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(256)
 
-
-def passes(graph: Graph, wanted: Values, schedule: Schedule) -> list[Group]:
+def _on_gpu(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
     """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
 
     Steps of an iteration are in one set as well, unless the schedule has them apart.
     """
-    found, _ = grouped(graph, wanted, {}, across=schedule.steps != 1)
-    return [group for nodes in found for group in _divided(graph, nodes, wanted, schedule)]
+    sets, _ = _grouped(graph, wanted, {}, across=schedule.steps != 1)
+    groups = [group for nodes in sets for group in _divided(graph, nodes, wanted, schedule)]
+    return Plan(tuple(groups), {})
 
 
 def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
-        return [Group(tuple(nodes), read_by(nodes), nodes[0].outputs)]
+        return [_group(graph, nodes, wanted, schedule)]
     whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
     if whole is not None:
         return [whole]
@@ -272,27 +255,25 @@ def _one_pass(
     schedule: Schedule,
 ) -> Group | None:
     """Calls that are fit to be done at once; None where registers are few."""
+    # Imported here: what writes texts for a GPU is not needed elsewhere.
+    from .arrays.cuda import Work
+    from .backends.cuda.strips import strips
+    from .backends.cuda.writing import title
+
     forms = tuple([node.part for node in nodes])
     pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
     rules = tuple(border.rules for border, _ in pipeline.borders)
-    key = *pipeline.key, rules, schedule
     types = [graph.dtypes[value] for value in outputs]
-    found = _texts.get(key)
-    # Imported here: what writes texts for a GPU is not needed elsewhere.
-    from .arrays.cuda import Work
 
-    if found is None:
-        from .backends.cuda.strips import strips
-        from .backends.cuda.writing import title
-
-        links, given, made = pipeline.links, pipeline.fields, pipeline.outputs
+    def text() -> Source | None:
         name = title(nodes[-1].compiled.name)
         steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
         if steps > 1:
             name = f"{name}_{steps}"
-        whole = chained(links, given, made, schedule)
-        found = _texts[key] = strips(*whole, rules, name, types), pipeline.forms
-    source, _ = found
+        whole = chained(pipeline.links, pipeline.fields, pipeline.outputs, schedule)
+        return strips(*whole, rules, name, types)
+
+    source = pipeline.once((rules, schedule), text)
     if source is None:
         return None
     work = Work(
@@ -313,7 +294,7 @@ def _one_pass(
 
 def _in_steps(
     graph: Graph, groups: Sequence[Group], wanted: Values, schedule: Schedule
-) -> tuple[Group, ...]:
+) -> list[Group]:
     """Groups of which those that are steps are done in one pass, if they can be.
 
     Steps are groups that end with what the graph says is stored.
@@ -321,12 +302,11 @@ def _in_steps(
     found: list[Group] = []
     left = list(groups)
     while left:
-        ends = [graph.stored.issuperset(group.outputs) for group in left]
-        count = ends.index(False) if False in ends else len(left)
-        made = _together(graph, left[:count], wanted, schedule) if count > 1 else None
+        steps = list(takewhile(lambda one: graph.stored.issuperset(one.outputs), left))
+        made = _together(graph, steps, wanted, schedule) if len(steps) > 1 else None
         found.append(made or left[0])
         left = left[len(made.steps) if made else 1 :]
-    return tuple(found)
+    return found
 
 
 def _together(

@@ -12,7 +12,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,10 +22,9 @@ from .arrays.accepted import Arrays, is_cupy, listed, write
 from .arrays.arranging import are_writable
 from .arrays.borders import Array
 from .arrays.keys import device_key
-from .arrays.launching import Launches
-from .arrays.numpy import Behind, behind, stretched, whole_shape
+from .arrays.launching import NOTHING, Given, Launches
+from .arrays.numpy import behind, stretched, whole_shape
 from .arrays.phases import check_device
-from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.compiled import Compiled, readable
 from .calls import Leaves
@@ -48,7 +47,7 @@ Taken: TypeAlias = Sequence[tuple[Any, Any]]
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Program:
     """What is wanted of a graph, and the choices with which it is planned.
 
@@ -67,31 +66,38 @@ class Program:
     ) -> tuple[Program, list[int]]:
         """Some calls of a graph as a program of their own, and which values that is given."""
         part, numbers = graph.part(nodes)
-        own = Program(part, tuple(numbers[value] for value in wanted), schedule, part.token)
-        return own, list(numbers)[: part.given]
+        own = tuple(numbers[value] for value in wanted)
+        return _restored(part, own, schedule, part.token), list(numbers)[: part.given]
 
     def __reduce__(self) -> Any:
-        key = self.token, self.wanted, self.schedule
-        packed = _packed.get(key) if self.token else b""
-        if packed is None:
-            packed = _packed[key] = _pack(self)
-        if packed:
-            return _unpacked, (packed,)
-        return Program, (self.graph, self.wanted, self.schedule, self.token)
+        return (_unpacked, (self._packed,)) if self._packed else (_restored, self._parts)
 
-    def along(self, axes: Behind | None) -> Program:
-        """The program, whose calls that name no axes work along the last of these."""
-        return self if axes is None else replace(self, graph=self.graph.along(axes))
+    @property
+    def _parts(self) -> tuple[Graph, tuple[int, ...], Schedule, str]:
+        return self.graph, self.wanted, self.schedule, self.token
 
-    def behind(self, axes: Any, arrays: Arrays) -> Behind | None:
-        """The axes that are named of such arrays, counted from the end; None if none are."""
+    @cached_property
+    def _packed(self) -> bytes:
+        """What it pickles as, once for all tasks; nothing where only its pickler knows how."""
+        if not self.token:
+            return b""
+        try:
+            packed = pickle.dumps(self._parts, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return b""
+        # What is named so is another thing in another process, and is to be pickled by value; and
+        # what is large is not kept.
+        return b"" if b"__main__" in packed or len(packed) > LARGE else packed
+
+    def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
+        """The program, whose calls that name no axes work along the last of these of arrays."""
         if axes is None:
-            return None
+            return self
         ndim = self.graph.nodes[-1].ndim
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
-        return behind(axes, len(shape), ndim)
+        return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
 
     @property
     def nodes(self) -> list[Node]:
@@ -111,9 +117,8 @@ class Program:
     @property
     def held(self) -> int:
         """Bytes of the arrays of coefficients that its calls are given."""
-        calls = {id(node.call): node.call for node in self.nodes}
-        values = [value for call in calls.values() for value in call.scalars.values()]
-        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+        values = {id(one): one for node in self.nodes for one in node.call.scalars.values()}
+        return sum(one.nbytes for one in values.values() if isinstance(one, np.ndarray))
 
     def run(
         self,
@@ -148,17 +153,10 @@ class Program:
 
     def plan_for(self, arrays: Arrays) -> Plan:
         """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
-        known = self
-        if self.token:
-            # Each task has a graph of its own: what was planned for another one is taken.
-            key = self.token, self.wanted, self.schedule
-            if key not in _known:
-                _known[key] = self
-            known = _known.get(key, self)
         there = any(map(is_cupy, arrays))
         if there:
             check_device(self.nodes)
-        return plan(known.graph, known.wanted, known.schedule, there)
+        return plan(self.graph, self.wanted, self.schedule, there)
 
 
 class BoundProgram:
@@ -186,10 +184,10 @@ class BoundProgram:
         self._placed = positions(graph, fields)
         # Raises, and says what is too small, where the arrays of a call do not go together.
         shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
-        self._shapes = [shapes[value] for value in program.wanted]
-        self._checked(out, fields)
+        self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
         # One call can write to the place of what it reads, or finds that it cannot.
         self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
+        self._checked(out, fields)
         # Where results are those that are given, and where they are not.
         self._known: dict[bool, Launches] = {}
 
@@ -199,77 +197,58 @@ class BoundProgram:
         if self._reaches:
             arrays = reaching(program.graph, arrays)
         fields = [*arrays, *self._placed]
-        results = self._checked(out, fields) if self._there else listed(out)
-        apart = self._alone or not results or self._are_apart(results, fields)
-        if not apart:
-            # Some are no good, or they overlap what is read, and are written at the end.
-            self._checked(out, fields)
+        results, apart = self._checked(out, fields)
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
         launches = self._known.get(apart)
         if launches is None:
             launches = program.bound(Block(tuple(fields)), outs, self._threads)
             self._known[apart] = launches
-        if not self._there:
+        with beside(fields):
             made = launches(fields, numbers, outs)
-        else:
-            with beside(fields):
-                made = launches(fields, numbers, outs)
         for target, one in zip(results, made, strict=False):
-            if target is not one:
-                self._write(target, one)
+            if self._there and target is not one:
+                target[...] = one
+            elif not self._there and not np.may_share_memory(target, one):
+                write(target, one)
         return listed(out) or made
 
-    def _checked(self, out: Any, fields: Arrays) -> list[Any]:
-        """The arrays that results are written to."""
+    def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
+        """The arrays that results are written to, and whether they are as they are made."""
         if out is None:
-            return []
-        dtypes = [self._program.graph.dtypes[value] for value in self._program.wanted]
+            return [], True
+        shapes, dtypes = zip(*self._made, strict=True)
         if not self._there:
-            return on_numpy.checked_out(out, self._shapes, dtypes, None)
+            given = on_numpy.checked_out(out, shapes, dtypes, None)
+            return given, self._alone or are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
 
         with cuda.beside(fields) as device:
-            return cuda.checked_out(out, self._shapes, dtypes, None, device)
-
-    def _are_apart(self, results: Arrays, fields: Arrays) -> bool:
-        if not self._there:
-            return are_writable(results, fields)
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
-
-        return cuda.are_apart(results, fields)
-
-    def _write(self, target: Any, made: Any) -> None:
-        if self._there:
-            target[...] = made
-        elif not np.may_share_memory(target, made):
-            write(target, made)
+            found = cuda.checked_out(out, shapes, dtypes, None, device)
+        return found, cuda.are_apart(found, fields)
 
 
 # Numbers of calls.
 
 
-def numbers_in(
-    graph: Graph, parameter: Callable[[str], int] | None = None
-) -> Callable[[Sequence[Any], Leaves], Given]:
-    """Say how the numbers of all calls are found: in leaves, or among values by `parameter`."""
+def numbers_in(graph: Graph) -> Callable[[Leaves], Given]:
+    """Say how the numbers of all calls are found in leaves."""
     found = [
         (
             node.outputs[0],
             graph.added.index(node.outputs),
-            taken_of(node.compiled, node.call.scalars, None, parameter or str),
+            taken_of(node.compiled, node.call.scalars, None, str),
             len(node.compiled.coefficients),
         )
         for node in graph.nodes
     ]
     if not any(taken for _, _, taken, _ in found):
-        return lambda values, leaves: NOTHING
+        return lambda leaves: NOTHING
 
-    def told(values: Sequence[Any], leaves: Leaves) -> Given:
+    def told(leaves: Leaves) -> Given:
         numbers = {}
         for first, leaf, taken, count in found:
-            own = numbers_of(taken, values if parameter else leaves[leaf])
+            own = numbers_of(taken, leaves[leaf])
             numbers[first] = own[:count], own[count:]
         return Given(numbers)
 
@@ -377,29 +356,28 @@ def kind(array: Any) -> Any:
     return array.dtype, array.shape, array.strides, array.flags.aligned
 
 
-def _pack(program: Program) -> bytes:
-    """What a program pickles as, once for all tasks; nothing where only its pickler knows how."""
-    parts = program.graph, program.wanted, program.schedule, program.token
-    try:
-        packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return b""
-    # What is named so is another thing in another process, and is to be pickled by value; and what
-    # is large is not kept.
-    return b"" if b"__main__" in packed or len(packed) > LARGE else packed
+def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
+    """The program that means this: one that has a token is planned once, for all tasks."""
+    program = Program(graph, wanted, schedule, token)
+    if not token:
+        return program
+    key = token, wanted, schedule
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = program
+    return found
 
 
 def _unpacked(packed: bytes) -> Program:
     """The program that was packed so; the same one for all tasks of a process."""
     found = _received.get(packed)
     if found is None:
-        found = _received[packed] = Program(*pickle.loads(packed))
+        found = _received[packed] = _restored(*pickle.loads(packed))
     return found
 
 
-# What the programs were packed as that were sent last, and those that were received.
-_packed: Remembered[Any, bytes] = Remembered(64)
+# The programs that were received last, by what they were packed as.
 _received: Remembered[bytes, Program] = Remembered(64)
 
-# The programs that were planned last, by their tokens and what is wanted of them.
+# The programs that came last, by their tokens and what is wanted of them.
 _known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)

@@ -5,35 +5,39 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
-from typing import Any, TypeAlias
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
-from .arrays.accepted import Arrays, is_chunked, is_xarray
+from .arrays.accepted import Arrays, is_chunked, is_device, is_xarray
+from .arrays.borders import Boundary
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, option_key
+from .arrays.launching import Given
 from .arrays.layout import Shape
 from .arrays.numpy import Behind, behind, stretched, whole_shape
 from .arrays.sides import unnamed
-from .arrays.single import Given
 from .calls import Call, Leaves, flow_of, numbers_key
-from .graph import Graph, Recorded, graph_of, has_conditions
+from .graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
 from .lowering.schedule import Schedule
 from .options import Place
 from .program import BoundProgram, Program, least_axes, numbers_in
 from .remembered import Remembered
-from .running import as_fields, evaluate, named_results
+from .running import as_fields, evaluate
 from .tracebacks import door
-from .waiting import before_writing, wait, waiting
+from .waiting import before_writing, waiting
+
+if TYPE_CHECKING:
+    from .arrays.xarray import Named
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
 # What does programs that were computed, and how they are told numbers, by what they depend on.
-_programs: Remembered[Key, tuple[BoundProgram, Callable[[Any, Leaves], Given]]] = Remembered(64)
+_programs: Remembered[Key, tuple[BoundProgram, Callable[[Leaves], Given]]] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -160,11 +164,11 @@ class _Node:
         return len(self.shape)
 
 
-def _node(x: Any) -> _Node:
+def _node(x: Any, name: str = "") -> _Node:
     """The node of a lazy value, or of an array."""
     if isinstance(x, Lazy):
         return x._node
-    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
+    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [name])[0])
 
 
 class _Made:
@@ -174,6 +178,8 @@ class _Made:
         self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
+        for field, name in zip(fields, call.definition.fields, strict=True):
+            accepted.check_dtype(_native(field), name)
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -187,13 +193,15 @@ class _Made:
             self._name(place)
             return
         Place(dims=place.dims).check(())
-        if call.spacings:
-            raise spacings.unknown(next(iter(call.spacings)), call.definition.name)
+        call.check_spaced()
         self._find_axes(place.axes)
 
     def _graph(self) -> Recorded:
         """The calls of which it consists, and which of their values are the results."""
-        return graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        recorded = graph_of(self.call.spaced(), [_native(field) for field in self.fields])
+        if self.device is None and not any(is_device(field.value) for field in self.fields):
+            recorded[0].warn()
+        return recorded
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
@@ -228,19 +236,15 @@ class _Made:
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
                 axes = tuple(range(-1 - ndim, -1))
-        likes = [_array(f) if f.dims is None else f.like for f in self.fields]
-        named = Named(likes, ndim, place.dims, axes)
-        if any(one is not like for one, like in zip(named.fields, likes, strict=True)):
-            # What has not all dimensions of the call is done before, and is the same along them.
-            arrays = [
-                f.like if one is like else _array(f)
-                for f, one, like in zip(self.fields, named.fields, likes, strict=True)
-            ]
-            named = Named(arrays, ndim, place.dims, axes)
-            self.fields = tuple(
-                f if one is f.like else _node(one)
-                for f, one in zip(self.fields, named.fields, strict=True)
-            )
+        first = next(field.like for field in self.fields if field.dims is not None)
+        core = on_numpy.core_dims(first, ndim, place.dims, axes)
+        # What has not all dimensions of the call is done before, and is the same along them.
+        arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
+        named = Named(arrays, ndim, core)
+        self.fields = tuple(
+            f if one is f.like else _node(one)
+            for f, one in zip(self.fields, named.fields, strict=True)
+        )
         self.ndim, self.core = ndim, named.core
         found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
         self.call = self.call.spaced(found)
@@ -248,6 +252,31 @@ class _Made:
         self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]
+
+
+def named_results(graph: Graph, named: Named) -> list[Any]:
+    """DataArrays that are named as the results of a call are, of which this is the graph."""
+    last = graph.nodes[-1]
+    # Of how many points along each dimension that it has a value has one.
+    apart = {
+        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
+        for value, field in enumerate(named.fields)
+    }
+    for node in graph.nodes:
+        before: dict[Any, int] = {}
+        for value in node.fields:
+            # One that has fewer is stretched to those of the others.
+            for dim, step in apart.get(value, {}).items():
+                before[dim] = min(step, before.get(dim, step))
+        dims = named.core[len(named.core) - node.ndim :]
+        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
+        apart |= dict.fromkeys(node.outputs, before | made)
+    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
+        raise ValueError(
+            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
+            "objects; use it for the last stencil only, or call them one by one."
+        )
+    return named.results(last, before)
 
 
 @lru_cache(maxsize=256)
@@ -373,19 +402,24 @@ def _array(node: _Node) -> Any:
 
 
 def recorded(fields: Arrays, call: Call, place: Place) -> Any:
-    """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
+    """What a call gives for fields that are lazy, or have names.
+
+    It is done at once where none is lazy, and where it has an `out`.
+    """
     Place(threads=place.threads, device=place.device).check(())
-    if place.out is None and not call.is_plain:
+    later = place.out is None and any(isinstance(field, Lazy) for field in fields)
+    if later and not call.is_plain:
         call = call.settled()
-    made = _Made(call, [_node(field) for field in fields], place)
+    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    made = _Made(call, given, place)
     nodes = [_Node(None, made, k) for k in range(len(made.dtypes))]
-    if place.out is not None:
+    if not later:
         _compute(nodes, None, place.out)
         results = tuple([node.value for node in nodes])
     else:
         results = tuple(map(Lazy, nodes))
         for node, result in zip(nodes, results, strict=True):
-            wait(node, result)
+            waiting[id(node)] = result
     return results[0] if len(results) == 1 else results
 
 
@@ -414,12 +448,10 @@ def _compute(
     calls: dict[int, _Made] = {}
     leaves = _leaves(wanted, calls)
     order = sorted(calls.values(), key=lambda made: made.number)
-    likes = _agreed(order)
-    done = [_called(made, like) for made, like in zip(order, likes, strict=True)]
-    most = [n for n in (threads, *(made.threads for made in order)) if n is not None]
-    devices = [one for one in (device, *(made.device for made in order)) if one is not None]
+    most = (n for n in (threads, *(made.threads for made in order)) if n is not None)
+    devices = (one for one in (device, *(made.device for made in order)) if one is not None)
+    where = Place(out=out, threads=min(most, default=None), device=next(devices, None))
     arrays = [leaf.value for leaf in leaves.values()]
-    along = [like.axes for like in likes]
     dims: Dims = ()
     if wanted[0].dims is not None:
         # Imported here: xarray is optional, and the caller has it.
@@ -428,22 +460,23 @@ def _compute(
         others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
-        along = [tuple(dims.index(dim) - len(dims) for dim in like.core) for like in likes]
-        done = [
-            replace(call, boundary=unnamed(call.boundary, made.named, dims, made.ndim))
-            for call, made in zip(done, order, strict=True)
-        ]
     numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
+
+    def along(like: _Made) -> Behind | None:
+        return tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
 
     def place(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
+    def bare(number: int, node: Node) -> Boundary:
+        return unnamed(node.boundary, order[number].named, dims, node.ndim)
+
     recorded = tuple(
-        (call, axes, tuple(map(place, made.fields)))
-        for call, axes, made in zip(done, along, order, strict=True)
+        (_called(made, like), along(like), tuple(map(place, made.fields)))
+        for made, like in zip(order, _agreed(order), strict=True)
     )
-    where = Place(out=out, threads=min(most, default=None), device=devices[0] if devices else None)
-    _settle(wanted, _evaluated(recorded, [place(one) for one in wanted], arrays, where), dims)
+    goals = [place(one) for one in wanted]
+    _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
 
 
 def _evaluated(
@@ -451,13 +484,17 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
+    bare: Callable[[int, Node], Boundary] | None,
 ) -> Sequence[Any]:
-    """Some results of recorded calls, of which the first numbers are those of arrays."""
+    """Some results of recorded calls, of which the first numbers are those of arrays.
+
+    `bare` gives the border of a node without names, which is one of those of a recorded call.
+    """
     flows = [flow_of(call.definition) for call, _, _ in recorded]
     leaves = [
         leaf
         for (call, _, _), flow in zip(recorded, flows, strict=True)
-        for leaf in flow.told(call.scalars)[0]
+        for leaf in flow.told(call.scalars)
     ]
     key = None
     if all(flow.settled for flow in flows):
@@ -465,14 +502,20 @@ def _evaluated(
     found = None if key is None else _programs.get(key)
     if found is not None:
         bound, told = found
-        return bound(arrays, told((), leaves), place.out)
+        return bound(arrays, told(leaves), place.out)
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
-    for call, axes, fields in recorded:
+    for number, (call, axes, fields) in enumerate(recorded):
+        count = len(graph.nodes)
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
+        if bare is not None:
+            graph.nodes[count:] = with_boundaries(graph.nodes[count:], partial(bare, number))
     graph, asked = graph.placed([results[k][which] for k, which in goals])
-    program = Program(graph, asked, Schedule())
+    schedule = Schedule()
+    if len(recorded) == 1:
+        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
+    program = Program(graph, asked, schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])

@@ -1,10 +1,10 @@
-"""Run a program on arrays of any kind: NumPy, Dask or xarray."""
+"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,16 +25,14 @@ from .arrays.conditions import Slot
 from .arrays.engines import check, engine_of
 from .arrays.every import thinned
 from .arrays.grid import refuse_unknown
-from .arrays.numpy import Behind
 from .arrays.phases import check_device, cut_fields, finer_values
 from .backends.memory import empty
 from .calls import Call
-from .graph import Graph, Node, has_conditions, with_boundaries
+from .definition import Definition
+from .graph import Graph, Node, has_conditions, read_by
 from .options import Place
+from .planning import given_on
 from .program import BoundProgram, Program, positions, reaching
-
-if TYPE_CHECKING:
-    from .arrays.xarray import Named
 
 # What is wrong where a GPU is to lay values at the border.
 ON_GPU = (
@@ -43,9 +41,9 @@ ON_GPU = (
 )
 
 
-def typed(call: Call, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    names = call.definition.fields
+    names = definition.fields
     fields = as_fields(fields, names)
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, names, strict=True):
@@ -58,20 +56,19 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     place.check(arrays)
     graph, device = program.graph, place.device
     arrays = as_fields(arrays, graph.names[: len(arrays)])
-    order: Behind | None = None
+    axes = place.axes
     last = next((node for node in reversed(graph.nodes) if node.axes is None), None)
-    free = place.axes is None and place.dims is None
-    if free and last is not None and not last.call.definition.pointwise:
-        order = working_axes(arrays, last.ndim, last.call.definition.name)
-    if any(map(is_xarray, arrays)):
-        return _on_xarray(program, arrays, place, order)
-    program = program.along(program.behind(place.axes, arrays) or order)
+    if axes is None and last is not None and not last.call.definition.pointwise:
+        axes = working_axes(arrays, last.ndim, last.call.definition.name)
+    program = program.along(axes, arrays)
     graph = program.graph
     laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
     if laid and there:
         raise TypeError(ON_GPU)
     if there:
         check_device(graph.nodes)
+    else:
+        graph.warn()
     cut = any(map(is_chunked, arrays))
     sent = device is not None and not any(map(is_cupy, arrays))
     if not sent and not cut:
@@ -128,19 +125,17 @@ def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
             "other lazy arrays."
         )
     shapes = graph.shapes([array.shape for array in arrays])
-    more: dict[int, list[tuple[str, np.dtype]]] = {}
-    calls: dict[int, Call] = {}
+    more: list[tuple[Call, list[tuple[str, np.dtype]]]] = []
     given: list[Any] = []
     for node in graph.nodes:
-        if not node.boundary.conditions:
-            continue
-        shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+        call = node.call
         values: list[Any] = []
-        boundary = _with_slots(node, shape, values)
-        calls[node.outputs[0]] = replace(node.call, boundary=boundary)
-        more[node.outputs[0]] = [("a border value", value.dtype) for value in values]
+        if node.boundary.conditions:
+            shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+            call = replace(call, boundary=_with_slots(node, shape, values))
+        more.append((call, [("a border value", value.dtype) for value in values]))
         given += values
-    graph, numbers = graph.given_more(more, calls)
+    graph, numbers = graph.given_more(more)
     wanted = tuple(numbers[value] for value in program.wanted)
     return replace(program, graph=graph, wanted=wanted), [*arrays, *given]
 
@@ -186,15 +181,13 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     from . import sending
 
     graph = program.graph
-    shapes = graph.shapes(field.shape for field in fields)
-    shapes, dtypes = zip(*((shapes[v], graph.dtypes[v]) for v in program.wanted), strict=True)
-    made: list[Array] = []
-    given: list[Array] = []
-    if out is not None:
-        given = on_numpy.checked_out(out, shapes, dtypes, None)
-        if not any(np.may_share_memory(o, field) for o in given for field in fields):
-            made = given
-    made = made or [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+    known = graph.shapes(field.shape for field in fields)
+    shapes = [known[value] for value in program.wanted]
+    dtypes = [graph.dtypes[value] for value in program.wanted]
+    given = [] if out is None else on_numpy.checked_out(out, shapes, dtypes, None)
+    made = given
+    if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
+        made = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
         if target is not result:
@@ -214,21 +207,19 @@ def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
-    ready = [v for v in range(graph.given, len(graph.names)) if v in read - made_so]
+    ready = sorted(value for value in read - made_so if value >= graph.given)
     if ready:
         done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
         plain = [values[value] for value in sources]
         values |= zip(ready, BoundProgram(done, plain)(plain), strict=True)
     for nodes in sets:
-        outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
-        values |= _task(program, nodes, outside, values, device)
+        values |= _task(program, nodes, values, device)
     return [values[value] for value in wanted]
 
 
 def _task(
     program: Program,
     nodes: Sequence[Node],
-    outside: set[int],
     values: dict[int, Any],
     device: str | None,
 ) -> dict[int, Any]:
@@ -237,16 +228,15 @@ def _task(
     from .arrays import chunked
 
     graph = program.graph
-    inside = {value for node in nodes for value in node.outputs}
-    read = sorted({value for node in nodes for value in node.fields} - inside)
-    engine = engine_of([values[value] for value in read])
+    given = [values[value] for value in read_by(nodes)]
+    engine = engine_of(given)
     thin = [node for node in nodes if node.thins]
     finer = any(node.factors for node in graph.nodes)
     may = engine is chunked and device is None and not finer
-    if thin and may and chunked.takes_whole(nodes, [values[value] for value in read]):
+    if thin and may and chunked.takes_whole(nodes, given):
         thin = []
     full = [node.full if node in thin else node for node in nodes]
-    order = sorted(inside & outside)
+    order = given_on(graph, nodes, program.wanted)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
     work = done
@@ -266,46 +256,3 @@ def _task(
         for value in found.keys() & set(node.outputs):
             found[value] = thinned(found[value], node.every, node.along)
     return found
-
-
-def _on_xarray(program: Program, arrays: Arrays, place: Place, order: Behind | None) -> list[Any]:
-    # Imported here: xarray is optional, and the caller has it.
-    from .arrays import xarray as on_xarray
-
-    graph = program.graph
-    named = on_xarray.Named(arrays, graph.nodes[-1].ndim, place.dims, place.axes or order)
-    likes = named_results(graph, named)
-    given = [on_xarray.arranged(field, named.dims) for field in named.fields]
-    graph = with_boundaries(
-        graph, lambda node: sides.unnamed(node.boundary, named, named.dims, node.ndim)
-    )
-    program = replace(program, graph=graph).along(named.axes)
-    made = evaluate(program, given, Place(threads=place.threads, device=place.device))
-    return [
-        on_xarray.restored(data, named.dims, like) for data, like in zip(made, likes, strict=True)
-    ]
-
-
-def named_results(graph: Graph, named: Named) -> list[Any]:
-    """DataArrays that are named as the results of a call are, of which this is the graph."""
-    last = graph.nodes[-1]
-    # Of how many points along each dimension that it has a value has one.
-    apart = {
-        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
-        for value, field in enumerate(named.fields)
-    }
-    for node in graph.nodes:
-        before: dict[Any, int] = {}
-        for value in node.fields:
-            # One that has fewer is stretched to those of the others.
-            for dim, step in apart.get(value, {}).items():
-                before[dim] = min(step, before.get(dim, step))
-        dims = named.core[len(named.core) - node.ndim :]
-        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
-        apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
-        raise ValueError(
-            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
-            "objects; use it for the last stencil only, or call them one by one."
-        )
-    return named.results(last, before)

@@ -31,10 +31,10 @@ from .arrays.blocks import Job, bound, put_together
 from .arrays.borders import Array
 from .arrays.cuda import understood
 from .arrays.grid import looks, outputs_of
+from .arrays.launching import NOTHING, Given
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import along, mixed
-from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .backends.cuda import driver
 from .backends.cuda.driver import DeviceArray

@@ -143,19 +143,20 @@ def handed_on(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The `__getattr__` and the `__dir__` of a package that hands on names of its modules.
 
-    `places` says which module has a name; of a module itself it says nothing.
+    `places` says which names a module has; the package itself has its modules.
     """
+    known = {name: place for place, names in places.items() for name in names.split()}
 
     def found(name: str) -> Any:
-        if name not in places:
+        if name not in known:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
-        place = places[name]
+        place = known[name]
         module = imported(place or f".{name}", package)
         value = getattr(module, name) if place else module
         setattr(sys.modules[package], name, value)
         return value
 
-    return found, lambda: sorted(places)
+    return found, lambda: sorted(known)
 
 
 def _begun(module: ModuleType) -> bool:

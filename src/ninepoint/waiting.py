@@ -12,25 +12,16 @@ import numpy as np
 
 from .arrays.accepted import is_cupy, is_device, listed
 
-# By what is told when a value is done, the values as long as somebody holds them.
-waiting: dict[int, weakref.ref[Any]] = {}
-
-
-def wait(node: Any, value: Any) -> None:
-    """Keep a value, which holds the node, in mind until `waiting` loses it or nobody wants it."""
-    key = id(node)
-    waiting[key] = weakref.ref(value, lambda _: waiting.pop(key, None))
+# The values that somebody holds, by what is told when one is done.
+waiting: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def before_writing(out: Any) -> None:
     """Compute the values that wait for an array whose memory `out` may share, in one pass."""
     targets = listed(out)
-    if not targets:
-        return
-    values = [one for one in [reference() for reference in [*waiting.values()]] if one is not None]
     found = [
         value
-        for value in values
+        for value in [*waiting.values()]
         if any(_overlap(target, source) for source in value._sources() for target in targets)
     ]
     if found:

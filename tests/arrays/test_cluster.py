@@ -113,7 +113,7 @@ def test_a_task_keeps_to_chunks(dask_client):
 @pytest.mark.parametrize(
     "case",
     [
-        "before",
+        pytest.param("before", marks=pytest.mark.nightly),
         "midway",
         pytest.param("all_before", marks=pytest.mark.nightly),
         pytest.param("source", marks=pytest.mark.nightly),

@@ -118,6 +118,17 @@ def random_text(rng: Random, ndim: int, factors: tuple[int, ...]) -> str:
     return f"def kernel(x, y):\n    {', '.join(names)} = npt.index()\n    return {results}\n"
 
 
+def test_the_definition_knows_an_index_that_is_shifted():
+    @npt.stencil(upsample=2, boundary="nearest")
+    def doubled(x):
+        i = npt.index()
+        return 10 * x[i >> 1] + (i & 1)
+
+    x = np.arange(4)
+    np.testing.assert_array_equal(doubled(x), [0, 1, 10, 11, 20, 21, 30, 31])
+    np.testing.assert_array_equal(doubled.debug(x), doubled(x))
+
+
 def test_random_kernels_agree_with_the_definition():
     for seed in range(60):
         rng = Random(seed)

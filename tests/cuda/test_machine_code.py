@@ -1,7 +1,7 @@
 """What nvcc makes of what NVRTC is given: it compiles for three generations of GPUs, few functions
 spill registers, nothing is contracted, and few instructions are done for each point.
 
-`pytest tests/cuda/test_machine_code.py --update-golden` writes anew what spills.
+`pytest -m '' tests/cuda/test_machine_code.py --update-golden` writes anew what spills.
 """
 
 from __future__ import annotations
@@ -50,7 +50,12 @@ def given(cupy, tmp_path, monkeypatch):
     return texts
 
 
-def test_texts_compile_and_few_functions_spill(given, request):
+@pytest.mark.parametrize(
+    "architectures",
+    [("sm_90",), pytest.param(ARCHITECTURES, marks=pytest.mark.nightly)],
+    ids=["one", "all"],
+)
+def test_texts_compile_and_few_functions_spill(given, request, architectures):
     """By the architecture, the kind and the seed of a program, and the function: bytes."""
     texts = {}
     for kind, seeds in SEEDS.items():
@@ -63,12 +68,12 @@ def test_texts_compile_and_few_functions_spill(given, request):
                     texts[f"{kind} {seed}, {count}"] = text
     assert len(texts) >= 12
     assert {name.split()[0] for name in texts} == set(SEEDS)
-    found = machine_code.in_parts(texts, ARCHITECTURES, 15)
+    found = machine_code.in_parts(texts, architectures, 15)
     functions = [(n, one) for n, text in texts.items() for one in machine_code.functions(text)]
-    wanted = {(arch, *one) for arch, one in itertools.product(ARCHITECTURES, functions)}
+    wanted = {(arch, *one) for arch, one in itertools.product(architectures, functions)}
     assert set(found) == wanted
     spilled = {" ".join(key): one.spilled for key, one in found.items() if one.spilled}
-    if request.config.getoption("--update-golden"):
+    if request.config.getoption("--update-golden") and architectures == ARCHITECTURES:
         SPILLED.write_text(json.dumps(spilled, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     known = json.loads(SPILLED.read_text(encoding="utf-8"))
     worse = {key: size for key, size in spilled.items() if size > known.get(key, 0) + MORE}

@@ -86,14 +86,14 @@ def test_a_loop_over_elements() -> None:
 def test_a_row_that_is_asked_for_early() -> None:
     made = band(
         "def band(x, out):\n"
-        "    fetch(row(x, (min(3, x.shape[0] - 1),)), x.shape[1])\n"
+        "    ask(row(x, (min(3, x.shape[0] - 1),)), x.shape[1] - 1)\n"
         "    out[0] = x[0, 0]\n",
         ("int8", 2),
         ("int8", 1),
     )
     (fetch,) = (one for one in made.body if isinstance(one, Fetch))
-    assert fetch.row.ndim == 1
-    assert fetch.count == Size(Array("int8", 2, "x"), 1)
+    assert fetch.array.ndim == 1
+    assert fetch.index == (applied("-", Size(Array("int8", 2, "x"), 1), word(1)),)
 
 
 def test_a_name_that_is_assigned_twice_is_a_variable() -> None:

@@ -71,8 +71,12 @@ def test_statistics_are_those_of_scipy(name: str, dtype: str) -> None:
     alike(name, kernel(name, (3, 4)), x, expected(name, x, (3, 4)))
 
 
+# Numba takes ten seconds to compile some of these.
+LARGE = pytest.param((11, 11), marks=pytest.mark.nightly)
+
+
 @EACH
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (6, 7), (11, 11)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (6, 7), LARGE])
 def test_windows_of_any_size(name: str, shape: tuple[int, int]) -> None:
     x = image("int16", (12, 13))
     wanted = expected(name, x, shape)
@@ -82,7 +86,7 @@ def test_windows_of_any_size(name: str, shape: tuple[int, int]) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("shape", [(3, 3), (11, 11)])
+@pytest.mark.parametrize("shape", [(3, 3), LARGE])
 def test_nan_is_the_result_where_any_element_is(name: str, shape: tuple[int, int]) -> None:
     x = image("float32", (14, 15))
     x[5, 7] = np.nan

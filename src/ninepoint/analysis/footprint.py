@@ -25,8 +25,9 @@ from ..language.ir import (
     atoms,
     needed,
     window_indices,
+    zero_product,
 )
-from .rewrite import at_each, named, zero_product
+from .rewrite import at_each, named
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:

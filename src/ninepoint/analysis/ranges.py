@@ -52,8 +52,9 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
+    zero_product,
 )
-from .rewrite import at_each, made_as, named, operands, zero_product
+from .rewrite import at_each, made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ ANY = Interval(-math.inf, math.inf, True)
 _SLACK = {DType.F32: 2.0**-22, DType.F64: 2.0**-51}
 
 
+@functools.cache
 def of_storage(storage: np.dtype) -> Interval:
     """Every value that an array of `storage` can hold."""
     if storage.kind == "b":
@@ -589,10 +591,10 @@ def _window_ranges(
     def bounded(position: int) -> Interval:
         inner = known.copy()
         for name, value in values.items():
+            zero = zero_product(value, values, position)
             inner[name] = bound(value, inner, values, position)
-            if zero_product(value, values, position):
-                zero = 0 if value.dtype.is_integer else 0.0
-                inner[name] = Interval(zero, zero)
+            if zero is not None:
+                inner[name] = interval(zero, known)
         wraps = any(inner[name].wraps for name in values)
         return replace(interval(expr.result, inner), wraps=wraps)
 
@@ -638,6 +640,8 @@ def smallest_integer(value: Interval) -> np.dtype:
 _MODULAR = frozenset({"+", "-", "*", "<<", "**"})
 
 
+# Passes that count what kernels cost ask for it more often than for all else together.
+@functools.lru_cache(maxsize=4096)
 def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     """The type in which a value is kept."""
     if dtype is DType.BOOL:

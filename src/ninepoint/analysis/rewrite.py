@@ -251,21 +251,3 @@ def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
         if kind not in found:
             found[kind] = value(position)
     return [found[kind] for kind in kinds]
-
-
-def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> bool:
-    """Whether a product in a window is zero because its constant weight is."""
-    if not isinstance(expr, Binary) or expr.op != "*":
-        return False
-    for side in (expr.left, expr.right):
-        found = made_as(side, values)
-        if isinstance(found, Cast):
-            found = made_as(found.arg, values)
-        if isinstance(found, Weight) and is_zero(found.texts[position]):
-            return True
-    return False
-
-
-def is_zero(text: str) -> bool:
-    """Whether the text of a number is that of zero."""
-    return text == "False" or (text != "True" and complex(text) == 0)

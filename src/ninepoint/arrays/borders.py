@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
@@ -58,6 +58,16 @@ class Border:
     def lanes_along(self, axis: int) -> int:
         """How many elements a column has, along this of the core axes."""
         return self.lanes if axis == len(self.rules) - 1 else 1
+
+    def opened(self, closed: Sequence[tuple[bool, bool]]) -> Border:
+        """The border of a block: beyond sides that are not closed there are no neighbours."""
+        if all(map(all, closed)):
+            return self
+        rules = [
+            (before if low else "valid", after if high else "valid")
+            for (before, after), (low, high) in zip(self.rules, closed, strict=True)
+        ]
+        return Border(tuple(rules))
 
     def turned(self, how: int | tuple[int, ...]) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""

@@ -93,9 +93,6 @@ STEPS_OF_PLANES = 4
 PASS = 2.0
 SINGLE = 2.7
 
-# Coefficients and scalars.
-Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
-
 
 def fits(core: Sequence[int], margin: Box) -> bool:
     """Whether points are left whose neighbours all exist."""
@@ -270,15 +267,14 @@ class Pass:
             self._told = self._source(self.made, None)[1]
 
     def __call__(
-        self, numbers: Numbers, fields: Sequence[Array], results: Sequence[Array]
+        self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
     ) -> None:
         """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
 
-        `numbers` are coefficients and scalars of all calls.
+        `numbers` are coefficients, then scalars, of all calls.
         """
         if self._told is not None:
-            coefficients, scalars = numbers
-            self.entry(*fields, *results, *coefficients, *self._told, *scalars)
+            self.entry(*fields, *results, *self._with_ends(numbers, self._told))
             return
         do = partial(self._task, numbers)
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
@@ -293,7 +289,7 @@ class Pass:
 
     def _task(
         self,
-        numbers: Numbers,
+        numbers: Sequence[Any],
         region: Region,
         fields: Sequence[Array],
         outs: Sequence[Array],
@@ -304,9 +300,13 @@ class Pass:
         if key not in self._known:
             self._known[key] = self._source(region, ring)
         source, told = self._known[key]
-        coefficients, scalars = numbers
         read = [field[source] for field in fields]
-        return partial(self.entry, *read, *outs, *coefficients, *told, *scalars)
+        return partial(self.entry, *read, *outs, *self._with_ends(numbers, told))
+
+    def _with_ends(self, numbers: Sequence[Any], told: Sequence[Array]) -> list[Any]:
+        """Coefficients, what is told of ends, scalars."""
+        count = len(numbers) - len(self.chain.compiled.scalars)
+        return [*numbers[:count], *told, *numbers[count:]]
 
     def _source(self, region: Region, ring: int | None) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""

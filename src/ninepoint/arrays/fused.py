@@ -7,141 +7,112 @@ steps on arrays too small to be worth it.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from ..backends.compiled import Bound
 from ..backends.memory import empty
+from .accepted import listed, write
 from .borders import Array
 from .chains import Chain, Pass, fits, plain, stacked
+from .executable import Run
 from .lanes import Lanes, Turned, arranged, core_last
-from .layout import Shape
 from .numpy import check_kept
 from .parts import SPLIT_POINTS, paced
-from .single import Given, Numbers, Step
-from .work import Common, Group, Indices, Work, common, take
+from .work import Group, Part
 
 
 def bind_pass(
-    work: Work,
-    group: Group,
-    values: Mapping[int, Array],
-    outs: Mapping[int, Array],
-) -> Step | None:
+    group: Group, part: Part, fields: Sequence[Array], bound: Bound, threads: int | None
+) -> Run | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    chain, program, along = group.chain, group.program, group.nodes[0].along
+    chain, shape = group.chain, fields[0].shape
     assert chain is not None
-    assert program is not None
     for node in group.nodes:
         if node.border.uses("keep"):
             check_kept(node.program.field_dtypes, node.out_dtypes)
-    part = common(work, group, program.reaches[0])
-    if part is None:
+    if any(field.shape != shape for field in fields[: len(fields) - bound.positions]):
         return None
-    pairs = tuple(
-        (value, work.indices(value, values[value], part.has, along)) for value in group.fields
-    )
-    fields = [take(values[value], indices) for value, indices in pairs]
-    shape = fields[0].shape
-    if any(field.shape != shape for field in fields[: len(fields) - program.positions]):
-        return None
-    order, lanes = core_last(len(shape), along), not group.steps
+    order, lanes = core_last(len(shape), group.nodes[0].along), not group.steps
     how, chain = arranged(chain, order, fields, lanes=lanes)
     if not _takes(group, chain, fields if how is None else list(map(how.of, fields))):
         return None
-    return _FusedCall(work, group, part, _Laid(chain, how, pairs, shape), outs)
+    return FusedRun(group, part, (chain, how), bound, shape, threads)
 
 
-@dataclass(frozen=True, slots=True)
-class _Laid:
-    """A chain, and how arrays of a shape are given to it: core axes last, a stack of one axis."""
+class FusedRun:
+    """Calls of a group as one kernel on fields of a shape; called as each `Run` is.
 
-    chain: Chain
-    how: Turned | None
-    fields: tuple[tuple[int, Indices], ...]
-    shape: Shape
-
-    def of(self, array: Array) -> Array:
-        """An array as the kernel takes it."""
-        return stacked(array if self.how is None else self.how.of(array), self.chain.ndim)
-
-    def takes(self, out: Array, dtype: np.dtype) -> bool:
-        """Whether the kernel can write to an array as it is."""
-        if self.how is None:
-            return plain(out, dtype, self.chain.ndim)
-        return self.how.lies(out) and plain(self.how.of(out), dtype, self.chain.ndim)
-
-
-class _FusedCall:
-    """Calls of a group as one kernel; called as each `Step` is."""
+    Arrays are given to the chain with core axes last, and a stack of one axis.
+    """
 
     def __init__(
         self,
-        work: Work,
         group: Group,
-        part: Common,
-        laid: _Laid,
-        outs: Mapping[int, Array],
+        part: Part,
+        arranged: tuple[Chain, Turned | None],
+        bound: Bound,
+        shape: tuple[int, ...],
+        threads: int | None,
     ) -> None:
-        program, how, along = group.program, laid.how, group.nodes[0].along
-        assert program is not None
-        self._laid, self._outputs = laid, group.outputs
-        made = list(laid.shape)
+        self._chain, self._how = arranged
+        how = self._how
+        made = list(shape)
         for axis, (before, after), (low, high) in zip(
-            along, part.sides, program.reaches[0].sides, strict=True
+            group.nodes[0].along, part.closed, bound.reaches[0].sides, strict=True
         ):
             made[axis] -= (0 if before else low) + (0 if after else high)
-        self._shape = tuple(made)
-        self._dtypes = {
-            value: dtype
-            for node in group.nodes
-            for value, dtype in zip(node.outputs, node.out_dtypes, strict=True)
-            if value in group.outputs
-        }
-        targets = {value: work.target(value, part.gives, outs) for value in self._dtypes}
-        self._into = {
-            value
-            for value, out in targets.items()
-            if out is not None and laid.takes(out, self._dtypes[value])
-        }
-        self._numbers = Numbers.of(program, work.core(laid.shape, along), group.nodes)
-        self._points = math.prod(laid.shape)
-        self._threads = 1 if self._points < SPLIT_POINTS else work.threads
+        self._shape, self._made, self._bound = shape, tuple(made), bound
+        dtypes: dict[int, np.dtype] = {}
+        for node in group.nodes:
+            dtypes |= zip(node.outputs, node.out_dtypes, strict=True)
+        self._dtypes = [dtypes[value] for value in group.outputs]
+        self._points = math.prod(shape)
+        self._threads = 1 if self._points < SPLIT_POINTS else threads
         self._make = empty if how is None else how.empty
-        sides = part.sides
+        sides = part.closed
         if isinstance(how, Lanes):
             sides = (*how.in_turn(sides), *[(True, True)] * how.levels)
         self._sides, self._passes = sides, dict[int, Pass]()
-        if work.shape is not None:
-            work.at |= dict.fromkeys(group.outputs, part.gives)
 
-    def __call__(
-        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
-        laid, bound = self._laid, self._numbers.bound
-        results = {
-            value: outs[value] if value in self._into else self._make(self._shape, dtype)
-            for value, dtype in self._dtypes.items()
-        }
-        fields = [take(values[value], indices) for value, indices in laid.fields]
+    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        """What a call gives: one array for each output."""
+        targets, bound = listed(out), self._bound
+        if targets and all(map(self._takes, targets, self._dtypes)):
+            results = targets
+        else:
+            results = [self._make(self._made, dtype) for dtype in self._dtypes]
         if bound.positions:
-            fields = [np.broadcast_to(field, laid.shape) for field in fields]
-        inputs = list(map(laid.of, fields))
-        made = [laid.of(results[value]) for value in self._outputs]
-        told, count = self._numbers.told(given), len(bound.coefficients)
+            fields = [np.broadcast_to(field, self._shape) for field in fields]
+        inputs, made = list(map(self._lain, fields)), list(map(self._lain, results))
 
         def compute(threads: int) -> None:
             if threads not in self._passes:
                 core = inputs[0].shape[1:]
-                self._passes[threads] = Pass(laid.chain, core, threads, self._sides)
-            self._passes[threads]((tuple(told[:count]), tuple(told[count:])), inputs, made)
+                self._passes[threads] = Pass(self._chain, core, threads, self._sides)
+            self._passes[threads](numbers, inputs, made)
 
         if self._threads == 1:
             compute(1)
         else:
             paced(bound.pace, self._points, self._threads, bound.handoff, compute)
-        return results
+        for target, one in zip(targets, results, strict=False):
+            if target is not one:
+                write(target, one)
+        return tuple(targets or results)
+
+    def _lain(self, array: Array) -> Array:
+        """An array as the kernel takes it."""
+        return stacked(array if self._how is None else self._how.of(array), self._chain.ndim)
+
+    def _takes(self, out: Array, dtype: np.dtype) -> bool:
+        """Whether the kernel can write to an array as it is."""
+        how, ndim = self._how, self._chain.ndim
+        if how is None:
+            return plain(out, dtype, ndim)
+        return how.lies(out) and plain(how.of(out), dtype, ndim)
 
 
 def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:

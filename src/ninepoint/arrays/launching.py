@@ -16,17 +16,190 @@ arrays that are there then; all blocks of the kind are done so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
+from ..backends.compiled import Bound
+from ..language.box import Length
+from . import phases
+from .accepted import is_cupy, listed
 from .borders import Array
+from .every import thinned
 from .executable import Executable, Run
 from .fused import bind_pass
 from .ghosts import GhostCall
+from .layout import Shape
+from .numpy import whole_shape
 from .regions import Node
-from .single import NOTHING, Given, Numbers, OneCall, Step, bind_call
-from .work import Block, Group, Work, common, cut, take
+from .work import Block, Group, Indices, Part, Work, cut, taken
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What calls are given beside arrays.
+
+    `numbers` are coefficients and scalars of each node, by its first output; None where they are
+    those of its call.  Functions at the border are told the `step` of an iteration.
+    """
+
+    numbers: Mapping[int, tuple[Sequence[Any], Sequence[Any]]] | None = None
+    step: int | None = None
+
+
+NOTHING = Given()
+
+# Values, what is given besides, and arrays to write to, by number -> what is made of them.
+Step: TypeAlias = Callable[[Mapping[int, Array], Given, Mapping[int, Array]], dict[int, Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The numbers of nodes that are done as one: coefficients, then scalars.
+
+    They are those of the program `bound`, or what calls are given for the nodes of which `members`
+    are the first outputs; some are `lengths` of the arrays, by their places.
+    """
+
+    bound: Bound
+    lengths: tuple[tuple[int, int], ...]
+    members: Sequence[int]
+
+    @staticmethod
+    def of(program: Bound, core: Shape, nodes: Sequence[Node]) -> Numbers:
+        """Those of nodes on arrays of a shape, along their axes."""
+        scalars = enumerate(program.scalars, len(program.coefficients))
+        lengths = [(place, core[one.axis]) for place, one in scalars if isinstance(one, Length)]
+        return Numbers(program.within(core), tuple(lengths), [node.outputs[0] for node in nodes])
+
+    def told(self, given: Given) -> Sequence[Any]:
+        """What a call is told."""
+        if given.numbers is None:
+            return *self.bound.coefficients, *self.bound.scalars
+        own = [given.numbers[k] for k in self.members]
+        found = [one for coefficients, _ in own for one in coefficients]
+        found += [one for _, scalars in own for one in scalars]
+        for place, length in self.lengths:
+            found[place] = length
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class OneCall:
+    """A call of one node, or of several as one, on arrays of one kind.
+
+    It takes these `fields`, and with `targets` it writes to arrays that are there.
+    """
+
+    run: Run
+    fields: tuple[tuple[int, Indices], ...]
+    outputs: tuple[int, ...]
+    numbers: Numbers
+    targets: bool
+
+    def __call__(
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
+        run, fields, numbers = self.run, taken(values, self.fields), self.numbers.told(given)
+        if given.step is not None and isinstance(run, GhostCall):
+            made = run(fields, numbers, out, run.boundary.after(given.step))
+        else:
+            made = run(fields, numbers, out)
+        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+
+
+def bind_call(
+    work: Work, node: Node, values: Mapping[int, Array], outs: Mapping[int, Array]
+) -> Step:
+    """What does one node, on values like these; notes where its results stand."""
+    there = any(is_cupy(values[value]) for value in node.fields)
+    if node.thins and (there or not node.program.every):
+        full = {value: out for value, out in outs.items() if value not in node.outputs}
+        return partial(_thinned, node, bind_call(work, node.full, values, full))
+    part, along = work.part(node), node.along
+    border = node.border.opened(part.closed)
+    pairs = work.inputs(node.fields, values, part.taken, along)
+    fields, into = taken(values, pairs), work.targets(part, outs)
+    axes = None if along == tuple(range(-len(along), 0)) else along
+    # Another array of this shape is as long.
+    numbers = Numbers.of(node.program, work.core(whole_shape(fields), along), [node])
+    program = numbers.bound
+    run: Run
+    if node.boundary.conditions:
+        run = GhostCall(node, program, fields, border, work.threads)
+    elif there:
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
+    elif node.factors:
+        run = phases.finer_call(node, program, fields, border, work.threads)
+    else:
+        run = Executable(program, fields, border, node.cval, axes, into, work.threads)
+    work.stand(part)
+    return OneCall(run, pairs, node.outputs, numbers, into is not None)
+
+
+def _thinned(
+    node: Node,
+    every: Step,
+    values: Mapping[int, Array],
+    given: Given,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
+    made = every(values, given, outs)
+    return {
+        value: thinned(one, node.every, node.along).copy(order="K") for value, one in made.items()
+    }
+
+
+def _bind_group(
+    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
+) -> Step | None:
+    """What does several nodes as one; None if they have to be done one by one."""
+    program, along, there = group.program, group.nodes[0].along, group.at_once is not None
+    assert program is not None
+    part = work.common(group, group.at_once.margin if there else program.reaches[0])
+    if part is None:
+        return None
+    pairs = work.inputs(group.fields, values, part.taken, along)
+    fields, into = taken(values, pairs), work.targets(part, outs)
+    numbers = Numbers.of(program, work.core(whole_shape(fields), along), group.nodes)
+    run: Run | None
+    if there:
+        into = None if part.taken else into
+        run = _at_once(group, part, fields, into)
+    else:
+        run = bind_pass(group, part, fields, numbers.bound, work.threads)
+    if run is None:
+        return None
+    work.stand(part)
+    return OneCall(run, pairs, group.outputs, numbers, into is not None)
+
+
+def _at_once(
+    group: Group, part: Part, fields: Sequence[Array], into: tuple[Array, ...] | None
+) -> Run | None:
+    """What does a group in one pass on a GPU; None if results have other shapes than its fields.
+
+    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
+    nodes look, is cut off.
+    """
+    # Imported here: CuPy is optional, and the caller has it.
+    from . import cuda
+
+    if any(one.shape != fields[0].shape for one in into or ()):
+        return None
+    run: Run = cuda.Executable(group.at_once, fields, into, group.nodes[0].along)
+
+    def inside(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
+        made = zip(part.gives.values(), listed(run(fields, numbers, None)), strict=True)
+        return tuple([cut(one, part.taken, gives) for gives, one in made])
+
+    return inside if part.taken else run
+
 
 # What is bound, on values that are there, and arrays to write to.
 Bind = Callable[[Any, Mapping[int, Array], Mapping[int, Array]], Step]
@@ -122,7 +295,7 @@ class Launches:
                 run: Run | None = one.run
                 if isinstance(run, GhostCall) and one.targets:
                     results = [outs[value] for value in one.outputs]
-                    run, free = run.fixed(one.inputs(values), results), False
+                    run, free = run.fixed(taken(values, one.fields), results), False
                 if not isinstance(run, Executable):
                     return None
                 found.append(replace(one, run=run))
@@ -133,54 +306,11 @@ class Launches:
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
         """What does a group on such values."""
-        step: Step | None = None
-        if group.at_once is not None:
-            step = _bind_at_once(self._work, group, values, outs)
-        if step is None and group.chain is not None:
-            step = bind_pass(self._work, group, values, outs)
+        if len(group.nodes) == 1 and group.at_once is None:
+            return bind_call(self._work, group.nodes[0], values, outs)
+        step = None
+        if group.at_once is not None or group.chain is not None:
+            step = _bind_group(self._work, group, values, outs)
         if step is None and group.steps:
             return InTurn(group.steps, group.outputs, self._bound)
-        if step is None and len(group.nodes) == 1:
-            return bind_call(self._work, group.nodes[0], values, outs)
         return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))
-
-
-def _bind_at_once(
-    work: Work, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]
-) -> Step | None:
-    """What does a group in one pass on a GPU; None if its nodes have to be done one by one.
-
-    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
-    nodes look, is cut off.
-    """
-    # Imported here: CuPy is optional, and the caller has it.
-    from . import cuda
-
-    do, program, along = group.at_once, group.program, group.nodes[0].along
-    assert program is not None
-    part = common(work, group, do.margin)
-    if part is None:
-        return None
-    whole = work.shape is None
-    pairs = tuple(
-        (value, work.indices(value, values[value], part.has, along)) for value in group.fields
-    )
-    fields = [take(values[value], indices) for value, indices in pairs]
-    shape, into = fields[0].shape, [outs[value] for value in group.outputs if value in outs]
-    into = into if whole else []
-    if len(into) not in (0, len(group.outputs)) or any(one.shape != shape for one in fields):
-        return None
-    run = cuda.Executable(do, fields, into or None, along)
-    numbers = Numbers.of(program, work.core(shape, along), group.nodes)
-    call = OneCall(run, pairs, group.outputs, numbers, bool(into))
-    if whole:
-        return call
-    work.at |= dict.fromkeys(group.outputs, part.gives)
-
-    def step(
-        values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
-    ) -> dict[int, Array]:
-        made = call(values, given, outs)
-        return {value: cut(one, part.has, part.gives) for value, one in made.items()}
-
-    return step

@@ -9,7 +9,7 @@ Groups read and write it, one after the other (see `arrays.launching`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -20,7 +20,7 @@ from .borders import Array
 from .chains import Chain, Sides
 from .layout import Region, Shape
 from .numpy import Behind
-from .regions import Node, Span, closed, needed, reach
+from .regions import Node, Span, closed, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -88,11 +88,29 @@ class Block:
 Indices: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
-def take(array: Array, indices: Indices) -> Array:
-    """What these indices say of an array."""
-    for index in indices:
-        array = array[index]
-    return array
+def taken(
+    values: Mapping[int, Array] | Sequence[Array], fields: Iterable[tuple[int, Indices]]
+) -> list[Array]:
+    """What these indices say of values."""
+    found = []
+    for value, indices in fields:
+        array = values[value]
+        for index in indices:
+            array = array[index]
+        found.append(array)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What some nodes take of their fields, and at which sides the array ends there.
+
+    `gives` says where each of their results stands.  Of whole arrays nothing is said.
+    """
+
+    taken: Spans
+    closed: tuple[Sides, ...]
+    gives: Mapping[int, Spans]
 
 
 class Work:
@@ -113,70 +131,141 @@ class Work:
     ) -> None:
         self.threads = threads
         # The values that are longer than what they are made of.
-        self.finer = phases.finer_values(nodes)
+        self._finer = phases.finer_values(nodes)
         self.shape: Shape | None = None
         # What programs are told of the lengths of the whole.
-        self.lengths: Shape | None = None
+        self._lengths: Shape | None = None
         # The span that each value has, what of it is needed, and what each node takes.
-        self.at: dict[int, Spans] = {}
-        self.needs: dict[int, Spans] = {}
-        self.takes: dict[int, Spans] = {}
-        self.wanted: Spans = ()
+        self._at: dict[int, Spans] = {}
+        self._needs: dict[int, Spans] = {}
+        self._takes: dict[tuple[int, ...], Spans] = {}
+        self._wanted: Spans = ()
         domain = block.domain
         if domain is None:
             return
-        self.shape, self.lengths = domain.shape, domain.lengths or domain.shape
+        self.shape, self._lengths = domain.shape, domain.lengths or domain.shape
         axes = range(-len(domain.shape), 0)
         lengths = [
             max((a.shape[k] for a in block.arrays if a.ndim >= -k), default=1) for k in axes
         ]
         has = tuple((a, a + n) for a, n in zip(domain.start, lengths, strict=True))
-        self.at = dict.fromkeys(range(len(block.arrays)), has)
-        self.wanted = domain.region.spans
+        self._at = dict.fromkeys(range(len(block.arrays)), has)
+        self._wanted = domain.region.spans
         found = [
             needed(nodes, wanted, span, n, k)
-            for k, span, n in zip(axes, self.wanted, domain.shape, strict=True)
+            for k, span, n in zip(axes, self._wanted, domain.shape, strict=True)
         ]
-        self.needs = {value: tuple(values[value] for values, _ in found) for value in found[0][0]}
+        self._needs = {value: tuple(values[value] for values, _ in found) for value in found[0][0]}
         for node, taken in zip(
             nodes, zip(*(taken for _, taken in found), strict=True), strict=True
         ):
-            self.takes[id(node)] = tuple(span for span in taken if span is not None)
-        for value in self.at:
-            if not within(self.needs.get(value, has), has):
+            self._takes[node.outputs] = tuple(span for span in taken if span is not None)
+        for value in self._at:
+            if not within(self._needs.get(value, has), has):
                 raise ValueError(
-                    f"the block has the points {has} and {self.needs[value]} are needed to give "
-                    f"{self.wanted}, each axis by itself; give a larger block or a smaller region."
+                    f"the block has the points {has} and {self._needs[value]} are needed to "
+                    f"give {self._wanted}, each axis by itself; give a larger block or a smaller "
+                    "region."
                 )
+
+    def part(self, node: Node) -> Part:
+        """What a node is done on: all that is needed of it."""
+        if self.shape is None:
+            return _all(node, node.outputs)
+        taken = self._takes[node.outputs]
+        sides = self._closed(node, taken)
+        rules = zip(sides, node.border.rules, strict=True)
+        whole = [(low and a != "valid", high and b != "valid") for (low, high), (a, b) in rules]
+        made = zip(node.outputs, node.reaches, strict=True)
+        gives = {value: _left(taken, node.along, reach, whole) for value, reach in made}
+        return Part(taken, sides, gives)
+
+    def common(self, group: Group, margin: Box) -> Part | None:
+        """What a group is done on at once, by a kernel that looks so far; None if there is less.
+
+        The kernel may read less than the nodes do one by one.
+        """
+        node = group.nodes[0]
+        if self.shape is None:
+            return _all(node, group.outputs)
+        taken = tuple(
+            (max(first for first, _ in axis), min(last for _, last in axis))
+            for axis in zip(*(self._at[value] for value in group.fields), strict=True)
+        )
+        sides = self._closed(node, taken)
+        gives = _left(taken, node.along, margin, sides)
+        enough = all(within(self._takes[one.outputs], taken) for one in group.nodes)
+        if not enough or not all(
+            within(self._needs.get(value, gives), gives) for value in group.outputs
+        ):
+            return None
+        return Part(taken, sides, dict.fromkeys(group.outputs, gives))
+
+    def _closed(self, node: Node, taken: Spans) -> tuple[Sides, ...]:
+        """At which sides of what a node takes its border's rules apply."""
+        assert self.shape is not None
+        return tuple(closed(node, axis, taken[axis], self.shape[axis]) for axis in node.along)
+
+    def stand(self, part: Part) -> None:
+        """Note where results stand."""
+        if self.shape is not None:
+            self._at |= part.gives
 
     def core(self, shape: Shape, along: Behind) -> Shape:
         """What programs are told of the lengths of arrays of a shape, along some axes."""
-        lengths = self.lengths or shape
+        lengths = self._lengths or shape
         return tuple(lengths[axis] for axis in along)
 
-    def indices(self, value: int, array: Array, taken: Spans, along: Behind) -> Indices:
-        """What a node along such axes takes of a value; beside others it may have fewer axes."""
-        index = index_of(array, self.at[value], taken) if self.shape is not None else None
-        missing = -min(along) - array.ndim
-        more = ((None,) * missing,) if missing > 0 else ()
-        return more if index is None else (index, *more)
+    def inputs(
+        self, fields: Sequence[int], values: Mapping[int, Array], taken: Spans, along: Behind
+    ) -> tuple[tuple[int, Indices], ...]:
+        """What nodes along such axes take of fields, of which some may have fewer axes."""
+        given, found = [values[value] for value in fields], []
+        cuts = phases.cut_fields(given, fields, self._finer)
+        for value, whole, array in zip(fields, given, cuts, strict=True):
+            indices: list[tuple[Any, ...]] = []
+            if array.shape != whole.shape:
+                indices.append(tuple(map(slice, array.shape)))
+            if self.shape is not None:
+                indices.append(index_of(array, self._at[value], taken))
+            missing = -min(along) - array.ndim
+            if missing > 0:
+                indices.append((None,) * missing)
+            found.append((value, tuple(filter(None, indices))))
+        return tuple(found)
 
-    def target(self, value: int, spans: Spans, outs: Mapping[int, Array]) -> Array | None:
-        """The array to write a value to that stands so; None if just these points have none."""
+    def targets(self, part: Part, outs: Mapping[int, Array]) -> tuple[Array, ...] | None:
+        """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
-        if value not in outs or (self.shape is not None and not within(spans, self.wanted)):
-            return None
-        return outs[value]
+        for value, spans in part.gives.items():
+            if value not in outs or not (self.shape is None or within(spans, self._wanted)):
+                return None
+        return tuple([outs[value] for value in part.gives])
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
         if self.shape is None:
             return array
-        has, wanted = self.at[value], self.wanted
-        if value in self.finer:
+        has, wanted = self._at[value], self._wanted
+        if value in self._finer:
             # Only what is wanted at last is longer than the domain says.
-            has, wanted = _times(has, self.finer[value]), _times(wanted, self.finer[value])
+            has, wanted = _times(has, self._finer[value]), _times(wanted, self._finer[value])
         return cut(array, has, wanted)
+
+
+def _all(node: Node, outputs: Sequence[int]) -> Part:
+    """All that there is of whole arrays."""
+    return Part((), ((True, True),) * len(node.along), dict.fromkeys(outputs, ()))
+
+
+def _left(spans: Spans, along: Behind, reach: Box, closed: Sequence[Sides]) -> Spans:
+    """What is made of so much by what looks so far: at sides that are not closed less."""
+    found = list(spans)
+    for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):
+        first, last = found[axis]
+        first = first if low else first + before
+        found[axis] = first, max(first, last if high else last - after)
+    return tuple(found)
 
 
 def _times(spans: Spans, finer: phases.Finer) -> Spans:
@@ -196,13 +285,13 @@ def within(some: Spans, others: Spans) -> bool:
 def cut(array: Array, has: Spans, wanted: Spans) -> Array:
     """The part of an array that stands at `has`, as far as it is there."""
     index = index_of(array, has, wanted)
-    return array if index is None else array[index]
+    return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
-    """Where that part is in the array; None for all of it."""
+def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...]:
+    """Where that part is in the array; nothing for all of it."""
     if has == wanted:
-        return None
+        return ()
     index = []
     for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
         if array.ndim < -k:
@@ -213,51 +302,3 @@ def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
         a, b = max(a, first), min(b, last)
         index.append(slice(a - first, max(a, b) - first))
     return (..., *index)
-
-
-@dataclass(frozen=True, slots=True)
-class Common:
-    """What of a block all fields of a group have, where it ends with the array, and what is given.
-
-    Of whole arrays that is all there is of them.
-    """
-
-    has: Spans
-    sides: tuple[Sides, ...]
-    gives: Spans
-
-
-def common(work: Work, group: Group, margin: Box) -> Common | None:
-    """What a group is done on at once; None where that is more than there is."""
-    node = group.nodes[0]
-    if work.shape is None:
-        return Common((), ((True, True),) * len(node.along), ())
-    has = tuple(
-        (max(first for first, _ in axis), min(last for _, last in axis))
-        for axis in zip(*(work.at[value] for value in group.fields), strict=True)
-    )
-    sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in node.along)
-    spans = list(has)
-    for axis, side, (low, high) in zip(node.along, sides, margin.sides, strict=True):
-        first, last = has[axis]
-        spans[axis] = (first if side[0] else first + low, last if side[1] else last - high)
-    gives = tuple(spans)
-    enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
-    if not enough or not _reached(group, margin, gives, has, work.shape):
-        return None
-    return Common(has, sides, gives)
-
-
-def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
-    """Whether the nodes one by one need no more than the kernel of all, which may read less."""
-    for axis, (low, high) in zip(group.nodes[0].along, margin.sides, strict=True):
-        first, last = reach(group.nodes, group.outputs, group.fields, axis)
-        if first < -low or last > high:
-            return False
-    for axis, (span, own, n) in enumerate(zip(gives, has, shape, strict=True), -len(shape)):
-        values, _ = needed(group.nodes, group.outputs, span, n, axis)
-        for value in group.fields:
-            first, last = values.get(value, own)
-            if first < own[0] or last > own[1]:
-                return False
-    return True

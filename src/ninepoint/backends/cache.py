@@ -40,8 +40,8 @@ SETTINGS = Path(".numba_config.yaml")
 _CODE = (
     "numba/relative", "numba/kept", "numba/users", "numba/compilers",
     "../gufuncs/bodies", "../gufuncs/compiled", "../gufuncs/inferring",
-    "llvm/building", "llvm/numbers", "llvm/printing",
-    "llvm/library", "llvm/entries", "llvm/modules", "llvm/runtime", "llvm/commands",
+    "llvm/building", "llvm/instructions", "llvm/printing",
+    "llvm/library", "llvm/entries", "llvm/runtime", "llvm/commands",
     "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip
 

@@ -43,7 +43,8 @@ import numpy as np
 
 from ..undisturbed import undisturbed
 from .llvm import native
-from .llvm.layout import FREE, HEAD, OWN, USED, numpys
+from .llvm.layout import numpys
+from .llvm.runtime import FREE, HEAD, OWN, USED
 
 # Where functions are in the table of NumPy's C interface, which never changes.
 _SET, _DEFAULT = 304, 306

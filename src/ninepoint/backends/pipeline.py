@@ -24,9 +24,9 @@ from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..language import errors
 from ..language.box import Box, joined
+from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
-from ..language.kinds import Argument, Coefficients, Field, Scalar
 from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.source import Function

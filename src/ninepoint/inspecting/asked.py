@@ -36,7 +36,7 @@ class Asked:
     @property
     def graph(self) -> tuple[Graph, tuple[int, ...]]:
         """The calls of which it consists, and which of their values are the results."""
-        return graph_of(self.call, self.types, looked=True)
+        return graph_of(self.call, self.types)
 
     @property
     def schedule(self) -> Schedule:

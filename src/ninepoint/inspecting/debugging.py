@@ -29,7 +29,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
-    graph, _ = graph_of(call, types, looked=True)
+    graph, _ = graph_of(call, types)
     last, rank = graph.nodes[-1], max(field.ndim for field in fields)
     if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))

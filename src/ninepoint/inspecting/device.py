@@ -20,7 +20,7 @@ from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
 from ..motion import Motion
-from ..planning import Group, passes
+from ..planning import Group, plan
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
@@ -92,11 +92,11 @@ def _stages_page(one: Asked) -> Lines:
     return page
 
 
-def _passes(one: Asked) -> list[Group]:
+def _passes(one: Asked) -> Sequence[Group]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
     check_device(graph.nodes)
-    return passes(graph, wanted, one.schedule)
+    return plan(graph, wanted, one.schedule, there=True).groups
 
 
 def _steps_text(one: Asked) -> str:
@@ -106,7 +106,7 @@ def _steps_text(one: Asked) -> str:
         most = one.schedule.steps or limits.current.recorded_steps
         motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
         graph, wanted = motion.repeated([one.call.scalars] * most)
-        groups = passes(graph, wanted, replace(one.schedule, steps=most))
+        groups = plan(graph, wanted, replace(one.schedule, steps=most), there=True).groups
         steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
         if max(steps) > 1:
             return f"{max(steps)} steps in one pass over memory, where they take long"

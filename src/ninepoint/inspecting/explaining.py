@@ -122,7 +122,7 @@ def _kernel_page(node: Node) -> Lines:
 
 def types_text(node: Node) -> str:
     """What goes in and what comes out."""
-    names, compiled = node.compiled.fields[: len(node.own)], node.compiled
+    names, compiled = node.compiled.fields[: len(node.types)], node.compiled
     fields = ", ".join(f"{n} {d}" for n, d in zip(names, compiled.field_dtypes, strict=False))
     return f"{fields} -> {', '.join(map(str, node.out_dtypes))}"
 
@@ -156,7 +156,7 @@ def border_text(call: Call) -> str:
 
 def memory_text(node: Node) -> str:
     """How many bytes of each point are read, and how many are written."""
-    inside = sum(dtype.itemsize for dtype in node.compiled.field_dtypes[: len(node.own)])
+    inside = sum(dtype.itemsize for dtype in node.compiled.field_dtypes[: len(node.types)])
     outside = sum(dtype.itemsize for dtype in node.compiled.out_dtypes)
     return f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
 

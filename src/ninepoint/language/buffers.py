@@ -18,10 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
-from .dtypes import DType, value_type
+from .dtypes import Coefficients, DType, value_type
 from .errors import Span
 from .ir import Offset
-from .kinds import Coefficients
 from .values import NotUnderstood, Operations, Value, words
 
 # What makes a new array, and the types of those whose elements numbers keep as they are.

@@ -10,19 +10,21 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir, unsigned
-from .dtypes import DType, promote, short, value_type
+from . import errors, ir
+from .dtypes import DType, short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .operators import UFUNCS
 from .values import (
     Operations,
     Value,
     constant,
+    is_large,
     is_number,
     wrapped,
 )
@@ -30,43 +32,27 @@ from .values import (
 Builder: TypeAlias = Callable[..., Any]
 
 
-def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Value]:
-    """The operands of a function of two floats; a large integer of the text is one."""
-    a, b = (
-        float(v) if isinstance(v, int) and not -(2**63) <= v < 2**63 else v for v in (left, right)
-    )
-    return _real(ops, a, name), _real(ops, b, name)
-
-
 def float_of(dtype: DType) -> DType:
     """The type of what a function of floats gives."""
     return DType.F64 if dtype.is_integer else dtype
 
 
-def _float_function(name: str, label: str, weak: bool) -> Builder:
+def _float_function(name: str, label: str, weak: bool, ops: Operations, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-
-    def build(ops: Operations, value: Any) -> Any:
-        lifted = ops.lift(value) if complexes else _real(ops, value, label)
-        return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
-
-    return build
+    lifted = ops.lift(value) if complexes else _real(ops, value, label)
+    return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
 
-def _float_pair(name: str, label: str, weak: bool) -> Builder:
-    """A function of two floats."""
-
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, label)
-        if name == "power":
-            (x, y), shape = ops.together(a, b)
-            power = ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64))
-            return ops.emit(power, True, shape)
-        common = promote(a.dtype, b.dtype, a.weak, b.weak)
-        return ops.call(name, DType.F64 if weak else float_of(common), a, b, weak=weak)
-
-    return build
+def _float_pair(
+    name: str, label: str, weak: bool, ops: Operations, left: Any, right: Any
+) -> Any:  # fmt: skip
+    """A function of two floats; a large integer of the text is one."""
+    a, b = (_real(ops, float(v) if is_large(v) else v, label) for v in (left, right))
+    if name == "power":
+        return replace(ops.in_common("**", DType.F64, *ops.together(a, b)[0]), weak=True)
+    dtype = DType.F64 if weak else float_of(ops.common((a, b)))
+    return ops.call(name, dtype, a, b, weak=weak)
 
 
 def _real(ops: Operations, value: Any, name: str) -> Value:
@@ -76,8 +62,8 @@ def _real(ops: Operations, value: Any, name: str) -> Value:
     return lifted
 
 
-def _operator(op: str) -> Builder:
-    return lambda ops, left, right: ops.binary(op, left, right)
+def _operator(op: str, ops: Operations, left: Any, right: Any) -> Any:
+    return ops.binary(op, left, right)
 
 
 def strong(value: Any) -> Any:
@@ -87,82 +73,51 @@ def strong(value: Any) -> Any:
     return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
-def _extreme(op: Any) -> Builder:
-    """`np.minimum` and `np.maximum`: NaN wins."""
-
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        (a, b), shape = ops.together(left, right)
-        x, y = a.dtype, b.dtype
-        common = x if x is y else promote(x, y, a.weak, b.weak)
-        if common.is_complex:
-            raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
-        if unsigned.mixed(ops, a, b):
-            return unsigned.extreme(ops, op, a, b)
-        expr = ir.Binary(common, op, ops.cast(a, common), ops.cast(b, common))
-        return ops.emit(expr, a.weak and b.weak and common.is_integer, shape)
-
-    return build
-
-
-def _builtin_extreme(op: Any, comparison: str) -> Builder:
+def _builtin_extreme(op: str, comparison: str, ops: Operations, *args: Any) -> Any:
     """Python's `min` and `max`: the later wins only if it compares as better."""
-    numpy = _extreme(op)
 
-    def pair(ops: Operations, left: Any, right: Any) -> Any:
+    def better(left: Any, right: Any) -> Any:
         if is_number(left) and is_number(right):
             return min(left, right) if op == "minimum" else max(left, right)
         (a, b), _ = ops.together(left, right)
         if a.dtype.is_integer and b.dtype.is_integer:
-            return numpy(ops, a, b)
+            return ops.binary(op, a, b)
         return ops.select(ops.binary(comparison, b, a), b, a)
 
-    def build(ops: Operations, *args: Any) -> Any:
-        items = args[0] if len(args) == 1 else args
-        if not isinstance(items, tuple) or not items:
-            window = isinstance(items, Value) and items.shape is not None
-            needs = (
-                "a window: use its method instead" if window else "it needs two values or a tuple"
-            )
-            raise errors.wrong_arguments(ops.span, op[:3], needs)
-        return functools.reduce(partial(pair, ops), items)
-
-    return build
+    items = args[0] if len(args) == 1 else args
+    if not isinstance(items, tuple) or not items:
+        window = isinstance(items, Value) and items.shape is not None
+        needs = "a window: use its method instead" if window else "it needs two values or a tuple"
+        raise errors.wrong_arguments(ops.span, op[:3], needs)
+    return functools.reduce(better, items)
 
 
-def _part(op: Any) -> Builder:
+def _part(op: Any, ops: Operations, value: Any) -> Any:
     """A part of a complex number, or its size; of other numbers only a size is another one."""
-
-    def build(ops: Operations, value: Any) -> Any:
-        lifted = ops.lift(value)
-        dtype = lifted.dtype
-        if dtype.is_complex:
-            real = DType.F32 if dtype is DType.C64 else DType.F64
-            dtype = dtype if op == "conj" else real
-        elif op == "imag":
-            return 0
-        elif op != "abs" or dtype is DType.UINT:
-            return lifted
-        elif dtype is DType.BOOL:
-            dtype, lifted = DType.INT, ops.unary("+", lifted)
-        return ops.emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
-
-    return build
+    lifted = ops.lift(value)
+    dtype = lifted.dtype
+    if dtype.is_complex:
+        real = DType.F32 if dtype is DType.C64 else DType.F64
+        dtype = dtype if op == "conj" else real
+    elif op == "imag":
+        return 0
+    elif op != "abs" or dtype is DType.UINT:
+        return lifted
+    elif dtype is DType.BOOL:
+        dtype, lifted = DType.INT, ops.unary("+", lifted)
+    return ops.emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
 
-_absolute = _part("abs")
+_absolute = partial(_part, "abs")
 
 
-def _rounded(function: str, to_integer: bool) -> Builder:
+def _rounded(function: str, to_integer: bool, ops: Operations, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
-
-    def build(ops: Operations, value: Any) -> Any:
-        lifted = _real(ops, value, function)
-        if lifted.dtype.is_integer:
-            return lifted
-        result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
-        return ops.to_integer(result) if to_integer else result
-
-    return build
+    lifted = _real(ops, value, function)
+    if lifted.dtype.is_integer:
+        return lifted
+    result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
+    return ops.to_integer(result) if to_integer else result
 
 
 def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
@@ -203,19 +158,14 @@ def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
     return ops.lift(ops.select(above, wrapped(step), lower))
 
 
-def _test(function: str) -> Builder:
+def _test(function: str, ops: Operations, value: Any) -> Any:
     """isnan, isinf, isfinite, signbit."""
-
-    def build(ops: Operations, value: Any) -> Any:
-        lifted = ops.lift(value)
-        dtype = lifted.dtype
-        if dtype.is_integer:
-            if function == "signbit":
-                return ops.binary("<", lifted, 0)
-            return ops.binary("==" if function == "isfinite" else "!=", lifted, lifted)
-        return ops.emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
-
-    return build
+    lifted = ops.lift(value)
+    if lifted.dtype.is_integer:
+        if function == "signbit":
+            return ops.binary("<", lifted, 0)
+        return ops.binary("==" if function == "isfinite" else "!=", lifted, lifted)
+    return ops.emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
 def _sign(ops: Operations, value: Any) -> Any:
@@ -227,27 +177,22 @@ def _sign(ops: Operations, value: Any) -> Any:
 
 
 def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
-    shapes = [v.shape for v in (then, other) if isinstance(v, Value) and v.shape is not None]
-    if isinstance(test, np.ndarray) and shapes:
-        test = ops.as_window(test.astype(bool), shapes[0])
+    if isinstance(test, np.ndarray):
+        _, shape = ops.together(then, other)
+        test = test if shape is None else ops.as_window(test.astype(bool), shape)
     return ops.select(test, then, other)
 
 
 def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any:
     if low is not None:
-        value = _extreme("maximum")(ops, value, low)
-    if high is not None:
-        value = _extreme("minimum")(ops, value, high)
-    return value
+        value = strong(ops.binary("maximum", value, low))
+    return value if high is None else ops.binary("minimum", value, high)
 
 
 def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
     lifted = [_real(ops, value, f"np.{name}") for value in values]
-    dtype, weak = lifted[0].dtype, lifted[0].weak
-    for one in lifted[1:]:
-        dtype, weak = promote(dtype, one.dtype, weak, one.weak), weak and one.weak
-    dtype = float_of(dtype)
+    dtype = float_of(ops.common(lifted))
     return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
 
 
@@ -264,7 +209,7 @@ def _nan_to_num(
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     found = ops.select(ops.binary("==", value, math.inf), above, value)
     found = ops.select(ops.binary("==", value, -math.inf), below, found)
-    return ops.select(_test("isnan")(ops, value), nan, found)
+    return ops.select(_test("isnan", ops, value), nan, found)
 
 
 def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
@@ -282,7 +227,7 @@ def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
     dtype = a.dtype
     apart = ops.unary("-", _absolute(ops, ops.binary("-", a, b)))
     more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
-    found = ops.binary("+", _extreme("maximum")(ops, a, b), more)
+    found = ops.binary("+", ops.binary("maximum", a, b), more)
     # Of infinities that are alike there is no difference.
     alike = ops.binary("+", a, math.log(2.0))
     return ops.select(ops.binary("==", a, b), alike, found)
@@ -298,9 +243,9 @@ def _sinc(ops: Operations, value: Any) -> Any:
 
 def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
-    real, imag = (_part(op)(ops, ops.lift(value)) for op in ("real", "imag"))
-    found = _float_pair("arctan2", "np.arctan2", False)(ops, imag, real)
-    return _scaled(180 / math.pi, False)(ops, found) if deg else found
+    real, imag = (_part(op, ops, value) for op in ("real", "imag"))
+    found = _float_pair("arctan2", "np.arctan2", False, ops, imag, real)
+    return _scaled(180 / math.pi, False, ops, found) if deg else found
 
 
 def _is_close(
@@ -310,68 +255,51 @@ def _is_close(
     x, y = _floats(ops, "isclose", a, b)
     apart = _absolute(ops, ops.binary("-", x, y))
     near = ops.binary("<=", apart, ops.binary("+", atol, ops.binary("*", rtol, _absolute(ops, y))))
-    found = ops.binary("&", near, _test("isfinite")(ops, y))
+    found = ops.binary("&", near, _test("isfinite", ops, y))
     found = ops.binary("|", found, ops.binary("==", x, y))
     if equal_nan:
-        both = ops.binary("&", _test("isnan")(ops, x), _test("isnan")(ops, y))
+        both = ops.binary("&", _test("isnan", ops, x), _test("isnan", ops, y))
         found = ops.binary("|", found, both)
     return found
 
 
-def _scaled(factor: float, weak: bool) -> Builder:
+def _scaled(factor: float, weak: bool, ops: Operations, value: Any) -> Any:
     """Degrees to radians, or back; a function of `math` gives a weak float."""
-
-    def build(ops: Operations, value: Any) -> Any:
-        if weak:
-            return ops.binary("*", _cast(float)(ops, value), factor)
-        (x,) = _floats(ops, "degrees", value)
-        return ops.binary("*", x, factor)
-
-    return build
+    x = _cast(float, ops, value) if weak else _floats(ops, "degrees", value)[0]
+    return ops.binary("*", x, factor)
 
 
-def _logical(op: str) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        return ops.binary(op, ops.truth(left), ops.truth(right))
-
-    return build
+def _logical(op: str, ops: Operations, left: Any, right: Any) -> Any:
+    return ops.binary(op, ops.truth(left), ops.truth(right))
 
 
 def _log(ops: Operations, value: Any, base: Any = None) -> Any:
-    top = _float_function("log", "math.log", True)(ops, value)
-    return (
-        top
-        if base is None
-        else ops.binary("/", top, _float_function("log", "math.log", True)(ops, base))
-    )
+    log = partial(_float_function, "log", "math.log", True, ops)
+    return log(value) if base is None else ops.binary("/", log(value), log(base))
 
 
 # Casts.
 
 
-def _cast(target: type) -> Builder:
-    def build(ops: Operations, value: Any = 0) -> Any:
-        if target is bool or target is np.bool:
-            return ops.truth(value)
-        if target is int:
-            return ops.to_integer(value)
-        if target is float:
-            number = _real(ops, value, "float()")
-            return Value(ops.cast(number, DType.F64), True, number.shape)
-        storage = np.dtype(target)
-        if storage.kind in "iu":
-            known = ops.lift(value) if is_number(value) else value
-            return ops.to_integer(known, storage.name)
-        lifted = ops.lift(value)
-        dtype = value_type(storage)
-        if lifted.dtype.is_complex and not dtype.is_complex:
-            raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
-        if short(storage):
-            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-            return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
-        return Value(ops.cast(lifted, dtype), False, lifted.shape)
-
-    return build
+def _cast(target: type, ops: Operations, value: Any = 0) -> Any:
+    if target is bool or target is np.bool:
+        return ops.truth(value)
+    if target is int:
+        return ops.to_integer(value)
+    if target is float:
+        number = _real(ops, value, "float()")
+        return Value(ops.cast(number, DType.F64), True, number.shape)
+    storage = np.dtype(target)
+    lifted = ops.lift(value)
+    if storage.kind in "iu":
+        return ops.to_integer(lifted, storage.name)
+    dtype = value_type(storage)
+    if lifted.dtype.is_complex and not dtype.is_complex:
+        raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
+    if short(storage):
+        atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
+        return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
+    return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
 
 def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
@@ -380,11 +308,11 @@ def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
     if imag is None:
         return Value(ops.cast(first, DType.C128), True, first.shape)
     second = ops.lift(imag)
-    a, b = _part("real")(ops, first), _part("real")(ops, second)
+    a, b = _part("real", ops, first), _part("real", ops, second)
     if second.dtype.is_complex:
-        a = ops.binary("-", a, _part("imag")(ops, second))
+        a = ops.binary("-", a, _part("imag", ops, second))
     if first.dtype.is_complex:
-        b = ops.binary("+", b, _part("imag")(ops, first))
+        b = ops.binary("+", b, _part("imag", ops, first))
     (x, y), shape = ops.together(a, b)
     expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
     return ops.emit(expr, True, shape)
@@ -403,26 +331,24 @@ def _divmod(ops: Operations, left: Any, right: Any) -> Any:
 def _table() -> dict[Any, Builder]:
     table: dict[Any, Builder] = {
         builtins.abs: _absolute,
-        builtins.min: _builtin_extreme("minimum", "<"),
-        builtins.max: _builtin_extreme("maximum", ">"),
+        builtins.min: partial(_builtin_extreme, "minimum", "<"),
+        builtins.max: partial(_builtin_extreme, "maximum", ">"),
         builtins.round: _round,
         builtins.divmod: _divmod,
         builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
         math.log: _log,
-        math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
-        math.copysign: _float_pair("copysign", "copysign", True),
+        math.fabs: lambda ops, v: _absolute(ops, _cast(float, ops, v)),
+        math.copysign: partial(_float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
         np.negative: lambda ops, v: ops.unary("-", v),
         np.positive: lambda ops, v: ops.unary("+", v),
         np.invert: lambda ops, v: ops.unary("~", v),
         np.logical_not: lambda ops, v: ops.unary("not", v),
-        np.logical_and: _logical("&"),
-        np.logical_or: _logical("|"),
-        np.logical_xor: _logical("^"),
-        np.minimum: _extreme("minimum"),
-        np.maximum: _extreme("maximum"),
+        np.logical_and: partial(_logical, "&"),
+        np.logical_or: partial(_logical, "|"),
+        np.logical_xor: partial(_logical, "^"),
         np.sign: _sign,
         np.where: _where,
         np.clip: _clip,
@@ -436,28 +362,30 @@ def _table() -> dict[Any, Builder]:
         np.reciprocal: lambda ops, v: ops.binary("/", 1.0, v),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.copysign: _float_pair("copysign", "copysign", False),
-        **{ufunc: _operator(op) for ufunc, op in UFUNCS.items()},
+        np.copysign: partial(_float_pair, "copysign", "copysign", False),
+        **{ufunc: partial(_operator, op) for ufunc, op in UFUNCS.items()},
+        np.minimum: partial(_operator, "minimum"),
+        np.maximum: partial(_operator, "maximum"),
     }
     for name in ("real", "imag", "conj"):
-        table[getattr(np, name)] = _part(name)
+        table[getattr(np, name)] = partial(_part, name)
     for name in ("floor", "ceil", "trunc"):
-        table[getattr(np, name)] = _rounded(name, False)
-        table[getattr(math, name)] = _rounded(name, True)
+        table[getattr(np, name)] = partial(_rounded, name, False)
+        table[getattr(math, name)] = partial(_rounded, name, True)
     for name, other, factor in (
         ("degrees", "rad2deg", 180 / math.pi), ("radians", "deg2rad", math.pi / 180)
     ):  # fmt: skip
-        table[getattr(np, name)] = table[getattr(np, other)] = _scaled(factor, False)
-        table[getattr(math, name)] = _scaled(factor, True)
+        table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
+        table[getattr(math, name)] = partial(_scaled, factor, True)
     for name, row in FLOAT_FUNCTIONS.items():
         build = _float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), build(name, f"np.{name}", False))
+            table.setdefault(getattr(np, name), partial(build, name, f"np.{name}", False))
         if row.python:
-            table[getattr(math, row.python)] = build(name, f"math.{name}", True)
+            table[getattr(math, row.python)] = partial(build, name, f"math.{name}", True)
     for name in ("isnan", "isinf", "isfinite"):
-        table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
-    table[np.signbit] = _test("signbit")
+        table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
+    table[np.signbit] = partial(_test, "signbit")
     return table | _casts()
 
 
@@ -465,7 +393,7 @@ def _casts() -> dict[Any, Builder]:
     """The types of numbers, called as functions."""
     casts: set[Any] = {bool, int, float, np.bool, np.float16, np.float32, np.float64}
     casts |= {np.complex64, np.complex128, *(np.dtype(one).type for one in "bBhHiIlLqQ")}
-    return {complex: _complex, **{target: _cast(target) for target in casts}}
+    return {complex: _complex, **{target: partial(_cast, target) for target in casts}}
 
 
 FUNCTIONS = _table()

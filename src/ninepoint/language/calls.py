@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from functools import partial
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,9 @@ import numpy as np
 from ..shapes import is_shape
 from . import errors
 from .callables import FUNCTIONS, is_pure, known_call, strong
+from .dtypes import Coefficients, Field
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
-from .kinds import Coefficients, Field
 from .positions import Spacing, index
 from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference
@@ -121,7 +122,7 @@ class Calls(Frame):
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
             if function is len:
                 return self.length(0)
-            return self.of_whole(function.__name__)
+            return self.measured(self.shape(), function.__name__)
         if function in _STRUCTURE:
             return self.arranged(span, function, name, args, keywords)
         if is_shape(function):
@@ -189,30 +190,25 @@ class Calls(Frame):
     ) -> Any:
         named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
                  "ndigits": "digits"}  # fmt: skip
-        given = tuple(keywords)
+        span, given = self.ops.span, tuple(keywords)
         keywords = {named.get(k, k): v for k, v in keywords.items()}
-        code = builder.__code__
-        accepted = code.co_varnames[1 : code.co_argcount]
-        by_name = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
-        unknown = [k for k in keywords if k not in accepted + by_name]
-        needed = len(accepted) - len(builder.__defaults__ or ())
-        variadic = bool(code.co_flags & 4)
-        if unknown:
-            if unknown[0] in ("axis", "keepdims", "dtype", "out", "method"):
-                raise NotUnderstood(f"the argument '{unknown[0]}'", self.ops.span)
-            raise errors.wrong_arguments(
-                self.ops.span, name, f"'{unknown[0]}' is not an argument of it"
-            )
-        twice = [k for k in given if named.get(k, k) in accepted[: len(args)]]
-        if twice:
-            raise errors.wrong_arguments(self.ops.span, name, f"'{twice[0]}' is given twice")
-        count = len(args) + sum(k in accepted for k in keywords)
-        if not variadic and not needed <= count <= len(accepted):
-            raise errors.wrong_arguments(
-                self.ops.span,
-                name,
-                f"{count} {'argument' if count == 1 else 'arguments'} instead of {needed}",
-            )
+        _, *parameters = signature(builder).parameters.values()
+        accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        names = [one.name for one in accepted]
+        for one in keywords:
+            if one not in [parameter.name for parameter in parameters]:
+                if one in ("axis", "keepdims", "dtype", "out", "method"):
+                    raise NotUnderstood(f"the argument '{one}'", span)
+                raise errors.wrong_arguments(span, name, f"'{one}' is not an argument of it")
+        for one in given:
+            if named.get(one, one) in names[: len(args)]:
+                raise errors.wrong_arguments(span, name, f"'{one}' is given twice")
+        needed = sum(one.default is one.empty for one in accepted)
+        count = len(args) + sum(one in names for one in keywords)
+        variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+        if not variadic and not needed <= count <= len(names):
+            plural = "argument" if count == 1 else "arguments"
+            raise errors.wrong_arguments(span, name, f"{count} {plural} instead of {needed}")
         return builder(self.ops, *args, **keywords)
 
     def bind(

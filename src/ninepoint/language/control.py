@@ -11,7 +11,7 @@ leaves them as they were.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,13 +49,15 @@ class _Type:
         return _Type(promote(own, new, self.weak, after.weak), weak, self.signed)
 
 
-@dataclass(slots=True)
-class Turns:
-    """How a loop goes on: if there is a first turn, how a turn begins, if there is another.
+@dataclass(eq=False)
+class CarriedLoop:
+    """One loop that carries values, while it is read.
 
-    It has no more than `most` turns if that is not 0.
+    It has a `first` turn if that is true; `begin` begins a turn, of its number, and `again` is the
+    truth that there is another.  It has no more than `most` turns if that is not 0.
     """
 
+    frame: Frame
     node: ast.For | ast.While
     first: Any
     begin: Callable[[Any], None]
@@ -64,34 +66,58 @@ class Turns:
     # Whether nothing but a way out of it ends it; known once it is read.
     endless: bool = False
 
-
-class CarriedLoop:
-    """One loop that carries values, while it is read."""
-
-    def __init__(self, frame: Frame, turns: Turns, turn: Callable[[Turns, Any], Any]) -> None:
-        self.frame, self.turns, self.turn, self.ops = frame, turns, turn, frame.ops
-        self.span = frame.at(turns.node)
+    def __post_init__(self) -> None:
+        frame, self.ops = self.frame, self.frame.ops
+        self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
-        self.stored = _stored(turns.node)
+        self.stored = _stored(self.node)
         # Of each name that holds numbers what these are before the first turn, and their types.
-        self.first = {
+        self.initial = {
             name: [self.ops.lift(value) for value in _numbers(self.before[name])]
             for name in sorted(self.stored)
             if _is_numeric(self.before.get(name))
         }
         self.types = {
             name: [_Type(one.dtype, one.weak) for one in values]
-            for name, values in self.first.items()
+            for name, values in self.initial.items()
         }
         self.level = self.ops.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
-        # What it carries: the name in a turn, the value before the first and that after one.
+        # What it carries: the name in a turn; the value before the first and that after one.
         self.refs: list[Ref] = []
-        self.initial: list[Value] = []
-        self.after: list[Value] = []
+        self.ends: list[tuple[Value, Value]] = []
 
-    def read(self) -> bool:
+    def follow(self) -> None:
+        """Go on with what is after the last turn."""
+        start = self.ops.logical("&", self.ops.active(), self.first)
+        if start is False:
+            return
+        if self._read():
+            self._leave(start)
+        else:
+            self.frame.restore(self.outside)
+            self.frame.split(self.first, self.once)
+
+    def once(self, index: Any = 0) -> None:
+        """Follow a turn of this number."""
+        self.begin(index)
+        self.frame.block(self.node.body)
+        self.frame.left = False
+
+    def _turn(self) -> Any:
+        """Follow a turn; gives the truth that there is another."""
+        frame, ops, index = self.frame, self.ops, Value(self.index, True)
+        self.once(index)
+        if frame.done is True or frame.broken is True:
+            return False
+        ended = ops.logical("|", frame.done, frame.broken)
+        with ops.under(ended, False):
+            again = self.again(index)
+        self.endless = again is True
+        return ops.logical("&", ops.unary("not", ended), again)
+
+    def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
         if self.ops.unsigned:
             # A literal takes the sign of what it meets first.
@@ -99,7 +125,7 @@ class CarriedLoop:
             self.types = self._joined()
         for _ in range(_READ):
             self._read_turn()
-            if self.again is False:
+            if self.going is False:
                 return False
             joined = self._joined()
             if joined == self.types:
@@ -111,7 +137,7 @@ class CarriedLoop:
         """The types of what names hold before and after the turn that was read."""
         joined: dict[str, list[_Type]] = {}
         for name, kinds in self.types.items():
-            triples = zip(kinds, self.first[name], self._now(name), strict=True)
+            triples = zip(kinds, self.initial[name], self._now(name), strict=True)
             joined[name] = [kind.joined(one, after) for kind, one, after in triples]
         return joined
 
@@ -126,7 +152,7 @@ class CarriedLoop:
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, ops.body.limit, ops.body, begins)
         with ops.turn(self.body):
-            self.again = self.turn(self.turns, Value(self.index, True))
+            self.going = self._turn()
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""
@@ -137,82 +163,113 @@ class CarriedLoop:
         """The numbers that a name holds at the end of a turn."""
         value = self.frame.names.get(name)
         numbers = list(_numbers(value)) if _is_numeric(value) else []
-        if len(numbers) != len(self.first[name]):
+        if len(numbers) != len(self.initial[name]):
             raise NotUnderstood("a name that is one thing or another", self.span)
         return [self.ops.lift(one) for one in numbers]
 
-    def _carry(self, value: Any) -> list[int]:
-        """Carry numbers that only the last turn tells; gives which they are."""
-        numbers = []
-        for one in _numbers(value):
-            after = self.ops.lift(one)
-            numbers.append(len(self.refs))
+    def _carry(self, value: Any) -> tuple[Any, range]:
+        """Carry numbers that only the last turn tells; gives which they are beside the value."""
+        begin = len(self.ends)
+        for after in map(self.ops.lift, _numbers(value)):
             self._ref(after.dtype)
             # Any number of the type will do before the first turn.
-            self.initial.append(replace(after, atom=self.ops.cast(self.ops.lift(0), after.dtype)))
-            self.after.append(after)
-        return numbers
+            any_one = replace(after, atom=self.ops.cast(self.ops.lift(0), after.dtype))
+            self.ends.append((any_one, after))
+        return value, range(begin, len(self.ends))
 
-    def leave(self, start: Any) -> tuple[Any, Any] | None:
-        """Carry the values, and go on with those after the last turn.
-
-        Gives the truth that the function has returned in the loop, and what; None if it never has.
-        """
+    def _leave(self, start: Any) -> None:
+        """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        places: dict[str, tuple[Any, list[int]]] = {}
-        for name, first in self.first.items():
-            numbers = list(range(len(self.initial), len(self.initial) + len(first)))
-            places[name] = self.before[name], numbers
-            self.initial += first
-            self.after += self._now(name)
+        places: dict[str, tuple[Any, range]] = {}
+        for name, initial in self.initial.items():
+            begin = len(self.ends)
+            self.ends += zip(initial, self._now(name), strict=True)
+            places[name] = self.before[name], range(begin, len(self.ends))
         for name in sorted(self.stored - places.keys()):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and not isinstance(old, Undefined):
                 if not _same(old, new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
-            elif self.turns.first is True and _is_numeric(new):
-                places[name] = new, self._carry(new)
+            elif self.first is True and _is_numeric(new):
+                places[name] = self._carry(new)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
             raise NotUnderstood("a loop that returns no number", self.span)
-        truths = [self._carry(one) if isinstance(one, Value) else [] for one in (broken, done)]
-        given = self._carry(result) if done is not False else []
+        truths: list[Any] = [
+            self._carry(one) if isinstance(one, Value) else None for one in (broken, done)
+        ]
+        given = self._carry(result) if done is not False else None
         whole = self._emit(start)
 
-        def ends(numbers: list[int]) -> Iterator[Value]:
-            for number in numbers:
-                weak = self.initial[number].weak and self.after[number].weak
-                one = ir.Carried(self.refs[number].dtype, whole, number + 1)
-                yield self.ops.emit(one, weak)
+        def end(value: Any, numbers: range) -> Any:
+            """A value after the last turn."""
+            found = (
+                self.ops.emit(
+                    ir.Carried(self.refs[number].dtype, whole, number + 1),
+                    all(one.weak for one in self.ends[number]),
+                )
+                for number in numbers
+            )
+            return _rebuilt(value, found)
 
         frame.restore(self.outside)
         for name in sorted(self.stored):
             if name in places:
-                shape, numbers = places[name]
-                frame.names[name] = _rebuilt(shape, ends(numbers))
+                frame.names[name] = end(*places[name])
             elif name not in self.before:
                 frame.names[name] = Undefined(name)
-        frame.broken = next(ends(truths[0]), broken)
-        if done is False:
-            return None
-        over = True if self.turns.endless and broken is False else next(ends(truths[1]))
-        return over, _rebuilt(result, ends(given))
+        frame.broken = end(*truths[0]) if truths[0] else broken
+        if given:
+            always = broken is False and self.endless
+            frame.has_returned(always or end(*truths[1]), end(*given))
 
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         ops = self.ops
+        pairs = list(zip(self.refs, self.ends, strict=True))
         with ops.turn(self.body):
-            after = [ops.lift(self.again).atom] + [
-                ops.cast(value, ref.dtype)
-                for ref, value in zip(self.refs, self.after, strict=True)
-            ]
-        initial = [ops.lift(start).atom] + [
-            ops.cast(value, ref.dtype) for ref, value in zip(self.refs, self.initial, strict=True)
-        ]
+            after = [ops.lift(self.going).atom]
+            after += [ops.cast(value, ref.dtype) for ref, (_, value) in pairs]
+        initial = [ops.lift(start).atom]
+        initial += [ops.cast(value, ref.dtype) for ref, (value, _) in pairs]
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
-        return ops.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.turns.most))
+        return ops.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
+
+
+def leaves(statements: Sequence[ast.stmt]) -> bool:
+    """Whether statements always leave the turn of a loop."""
+    match statements:
+        case [*_, ast.Break() | ast.Continue()]:
+            return True
+        case [*_, ast.If(body=body, orelse=orelse)]:
+            return leaves(body) and leaves(orelse)
+        case _:
+            return False
+
+
+def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
+    """A branch, one side of which leaves the turn, with what comes after in the other side."""
+    first = leaves(branch.body)
+    body = branch.body if first else [*branch.body, *rest]
+    orelse = [*branch.orelse, *rest] if first else branch.orelse
+    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
+
+
+def ends_early(statements: Sequence[ast.stmt]) -> bool:
+    """Whether a loop may end before its time."""
+    for statement in statements:
+        if isinstance(statement, ast.Break | ast.Return):
+            return True
+        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
+        if isinstance(statement, ast.For | ast.While):
+            # What breaks it ends that loop only.
+            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
+                return True
+        elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
+            return True
+    return False
 
 
 def _stored(loop: ast.For | ast.While) -> set[str]:

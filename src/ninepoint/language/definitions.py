@@ -1,8 +1,9 @@
 """Find the text of a live function: the lines it stands in, and its definition among them.
 
 Where a function stands says which text is its own.  Whether that is still what Python read is
-told by the instructions: they are compared as far as they do not depend on what else was
-compiled with them, for a notebook compiles each statement of a cell by itself.
+told by what Python makes of the text now: the code is the same, but for where it stands.  A call
+`math.sqrt(x)` is another one beside `import math` than without, and a notebook compiles each
+statement of a cell by itself: so a text is compiled as a whole and by its statements.
 
 A node of `ast` may carry what other tools hung on it: IPython sets a `parent` when it shows a
 traceback, and `ast.Load()` is one object in every tree of the process.  So of a node only what the
@@ -17,7 +18,6 @@ from __future__ import annotations
 import __future__
 
 import ast
-import dis
 import functools
 import inspect
 import linecache
@@ -43,9 +43,6 @@ _BEGIN = time.time()
 
 # With what a cell of a notebook imports from `__future__` all later ones are compiled.
 _FUTURE = __future__.annotations.compiler_flag
-
-# What only prepares a call, and differs between `math.sqrt(x)` beside `import math` and without.
-_SILENT = frozenset(("EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"))
 
 _TIMED = "<timed exec>"
 
@@ -120,7 +117,7 @@ def _text(function: types.FunctionType) -> _Text | None:
         return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
     for text in _timed_cells() if code.co_filename == _TIMED else ():
         found = _parsed(_TIMED, text, code.co_flags & _FUTURE)
-        if found is not None and any(_same_code(code, other) for other in found.codes):
+        if found is not None and any(_same(code, other) for other in found.codes):
             return found
     return None
 
@@ -131,7 +128,8 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
         tree = parsed(text)
-        whole = compile(text, file, "exec", flags=flags, dont_inherit=True)
+        parts: list[Any] = [text, *(ast.Module([statement], []) for statement in tree.body)]
+        made = [compile(one, file, "exec", flags=flags, dont_inherit=True) for one in parts]
     except (SyntaxError, ValueError):
         return None
     nodes = [
@@ -139,7 +137,8 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
-    return _Text(text.splitlines(keepends=True), nodes, list(codes_in(whole)))
+    codes = [code for one in made for code in codes_in(one)]
+    return _Text(text.splitlines(keepends=True), nodes, codes)
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -180,11 +179,11 @@ def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None
     """
     place = code.co_name, code.co_firstlineno
     there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]
-    alike = [one for one in there if _same_code(code, one)]
+    alike = [one for one in there if _same(code, one)]
     if not alike and _steady(code.co_filename):
-        alike = [one for one in there if _says_less(one, code)]
+        alike = [one for one in there if {*one.co_names} <= {*code.co_names}]
     if not alike and code.co_name != "<lambda>":
-        alike = [one for one in found.codes if _same_code(code, one)]
+        alike = [one for one in found.codes if _same(code, one)]
     nodes = [node for node in found.nodes if any(_matches(node, one) for one in alike)]
     if len(nodes) > 1 and code.co_name == "<lambda>":
         nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
@@ -196,13 +195,10 @@ def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None
 
 
 def _matches(node: _Found, code: types.CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
-    return node.name == code.co_name and code.co_firstlineno in (_first_line(node), node.lineno)
-
-
-def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    return name == code.co_name and first <= code.co_firstlineno <= node.lineno
 
 
 def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
@@ -216,13 +212,6 @@ def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
     return bool(places) and all(first <= start and end <= last for start, end in places)
 
 
-def _says_less(other: types.CodeType, code: types.CodeType) -> bool:
-    """Whether some code does nothing that another does not."""
-    done = {entry[:2] for entry in _instructions(code)}
-    less = {entry[:2] for entry in _instructions(other)} <= done
-    return less and _signature(other) == _signature(code)
-
-
 def _steady(file: str) -> bool:
     """Whether the text of a file cannot have changed since Python read it."""
     if file.startswith("<ipython-input-") or "ipykernel_" in file:
@@ -234,42 +223,16 @@ def _steady(file: str) -> bool:
     return max(status.st_mtime, status.st_ctime) < _BEGIN
 
 
-def _same_code(code: types.CodeType, other: types.CodeType) -> bool:
+def _same(code: types.CodeType, other: types.CodeType) -> bool:
     """Whether two code objects do the same; where they stand may differ."""
-    return (
-        code.co_name == other.co_name
-        and _signature(code) == _signature(other)
-        and _instructions(code) == _instructions(other)
+    return code.co_name == other.co_name and _placeless(code) == _placeless(other)
+
+
+def _placeless(code: types.CodeType) -> types.CodeType:
+    parts = (_placeless(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(
+        co_consts=tuple(parts), co_firstlineno=1, co_linetable=b"", co_qualname="", co_flags=0
     )
-
-
-def _signature(code: types.CodeType) -> tuple[Any, ...]:
-    count = code.co_argcount + code.co_kwonlyargcount
-    return code.co_posonlyargcount, code.co_argcount, code.co_varnames[:count]
-
-
-def _instructions(code: types.CodeType) -> list[tuple[Any, ...]]:
-    """What the code does, in order: the operation, its operand, and where it jumps to."""
-    found: list[dis.Instruction] = []
-    places: dict[int, int] = {}
-    for one in dis.get_instructions(code):
-        places[one.offset] = len(found)
-        if one.opname not in _SILENT:
-            found.append(one)
-    return [_instruction(one, places) for one in found]
-
-
-def _instruction(one: dis.Instruction, places: dict[int, int]) -> tuple[Any, ...]:
-    # 3.11 looks up a method in its own way, if the name before it was not imported beside it.
-    name = "LOAD_ATTR" if one.opname == "LOAD_METHOD" else one.opname
-    if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
-        return name, None, places[one.argval]
-    value = one.argval
-    if isinstance(value, types.CodeType):
-        return name, (_signature(value), tuple(_instructions(value)))
-    if isinstance(value, frozenset):
-        return name, tuple(sorted(map(repr, value)))
-    return name, repr(value)
 
 
 # Trees.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -107,13 +108,11 @@ class Mistake:
     help: str
 
     def __call__(self, span: Span, *facts: object) -> StencilError:
-        from string import Formatter
-
-        words = self.message, self.label, self.help
-        parts = (part for text in words for part in Formatter().parse(text))
-        names = dict.fromkeys(name for _, name, _, _ in parts if name)
-        known = dict(zip(names, facts, strict=True))
-        message, label, cure = (text.format(**known) for text in words)
+        rest = iter(facts)
+        known = defaultdict[str, object](lambda: next(rest))
+        words = (self.message, self.label, self.help)
+        message, label, cure = (text.format_map(known) for text in words)
+        assert next(rest, known) is known, facts
         return _mistake(self.code, message, span, label, cure)
 
 

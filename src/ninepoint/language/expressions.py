@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import ast
 import itertools
-import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,17 +14,14 @@ import numpy as np
 from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
+from .dtypes import Field
 from .frame import holds_value, kind, node_root, refuse_node, settled
-from .kinds import Coefficients, Field
 from .operators import SYMBOLS
 from .subscripts import Subscripts
 from .values import Closure, NotUnderstood, Value, constant, is_number, words
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
-
-# The operators of arrays that are known while the kernel is read.
-_SIGNS: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 
 
 class Expressions(Subscripts, Calls):
@@ -102,12 +97,7 @@ class Expressions(Subscripts, Calls):
             return self.ops.unary(op, value)
         self.at(node)
         self.check_numbers(f"'{op}'", value)
-        if isinstance(value, np.ndarray):
-            try:
-                return settled(_SIGNS[op](value))
-            except TypeError:
-                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value)) from None
-        return self.ops.unary(op, value)
+        return settled(self.ops.unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
@@ -119,13 +109,7 @@ class Expressions(Subscripts, Calls):
                 raise errors.bad_operand(self.ops.span, "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]
-        unknown = [v for v in (left, right) if isinstance(v, Value | Coefficients)]
-        if arrays and not unknown:
-            return settled(self.ops._known(op, left, right))
-        if arrays and not any(isinstance(v, Value) and v.shape is not None for v in unknown):
-            raise NotUnderstood("arithmetic of whole arrays", self.ops.span)
-        return self.ops.binary(op, left, right)
+        return settled(self.ops.binary(op, left, right))
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)
@@ -142,18 +126,16 @@ class Expressions(Subscripts, Calls):
                     return value
                 value = self.eval(node)
                 continue
-            with self.ops.under(truth, isinstance(op, ast.And)):
+            both = isinstance(op, ast.And)
+            with self.ops.under(truth, both):
                 other = self.eval(node)
             self.at(node)
-            self.check_numbers("'and'" if isinstance(op, ast.And) else "'or'", other)
-            both = isinstance(value, Value) and value.dtype is truth.dtype
-            other_truth = self.ops.truth(other)
-            if both and not isinstance(other_truth, bool) and other_truth is other:
-                value = self.ops.logical("&" if isinstance(op, ast.And) else "|", truth, other)
-            elif isinstance(op, ast.And):
-                value = self.ops.select(truth, other, value)
+            self.check_numbers("'and'" if both else "'or'", other)
+            if truth is value and self.ops.truth(other) is other and isinstance(other, Value):
+                value = self.ops.logical("&" if both else "|", truth, other)
             else:
-                value = self.ops.select(truth, value, other)
+                then, value = (other, value) if both else (value, other)
+                value = self.ops.select(truth, then, value)
         return value
 
     def compare(self, node: ast.Compare) -> Any:
@@ -193,13 +175,9 @@ class Expressions(Subscripts, Calls):
         base = self.eval(node.value)
         span = self.at(node)
         if node.attr in ("shape", "ndim", "size"):
-            if isinstance(base, Field):
-                return self.of_whole(node.attr)
-            if isinstance(base, Coefficients | np.ndarray) or (
-                isinstance(base, Value) and base.shape
-            ):
-                shape = tuple(base.shape or ())
-                return {"size": math.prod(shape), "shape": shape, "ndim": len(shape)}[node.attr]
+            shape = self.shape() if isinstance(base, Field) else getattr(base, "shape", None)
+            if shape is not None:
+                return self.measured(shape, node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
         if isinstance(base, np.ndarray) and node.attr == "T":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NoReturn
@@ -15,10 +15,9 @@ import numpy as np
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .buffers import Buffer
-from .dtypes import DType
+from .dtypes import Coefficients, DType, Field
 from .errors import Span
 from .ir import Offset, Position
-from .kinds import Coefficients, Field
 from .positions import GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
@@ -172,6 +171,21 @@ class Frame(ABC):
             raise errors.choice_mismatch(self.ops.span, words(then), words(other))
         return self.ops.select(test, then, other)
 
+    def has_returned(self, done: Any, result: Any) -> None:
+        if self.done is False:
+            self.done, self.result = done, result
+            return
+        first, second = self.result, result
+        self.check_counts(first, second)
+        self.result = self.ops.select(self.done, first, second)
+        self.done = self.ops.logical("|", self.done, done)
+
+    def check_counts(self, one: Any, other: Any) -> None:
+        """Raise where two ways to return give another number of values."""
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
+        if counts[0] != counts[1]:
+            raise errors.return_mismatch(self.returned, counts[1], counts[0])
+
     def length(self, axis: int) -> Value:
         """How long the whole array is along an axis."""
         self.axes.measured.add(axis)
@@ -201,34 +215,29 @@ class Frame(ABC):
 
         Of several results around an element those of one phase are k * I + r.
         """
-        where, factors = self._field_of(axis, element), self.axes.factors
+        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+        label = position_label(axis, one.among)
+        self.ops.positions[label] = one
+        assert self.axes.count is not None
+        read = ir.Read(DType.INT, label, (0,) * self.axes.count)
+        where, factors = self.ops.emit(read, weak=True), self.axes.factors
         if not factors:
             return where
         point = Index(where.atom, True)
         if element:
             return point
-        return self.ops.binary(
-            "+", self.ops.binary("*", point, factors[axis]), self.axes.phase[axis]
-        )
+        result = self.ops.binary("*", point, factors[axis])
+        return self.ops.binary("+", result, self.axes.phase[axis])
 
-    def _field_of(self, axis: int, element: bool) -> Value:
-        """What is read where the point is: the field of positions along an axis."""
-        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-        label = position_label(axis, one.among)
-        self.ops.positions[label] = one
-        assert self.axes.count is not None
-        return self.ops.emit(ir.Read(DType.INT, label, (0,) * self.axes.count), weak=True)
-
-    def of_whole(self, name: str) -> Any:
-        """The attribute `shape`, `ndim` or `size` of a whole array."""
-        shape = self.shape()
+    def measured(self, shape: tuple[Any, ...], name: str) -> Any:
+        """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
         match name:
             case "shape":
                 return shape
             case "ndim":
                 return len(shape)
             case _:
-                return functools.reduce(partial(self.ops.binary, "*"), shape)
+                return functools.reduce(partial(self.ops.binary, "*"), shape or (1,))
 
     @abstractmethod
     def eval(self, node: ast.expr) -> Any:
@@ -245,6 +254,10 @@ class Frame(ABC):
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
         """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def split(self, test: Any, then: Callable[[], None]) -> None:
+        """Follow a path where a truth holds."""
 
     @abstractmethod
     def run(self) -> Any:

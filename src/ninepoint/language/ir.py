@@ -633,6 +633,30 @@ def window_indices(shape: Offset) -> Iterator[Offset]:
     return iter(np.ndindex(*shape))
 
 
+def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
+    """What an operation in a window is at an index of it, the element of this position."""
+    match expr:
+        case Tap():
+            return Read(expr.dtype, expr.field, expr.offset(index))
+        case Weight():
+            return Const(expr.dtype, expr.texts[position])
+        case Coefficient():
+            return Element(expr.dtype, expr.array, expr.place(index))
+        case _:
+            return expr
+
+
+def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> Const | None:
+    """The zero that a product in a window is where its constant weight is, or None."""
+    for side in (expr.left, expr.right) if isinstance(expr, Binary) and expr.op == "*" else ():
+        made = values.get(side.name) if isinstance(side, Ref) else None
+        if isinstance(made, Cast) and isinstance(made.arg, Ref):
+            made = values.get(made.arg.name)
+        if isinstance(made, Weight) and not Const(made.dtype, made.texts[position]).value:
+            return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
+    return None
+
+
 def by_number(name: str) -> bool:
     """Whether the compiler may have made a name: the user's do not end so in a kernel."""
     return name[-1].isdigit()

@@ -47,6 +47,13 @@ PYTHON: dict[str, Callable[[Any, Any], Any]] = {
     symbol: getattr(operator, f"__{name}__") for symbol, name, _, _ in _ALL
 }
 
+# And those of one.
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+}
+
 # The operators in a syntax tree, and functions of NumPy that do the same.
 SYMBOLS: dict[type[ast.AST], str] = {node: symbol for symbol, _, node, _ in _ALL}
 SYMBOLS |= {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}

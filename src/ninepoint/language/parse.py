@@ -5,31 +5,51 @@
         return d if d > 0 else 0        t2 = t0 - t1;  t3 = t2 > 0;  t4 = t3 ? t2 : 0
 
 Constants fold, helper functions are read in place, and both sides of a branch become a selection.
+
+    if v > 0: return v       ->      done where v > 0
+    return 0                         v > 0 ? v : 0
+
+A path that has returned is remembered as a truth (`done`), so a `return` may stand anywhere; where
+a turn of a loop, or the loop, has ended is one as well (`left`, `broken`), so that what comes
+after is read as a branch.  A loop over a constant range is written out, unless it is long and may
+end before its time; any other carries values, see `control`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from . import errors, ir
 from .box import Length, Neighborhood
-from .dtypes import DType, value_type
-from .frame import Axes
+from .buffers import made, stored, written_names
+from .control import CarriedLoop, ends_early, leaves, with_rest
+from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from .expressions import Expressions
+from .frame import Axes, Undefined, refuse_node
 from .ir import Kernel
-from .kinds import Argument, Coefficients, Field, Scalar
+from .operators import SYMBOLS
 from .parameters import indices
 from .source import Function
-from .statements import Statements
 from .values import (
     UNROLLED_LIMIT,
+    Closure,
+    NotUnderstood,
     Operations,
+    Steps,
     Value,
+    constant,
     length_label,
     words,
 )
+
+# A loop over a constant range that may end before its time is written out if it has no more turns
+# than this, and any if it has no more than that.
+_SHORT, _LONG = 8, 500
 
 
 def read(
@@ -135,3 +155,301 @@ def _value(
             return operations.emit(ir.Read(value_type(argument.storage), argument.label, here))
         case _:
             return argument
+
+
+class Statements(Expressions):
+    """A frame that follows statements."""
+
+    def run(self) -> Any:
+        """The value that the function returns."""
+        definition = self.function.definition
+        if isinstance(definition, ast.Lambda):
+            self._return(definition.body, self.eval(definition.body))
+        else:
+            self.block(definition.body)
+        if self.done is not True:
+            raise errors.no_return(self.function.place, self.function.name)
+        return self.result
+
+    def statement(self, node: ast.stmt) -> None:
+        span = self.at(node)
+        match node:
+            case ast.Return(value=value):
+                if value is None:
+                    raise errors.no_return(span, self.function.name)
+                self._return(value, self.eval(value))
+            case ast.Assign(targets=targets, value=value):
+                known = self.eval(value)
+                if isinstance(known, np.ndarray) and len(targets) == 1:
+                    known = self.owned(targets[0], known, value)
+                for target in targets:
+                    self.assign(target, known)
+            case ast.AnnAssign(target=target, value=value):
+                if value is not None:
+                    self.assign(target, self.eval(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                if not isinstance(target, ast.Name) and not self.buffer(target.value):
+                    # What cannot be assigned to, which this raises.
+                    self.assign(target, None)
+                left, right = self.eval(target), self.eval(value)
+                self.at(node)
+                self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
+            case ast.If(test=test, body=body, orelse=orelse):
+                then, other = partial(self.block, body), partial(self.block, orelse)
+                self.split(self.truth(test), then, other)
+            case ast.For() | ast.While():
+                self.loop(node)
+            case ast.Break():
+                self.left = self.broken = True
+            case ast.Continue():
+                self.left = True
+            case ast.FunctionDef(name=name):
+                self.names[name] = Closure(node, self.names)
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return
+            case ast.Expr(value=value):
+                if any(isinstance(part, ast.Call) for part in ast.walk(value)):
+                    raise NotUnderstood("a call whose result is not used", span)
+                self.eval(value)
+            case _:
+                refuse_node(node, span)
+
+    def _return(self, node: ast.expr, value: Any) -> None:
+        self.returned = self.at(node)
+        if len(self.active) == 1:
+            self._checked_result(value)
+        self.has_returned(True, value)
+
+    def _checked_result(self, value: Any) -> None:
+        """Raise for what can never be the value of a point; helpers may return more."""
+        for item in value if isinstance(value, tuple) and value else (value,):
+            if item is None or isinstance(item, str | tuple | Field):
+                raise errors.not_a_number(self.returned, words(item))
+
+    def split(
+        self,
+        test: Any,
+        then: Callable[[], None],
+        other: Callable[[], None] = lambda: None,
+        *,
+        rest: bool = False,
+    ) -> None:
+        """Follow one path where a truth holds and another where it does not.
+
+        The `rest` of a block, or of a loop, is read so where a part of the points has left it.
+        """
+        if isinstance(test, bool):
+            return then() if test else other()
+        before = self.state()
+        if rest:
+            self.left = self.broken = False
+        with self.ops.under(test, True):
+            then()
+        names, done, result, left, broken = self.state()
+        self.restore(before)
+        if rest:
+            self.left = True
+        with self.ops.under(test, False):
+            other()
+        self.left = self._either(test, left, self.left)
+        self.broken = self._either(test, broken, self.broken)
+        # A side that has always returned leaves no names behind.
+        if done is not True and self.done is not True:
+            self.names = self._joined(test, names, self.names)
+        elif done is not True:
+            self.names = names
+        second, self.done = self.done, self._either(test, done, self.done)
+        if second is False:
+            self.result = result
+        elif done is not False:
+            self.check_counts(result, self.result)
+            self.result = self.merge(test, result, self.result)
+
+    def _either(self, test: Any, then: Any, other: Any) -> Any:
+        """One truth where a test holds, and the other where it does not."""
+        if then is other:
+            return then
+        return self.ops.logical(
+            "|",
+            self.ops.logical("&", test, then),
+            self.ops.logical("&", self.ops.unary("not", test), other),
+        )
+
+    def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+        joined: dict[str, Any] = {}
+        for name in then | other:
+            a, b = then.get(name, Undefined(name)), other.get(name, Undefined(name))
+            if a is b:
+                joined[name] = a
+            elif isinstance(a, Undefined) or isinstance(b, Undefined):
+                joined[name] = Undefined(name)
+            else:
+                joined[name] = self.merge(test, a, b)
+        return joined
+
+    def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
+        """A new array that only its name stands for, as a buffer if that is written to."""
+        names = written_names(self.function.definition)
+        if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
+            maker = self.function.constants.get(ast.unparse(value.func))
+            return made(self.ops, array, maker, self)
+        return array
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        match target:
+            case ast.Name(id=name):
+                self.names[name] = value
+            case ast.Tuple(elts=targets) | ast.List(elts=targets):
+                if isinstance(value, np.ndarray):
+                    value = tuple(constant(v) for v in value)
+                stars = any(isinstance(t, ast.Starred) for t in targets)
+                if isinstance(value, Value):
+                    if value.shape is None:
+                        raise errors.bad_operand(self.at(target), "Unpacking", words(value))
+                    if value.shape[0] != len(targets) and not stars:
+                        raise errors.unpacking(self.at(target), len(targets), value.shape[0])
+                if not isinstance(value, tuple):
+                    raise NotUnderstood("unpacking something that is no tuple", self.at(target))
+                more = len(value) - len(targets) + 1
+                for place, item in enumerate(targets):
+                    if isinstance(item, ast.Starred) and more >= 0:
+                        # It takes what the others leave.
+                        end = place + more
+                        value = (*value[:place], value[place:end], *value[end:])
+                if len(value) != len(targets):
+                    raise errors.unpacking(self.at(target), len(targets), len(value))
+                for item, one in zip(targets, value, strict=True):
+                    self.assign(item, one)
+            case ast.Starred(value=several):
+                self.assign(several, value)
+            case ast.Subscript(value=base):
+                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
+                    where = self.place(buffer, target)
+                    self.names[base.id] = stored(self.ops, buffer, where, value, self.at(target))
+                    return
+                span = self.at(target)
+                held = self.eval(base)
+                if isinstance(held, Field | Coefficients):
+                    raise errors.assigned_field(span, held.name)
+                if isinstance(base, ast.Name) and base.id not in self.names:
+                    raise errors.assigned_constant(span, base.id)
+                raise NotUnderstood("a buffer that is written to", span)
+            case _:
+                raise NotUnderstood("an assignment to an attribute", self.at(target))
+
+    # Loops.
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        steps: list[Callable[[], None]] = []
+        for place, statement in enumerate(statements, 1):
+            # Read so, a name that one side alone gives a value has it where that side goes on.
+            if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
+                statement.orelse
+            ):
+                whole = with_rest(statement, statements[place:])
+                steps.append(partial(self.statement, whole))
+                break
+            steps.append(partial(self.statement, statement))
+        self._follow(steps)
+
+    def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
+        """Follow statements, or the turns of a loop, until these or the function have ended."""
+        for place, step in enumerate(steps, 1):
+            before, rest = self.done, steps[place:]
+            step()
+            ended = self.broken if turns else self.left
+            if not rest or self.done is True or ended is True:
+                return
+            going = partial(self._follow, rest, turns=turns)
+            if ended is not False:
+                self.split(self.ops.unary("not", ended), going, rest=True)
+                if turns:
+                    self.left = False
+                return
+            if self.done is not before:
+                with self.ops.under(self.done, False):
+                    going()
+                return
+
+    def loop(self, node: ast.For | ast.While) -> None:
+        """Follow a loop, and what it does at its end."""
+        outside = self.left, self.broken
+        self.left = self.broken = False
+        if isinstance(node, ast.While):
+            self._while(node)
+        else:
+            self._for(node)
+        broken = self.broken
+        self.left, self.broken = outside
+        if node.orelse and broken is not True and self.done is not True:
+            self.split(self.ops.unary("not", broken), partial(self.block, node.orelse))
+
+    # Kinds of loops.
+
+    def _while(self, node: ast.While) -> None:
+        def again(_: Any) -> Any:
+            return self.truth(node.test)
+
+        CarriedLoop(self, node, self.truth(node.test), lambda _: None, again).follow()
+
+    def _for(self, node: ast.For) -> None:
+        steps, counted = self.eval(node.iter), None
+        if isinstance(steps, Steps):
+            self._counted(node, steps)
+            return
+        if isinstance(steps, range):
+            # Tried, for its turns may need to know their number.
+            known = Steps(steps.start, steps.stop, steps.step)
+            counted = partial(self._counted, node, known, len(steps))
+            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
+            if not few and self._tried(counted) is None:
+                return
+
+        def turn(item: Any) -> None:
+            self.assign(node.target, item)
+            self.block(node.body)
+            self.left = False
+
+        turns = [partial(turn, item) for item in self.items(node.iter)]
+        self.ops.written_out += 1
+        error = self._tried(partial(self._follow, turns, turns=True))
+        self.ops.written_out -= 1
+        if isinstance(error, NotUnderstood) and counted and not self.ops.written_out:
+            # Too long, if anything: then the turns must not know their number.
+            error = self._tried(counted) and error
+        if error is not None:
+            raise error
+
+    def _tried(self, follow: Callable[[], None]) -> Exception | None:
+        """Follow a path; what it cannot be read for, if it is, and all is as it was."""
+        before, size = self.state(), self.ops.body.size
+        try:
+            follow()
+        except (NotUnderstood, errors.StencilError) as error:
+            self.ops.body.cut(size)
+            self.restore(before)
+            return error
+        return None
+
+    def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
+        """A loop over a range."""
+        ops, start, step = self.ops, steps.start, steps.step
+        self.at(node.iter)
+        low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
+        if not isinstance(low, int) or low:
+            count = ops.binary("-", count, low)
+        if abs(step) > 1:
+            count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
+
+        def begin(turn: Any) -> None:
+            self.at(node.target)
+            value = turn if step == 1 else ops.binary("*", turn, step)
+            first = isinstance(start, int) and start == 0
+            self.assign(node.target, value if first else ops.binary("+", value, start))
+
+        def again(turn: Any) -> Any:
+            self.at(node.iter)
+            return ops.binary("<", ops.binary("+", turn, 1), count)
+
+        first = ops.truth(ops.binary(">", count, 0))
+        CarriedLoop(self, node, first, begin, again, most).follow()

@@ -18,6 +18,7 @@ from __future__ import annotations
 import builtins
 import math
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -25,9 +26,8 @@ import numpy as np
 
 from . import errors
 from .callables import FUNCTIONS, Builder, float_of
-from .dtypes import DType
+from .dtypes import Coefficients, DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
-from .kinds import Coefficients
 from .networks import merged, sort
 from .statistics import in_order, ranked
 from .subscripts import picked
@@ -94,13 +94,16 @@ def reduce(
 # Which elements count.
 
 
-def _counting(
-    ops: Operations, window: Value, where: Any, skip_nan: bool = False
+def _taken(
+    name: str, ops: Operations, value: Any, axis: Any, where: Any
 ) -> tuple[Value, Value | None]:
     """The window, or what a constant mask picks of it, and the condition that is left.
 
-    With `skip_nan` that an element is a number is part of the condition.
+    Of a reduction that leaves NaN out that an element is a number is part of the condition.
     """
+    kind = name.removeprefix("nan")
+    window = window_of(ops, value, name if kind == name else f"np.{name}", axis)
+    window_of(ops, window, kind, ordered=kind in _ORDERED)
     test = None
     if isinstance(where, np.ndarray) and where.dtype == bool:
         if where.shape != window.shape:
@@ -110,7 +113,7 @@ def _counting(
         where = bool(where.any())
     if where is not None and where is not True:
         test = _truths_of(ops, window, where)
-    if skip_nan and not window.dtype.is_integer:
+    if kind != name and not window.dtype.is_integer:
         there = ops.binary("==", window, window)
         test = there if test is None else ops.binary("&", there, test)
     return window, test
@@ -162,96 +165,73 @@ def _nan(value: Value) -> Value:
     return Value(Const(value.dtype, "nan"))
 
 
-# The reductions, each with those that leave NaN out.
+# The reductions, by the names that NumPy has for them: "nansum" leaves NaN out.
 
 
-def _called(kind: str, skip_nan: bool) -> str:
-    """The name of a reduction in messages."""
-    return f"np.nan{kind}" if skip_nan else kind
+def _total(
+    name: str, ops: Operations, value: Any, axis: Any = None, *, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    window, test = _taken(name, ops, value, axis, where)
+    kind, first, op = _TOTALS[name.removeprefix("nan")]
+    found = reduce(ops, kind, _filled(ops, window, test, first))
+    return found if initial is None else ops.binary(op, found, initial)
 
 
-def _total(skip_nan: bool, kind: Any, first: int, op: str) -> Builder:
-    def build(
-        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
-    ) -> Any:
-        window = window_of(ops, value, _called(kind, skip_nan), axis)
-        window, test = _counting(ops, window, where, skip_nan)
-        found = reduce(ops, kind, _filled(ops, window, test, first))
-        return found if initial is None else ops.binary(op, found, initial)
-
-    return build
+def _mean(name: str, ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    return _mean_of(ops, *_taken(name, ops, value, axis, where))
 
 
-def _mean(skip_nan: bool) -> Builder:
-    def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-        window = window_of(ops, value, _called("mean", skip_nan), axis)
-        return _mean_of(ops, *_counting(ops, window, where, skip_nan))
-
-    return build
-
-
-def _extreme(skip_nan: bool, kind: Any, last: float) -> Builder:
-    def build(
-        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
-    ) -> Any:
-        window = window_of(ops, value, _called(kind, skip_nan), axis)
-        skips = skip_nan and window.dtype.is_float
-        window, test = _counting(ops, window, where, skips)
-        if where is not None and where is not True:
-            if initial is None:
-                raise errors.where_initial(ops.span, f"nan{kind}" if skips else kind)
-            if ops.lift(initial).shape is not None:
-                raise errors.bad_operand(ops.span, "'initial'", words(initial))
-        if skips:
-            window = _filled(ops, window, test, last)
-        elif test is not None:
-            window = ops.select(test, window, initial)
-        found = reduce(ops, kind, window)
-        if skips:
-            found = ops.select(reduce(ops, "any", test), found, _nan(found))
-        better = f"f{kind}" if skips else f"{kind}imum"
-        return found if initial is None else FUNCTIONS[getattr(np, better)](ops, found, initial)
-
-    return build
+def _extreme(
+    name: str, ops: Operations, value: Any, axis: Any = None, *, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    kind: Any = name.removeprefix("nan")
+    window, test = _taken(name, ops, value, axis, where)
+    skips = name != kind and window.dtype.is_float
+    if where is not None and where is not True:
+        if initial is None:
+            raise errors.where_initial(ops.span, name if skips else kind)
+        if ops.lift(initial).shape is not None:
+            raise errors.bad_operand(ops.span, "'initial'", words(initial))
+    if skips:
+        window = _filled(ops, window, test, math.inf if kind == "min" else -math.inf)
+    elif test is not None:
+        window = ops.select(test, window, initial)
+    found = reduce(ops, kind, window)
+    if skips:
+        found = ops.select(reduce(ops, "any", test), found, _nan(found))
+    better = f"f{kind}" if skips else f"{kind}imum"
+    return found if initial is None else FUNCTIONS[getattr(np, better)](ops, found, initial)
 
 
-def _truths(kind: ReduceKind) -> Builder:
-    def build(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-        window, test = _counting(ops, window_of(ops, value, kind, axis), where)
-        return reduce(ops, kind, _filled(ops, ops.truth(window), test, kind == "all"))
-
-    return build
-
-
-def _spread(skip_nan: bool, root: bool) -> Builder:
-    """Build `np.var` or its like, or with `root` the square root of it."""
-    name = _called("var", skip_nan)
-
-    def build(
-        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
-        ddof: Any = 0, *, where: Any = None,
-    ) -> Any:  # fmt: skip
-        window = window_of(ops, value, name, axis)
-        if dtype is not None or out is not None:
-            raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
-        if not is_number(ddof) or isinstance(ddof, complex):
-            raise errors.wrong_arguments(
-                ops.span, name.removeprefix("np."), "'ddof' is not a constant number"
-            )
-        window_of(ops, window, "var", ordered=True)
-        found = _variance(ops, *_counting(ops, window, where, skip_nan), ddof, skip_nan)
-        return ops.call("sqrt", found.dtype, found) if root else found
-
-    return build
-
-
-def _variance(
-    ops: Operations, window: Value, test: Value | None, ddof: Any, skip_nan: bool
+def _truths(
+    kind: ReduceKind, ops: Operations, value: Any, axis: Any = None, *, where: Any = None
 ) -> Any:
+    window, test = _taken(kind, ops, value, axis, where)
+    return reduce(ops, kind, _filled(ops, ops.truth(window), test, kind == "all"))
+
+
+def _spread(
+    name: str, ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+    ddof: Any = 0, *, where: Any = None,
+) -> Any:  # fmt: skip
+    """`np.var` or its like, or the square root of it."""
+    variance = name.replace("std", "var")
+    if dtype is not None or out is not None:
+        raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
+    if not is_number(ddof) or isinstance(ddof, complex):
+        raise errors.wrong_arguments(ops.span, variance, "'ddof' is not a constant number")
+    window, test = _taken(variance, ops, value, axis, where)
+    skips = name.startswith("nan") and window.dtype.is_float
+    found = _variance(ops, window, test, ddof, skips)
+    return ops.call("sqrt", found.dtype, found) if name != variance else found
+
+
+def _variance(ops: Operations, window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
         return reduce(ops, "var", window, float(ddof))
     left = ops.binary("-", _counted(ops, window, test), ddof)
-    skips = skip_nan and window.dtype.is_float
     divisor = left
     if not skips:
         divisor = ops.select(ops.binary(">", left, 0), left, ops.binary("*", left, 0))
@@ -262,11 +242,8 @@ def _variance(
     return ops.select(ops.binary(">", left, 0), found, _nan(found)) if skips else found
 
 
-def _reduction(kind: ReduceKind) -> Builder:
-    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        return reduce(ops, kind, window_of(ops, value, kind, axis))
-
-    return build
+def _reduction(kind: ReduceKind, ops: Operations, value: Any, axis: Any = None) -> Any:
+    return reduce(ops, kind, window_of(ops, value, kind, axis))
 
 
 def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
@@ -278,26 +255,18 @@ def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(skip_nan: bool, name: str, scale: float = 1.0) -> Builder:
-    name = f"nan{name}" if skip_nan else name
-
-    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        known = f"np.{name}" if skip_nan else "quantile"
-        window = window_of(ops, value, known, axis, ordered=True)
-        plain = window.dtype.is_integer or not skip_nan
-        kind: ReduceKind = "quantile" if plain else "nanquantile"
-        return reduce(ops, kind, window, _fraction(ops, q, scale, name))
-
-    return build
+def _quantile(
+    name: str, scale: float, ops: Operations, value: Any, q: Any, axis: Any = None
+) -> Any:  # fmt: skip
+    skips = name.startswith("nan")
+    window = window_of(ops, value, f"np.{name}" if skips else "quantile", axis, ordered=True)
+    plain = window.dtype.is_integer or not skips
+    kind: ReduceKind = "quantile" if plain else "nanquantile"
+    return reduce(ops, kind, window, _fraction(ops, q, scale, name))
 
 
-def _median(skip_nan: bool) -> Builder:
-    middle = _quantile(skip_nan, "median")
-
-    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        return middle(ops, value, 0.5, axis)
-
-    return build
+def _median(name: str, ops: Operations, value: Any, axis: Any = None) -> Any:
+    return _quantile(name, 1.0, ops, value, 0.5, axis)
 
 
 def _peak_to_peak(ops: Operations, value: Any) -> Any:
@@ -308,18 +277,14 @@ def _peak_to_peak(ops: Operations, value: Any) -> Any:
     return ops.binary("-", most, least)
 
 
-def _any_all(kind: Any, op: str) -> Builder:
+def _any_all(kind: ReduceKind, op: str, ops: Operations, items: Any) -> Any:
     """Builtin any/all of a tuple."""
-
-    def build(ops: Operations, items: Any) -> Any:
-        if not isinstance(items, tuple):
-            return reduce(ops, kind, items)
-        result: Any = op == "&"
-        for item in items:
-            result = ops.logical(op, result, ops.truth(item))
-        return result
-
-    return build
+    if not isinstance(items, tuple):
+        return reduce(ops, kind, items)
+    result: Any = op == "&"
+    for item in items:
+        result = ops.logical(op, result, ops.truth(item))
+    return result
 
 
 def _count_nonzero(ops: Operations, value: Any) -> Any:
@@ -381,26 +346,31 @@ def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[V
     return tuple(Value(one, window.weak) for one in ordered)
 
 
-# Those that there are for numbers that are no NaN as well: what makes each, given whether it
-# leaves NaN out, and the rest that this is told.
-_ROWS: dict[str, tuple[Any, ...]] = {
-    "sum": (_total, "sum", 0, "+"),
-    "prod": (_total, "prod", 1, "*"),
-    "mean": (_mean,),
-    "min": (_extreme, "min", math.inf),
-    "max": (_extreme, "max", -math.inf),
-    "std": (_spread, True),
-    "var": (_spread, False),
-    "median": (_median,),
+# What a sum begins with, and adds by.
+_TOTALS: dict[str, tuple[ReduceKind, int, str]] = {
+    "sum": ("sum", 0, "+"),
+    "prod": ("prod", 1, "*"),
+}
+
+# Those that there are for numbers that are no NaN as well.
+_BOTH: dict[str, Builder] = {
+    "sum": _total,
+    "prod": _total,
+    "mean": _mean,
+    "min": _extreme,
+    "max": _extreme,
+    "std": _spread,
+    "var": _spread,
+    "median": _median,
 }
 
 # The methods of windows, which are functions of NumPy as well.
 METHODS: dict[str, Builder] = {
-    **{name: make(False, *rest) for name, (make, *rest) in _ROWS.items()},
-    "any": _truths("any"),
-    "all": _truths("all"),
-    "argmin": _reduction("argmin"),
-    "argmax": _reduction("argmax"),
+    **{name: partial(make, name) for name, make in _BOTH.items()},
+    "any": partial(_truths, "any"),
+    "all": partial(_truths, "all"),
+    "argmin": partial(_reduction, "argmin"),
+    "argmax": partial(_reduction, "argmax"),
     "ptp": _peak_to_peak,
 }
 
@@ -408,15 +378,15 @@ METHODS: dict[str, Builder] = {
 KNOWN: dict[Any, Builder] = {
     **FUNCTIONS,
     **{getattr(np, name): builder for name, builder in METHODS.items()},
-    **{getattr(np, f"nan{name}"): make(True, *rest) for name, (make, *rest) in _ROWS.items()},
-    builtins.any: _any_all("any", "|"),
-    builtins.all: _any_all("all", "&"),
+    **{getattr(np, f"nan{name}"): partial(make, f"nan{name}") for name, make in _BOTH.items()},
+    builtins.any: partial(_any_all, "any", "|"),
+    builtins.all: partial(_any_all, "all", "&"),
     np.amin: METHODS["min"],
     np.amax: METHODS["max"],
-    np.percentile: _quantile(False, "percentile", 100.0),
-    np.quantile: _quantile(False, "quantile"),
-    np.nanpercentile: _quantile(True, "percentile", 100.0),
-    np.nanquantile: _quantile(True, "quantile"),
+    np.percentile: partial(_quantile, "percentile", 100.0),
+    np.quantile: partial(_quantile, "quantile", 1.0),
+    np.nanpercentile: partial(_quantile, "nanpercentile", 100.0),
+    np.nanquantile: partial(_quantile, "nanquantile", 1.0),
     np.count_nonzero: _count_nonzero,
     np.average: _average,
     ranked: _ranked,

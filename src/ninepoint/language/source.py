@@ -20,7 +20,7 @@ import types
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -115,18 +115,14 @@ class Function:
         """Where `node`, a part of the definition, stands in the file."""
         line = getattr(node, "lineno", self.first_line)
         lines = self.text.split("\n")
-        row = min(max(line - self.first_line, 0), len(lines) - 1)
-        text = lines[row]
-        start = characters(text, getattr(node, "col_offset", 0))
+        text = lines[min(max(line - self.first_line, 0), len(lines) - 1)]
+        start, end = characters(text, getattr(node, "col_offset", 0)), len(text)
         if getattr(node, "end_lineno", line) == line:
             end = characters(text, getattr(node, "end_col_offset", len(text.encode())))
-        else:
-            end = len(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            start = characters(text, node.col_offset)
-            found = _DEF.match(text, start)
-            start = found.end() if found else start
-            end = start + len(node.name) if found else len(text)
+            end = len(text)
+            if found := _DEF.match(text, start):
+                start, end = found.end(), found.end() + len(node.name)
         return Span(self.file, line, start, end, text)
 
     @property
@@ -160,17 +156,17 @@ def capture(function: Any) -> Function:
         If the source cannot be found, is not that of the function any more, or refers to a
         name that does not exist.
     """
-    return _capture(_plain(function), {})
-
-
-def _plain(function: Any) -> types.FunctionType:
-    """The Python function behind a `numba.njit` function, or the function itself."""
+    # Behind a function of `numba.njit` is one of Python.
     plain = getattr(function, "py_func", function)
     assert isinstance(plain, types.FunctionType), plain
-    return plain
+    return _capture(plain, frozenset())
 
 
-def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
+# The functions that are captured already, each for the one that calls it.
+_Active: TypeAlias = frozenset[types.CodeType]
+
+
+def _capture(function: types.FunctionType, active: _Active) -> Function:
     code = function.__code__
     lines, node = locate(function)
     last = node.end_lineno or node.lineno
@@ -186,7 +182,7 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
         defaults={},
     )
     _check_signature(captured)
-    active = {**active, code: function.__name__}
+    active |= {code}
     constants = dict(_constants(captured, function, active))
     # Not by its signature: annotations may name what does not exist.
     positional = code.co_varnames[: code.co_argcount]
@@ -203,14 +199,12 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
 
 def _check_signature(function: Function) -> None:
     arguments = function.definition.args
-    for extra in (arguments.vararg, arguments.kwarg):
-        if extra is not None:
-            raise errors.parameter_kind(function.span(extra), extra.arg)
+    for extra in filter(None, (arguments.vararg, arguments.kwarg)):
+        raise errors.parameter_kind(function.span(extra), extra.arg)
     for node in own_nodes(function.definition):
-        if isinstance(node, ast.Yield | ast.YieldFrom):
-            raise errors.generator(function.span(node), "yield")
-        if isinstance(node, ast.Await):
-            raise errors.generator(function.span(node), "await")
+        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
+            word = "await" if isinstance(node, ast.Await) else "yield"
+            raise errors.generator(function.span(node), word)
 
 
 def meaning(function: Function) -> tuple[Any, ...]:
@@ -273,43 +267,32 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _constants(
-    function: Function, live: types.FunctionType, active: dict[types.CodeType, str]
+    function: Function, live: types.FunctionType, active: _Active
 ) -> Iterator[tuple[str, Any]]:
-    definition = function.definition
-    code, enclosing = live.__code__, closure(live)
-    outside = _global_names(code) | enclosing.keys()
-    body = definition.body if isinstance(definition.body, list) else [definition.body]
-    for statement in body:
-        for node in _name_uses(statement):
-            chain = _chain(node)
-            root = chain[0]
-            if root not in outside:
-                continue
-            if root == live.__name__ and (root not in enclosing or enclosing[root] is _EMPTY):
-                value = SelfReference(root)
-            elif root in enclosing:
-                value = enclosing[root]
-                if value is _EMPTY:
-                    raise errors.undefined_name(function.span(node), root)
-            elif root in live.__globals__:
-                value = live.__globals__[root]
-            elif hasattr(builtins, root):
-                value = getattr(builtins, root)
-            else:
-                known = (*code.co_varnames, *enclosing, *live.__globals__, *dir(builtins))
-                raise errors.undefined_name(function.span(node), root, alike(root, known))
-            name = root
-            for attribute in chain[1:]:
-                if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
-                    break
-                name = f"{name}.{attribute}"
-                if not hasattr(value, attribute):
-                    close = alike(attribute, [n for n in dir(value) if n[0] != "_"])
-                    home = name.removesuffix(attribute)
-                    raise errors.undefined_name(function.span(node), name, close and home + close)
-                value = getattr(value, attribute)
-            frozen = _freeze(value, active)
-            yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
+    enclosing = closure(live)
+    space = {**vars(builtins), **live.__globals__, **enclosing}
+    outside = _global_names(live.__code__) | enclosing.keys()
+    for node, (root, *attributes) in _name_uses(function.definition.body):
+        if root not in outside:
+            continue
+        value = space.get(root, _EMPTY)
+        if root == live.__name__ and enclosing.get(root, _EMPTY) is _EMPTY:
+            value = SelfReference(root)
+        if value is _EMPTY:
+            known = () if root in enclosing else (*live.__code__.co_varnames, *space)
+            raise errors.undefined_name(function.span(node), root, alike(root, known))
+        name = root
+        for attribute in attributes:
+            if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
+                break
+            name = f"{name}.{attribute}"
+            if not hasattr(value, attribute):
+                close = alike(attribute, [n for n in dir(value) if n[0] != "_"])
+                home = name.removesuffix(attribute)
+                raise errors.undefined_name(function.span(node), name, close and home + close)
+            value = getattr(value, attribute)
+        frozen = _freeze(value, active)
+        yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
 
 
 def _global_names(code: types.CodeType) -> set[str]:
@@ -333,28 +316,23 @@ def closure(live: types.FunctionType) -> dict[str, Any]:
     return found
 
 
-def _name_uses(node: ast.AST) -> Iterator[ast.expr]:
+def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
     """Every use of a name, with the attributes that follow it; annotations are not uses."""
-    pending = [node]
+    pending = [body]
     while pending:
         one = pending.pop()
-        if isinstance(one, ast.Attribute) and _chain(one):
-            yield one
-            continue
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
-            yield one
-        parts = [
-            child
-            for name, value in ast.iter_fields(one)
-            if name not in ("annotation", "returns")
-            for child in (value if isinstance(value, list) else [value])
-            if isinstance(child, ast.AST)
-        ]
         # In the order of the text: the first mistake is the one that is shown.
-        pending.extend(reversed(parts))
+        if isinstance(one, list):
+            pending += reversed(one)
+        elif chain := _chain(one):
+            if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
+                yield one, chain
+        elif isinstance(one, ast.AST):
+            parts = dict(ast.iter_fields(one))
+            pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
 
 
-def _chain(node: ast.AST) -> list[str]:
+def _chain(node: Any) -> list[str]:
     """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
     if isinstance(node, ast.Name):
         return [node.id]
@@ -364,7 +342,7 @@ def _chain(node: ast.AST) -> list[str]:
     return []
 
 
-def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
+def _freeze(value: Any, active: _Active) -> Any:
     """The value as something that never changes and can be pickled."""
     if isinstance(value, SelfReference | ArrayFunction) or value is index:
         return value
@@ -392,9 +370,7 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
         return value.type
     plain = getattr(value, "py_func", value)
     if isinstance(plain, types.FunctionType):
-        if _is_numpy(plain) or is_shape(plain):
-            return value
-        if plain in statistics.PRIMITIVE:
+        if _is_numpy(plain) or is_shape(plain) or plain in statistics.PRIMITIVE:
             return value
         if plain is spacing:
             return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
@@ -458,29 +434,21 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
     `names` are its globals, which may be filled later.
     """
     names = live_names(function) if names is None else names
-    definition, made = function.definition, None
-    arguments = _bare_arguments(definition.args)
+    definition = copied(function.definition)
+    # Without defaults and annotations: their names may mean nothing here.
+    arguments = definition.args
+    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+        one.annotation = None
+    arguments.defaults, arguments.kw_defaults = [], [None for _ in arguments.kwonlyargs]
     if isinstance(definition, ast.Lambda):
-        bare = ast.copy_location(ast.Lambda(arguments, definition.body), definition)
-        made = eval(compile(ast.Expression(bare), function.file, "eval"), names)
+        made = eval(compile(ast.Expression(definition), function.file, "eval"), names)
     else:
-        parts = {"args": arguments, "decorator_list": [], "returns": None}
-        whole = ast.FunctionDef(**{**dict(ast.iter_fields(definition)), **parts})
-        ast.copy_location(whole, definition)
-        exec(compile(ast.Module([whole], []), function.file, "exec"), names)
+        definition.decorator_list, definition.returns = [], None
+        exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    named = {a.arg for a in definition.args.kwonlyargs}
+    named = {a.arg for a in arguments.kwonlyargs}
     defaults = function.defaults
     made.__defaults__ = tuple(v for k, v in defaults.items() if k not in named) or None
     made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in named} or None
     return made
-
-
-def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
-    """The same parameters, without defaults and annotations: their names may mean nothing here."""
-    bare = copied(arguments)
-    for one in (*bare.posonlyargs, *bare.args, *bare.kwonlyargs):
-        one.annotation = None
-    bare.defaults, bare.kw_defaults = [], [None for _ in bare.kwonlyargs]
-    return bare

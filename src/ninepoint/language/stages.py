@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from . import errors
-from .definitions import Definition, copied
+from .definitions import Definition, copied, expression
 from .errors import Span, hint
 from .parameters import indexed_parameters, passed
 from .positions import Spacing, index
@@ -69,12 +69,9 @@ class Stages:
         wanted = {*_loads(self.definition), *kept}
         parameters = [name for name in self.function.parameters if name in wanted]
         definition = copy.copy(self.definition)
-        named = [ast.arg(name) for name in (*parameters, *self.made)]
-        definition.args = ast.arguments(
-            posonlyargs=[], args=[], kwonlyargs=named, kw_defaults=[None for _ in named],
-            defaults=[],
-        )  # fmt: skip
-        ast.fix_missing_locations(definition)
+        # All of them by name: any may have a default.
+        named = ", ".join(["*", *parameters, *self.made]).removesuffix("*")
+        definition.args = cast(ast.Lambda, expression(f"lambda {named}: 0")).args
         constants = {n: v for n, v in self.function.constants.items() if n not in self.made}
         return replace(self.function, tree=definition, constants=constants)
 
@@ -82,20 +79,11 @@ class Stages:
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What the arguments of a call come to, for values of the kernel's scalars."""
-        found: dict[str, Any] = {}
-        names: dict[str, Any] | None = None
-        for name, node in arguments.items():
-            if isinstance(node, ast.Name) and node.id in scalars:
-                found[name] = scalars[node.id]
-                continue
-            if names is None:
-                names = live_names(self.function) | dict(scalars)
-            found[name] = _evaluated(node, names)
-        return found
-
-
-def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
-    return eval(_code(node), dict(names))
+        codes = {name: _code(node) for name, node in arguments.items()}
+        known = all(scalars.keys() >= {*code.co_names} for code in codes.values())
+        names = {} if known else live_names(self.function)
+        names |= scalars
+        return {name: eval(code, names) for name, code in codes.items()}
 
 
 @functools.lru_cache(maxsize=1024)
@@ -132,12 +120,19 @@ class _Splitter(ast.NodeTransformer):
         self.calls: list[StageCall] = []
         self.meaning: dict[str, str | ast.expr] = {name: name for name in function.parameters}
         self.bound = bound_names(function.definition)
+        # What the calls make is called.
         self.stages: set[str] = set()
         self.indexed = indexed_parameters(function)
         self.computed, self.read = _uses(function.definition)
         calls = [node for node in ast.walk(function.definition) if isinstance(node, ast.Call)]
-        # What stays in the text as a function of numbers.
-        self.of_numbers = {ast.unparse(c.func) for c in calls if self.callee(c) is None}
+        # Names that mean something besides a stencil, such as one that stays in the text as a
+        # function of numbers.
+        self.taken = self.bound | {ast.unparse(c.func) for c in calls if self.callee(c) is None}
+        self.taken |= {
+            name
+            for name, value in function.constants.items()
+            if not isinstance(value, ArrayFunction)
+        }
         self.fields = self.indexed | {
             value.id
             for call in calls
@@ -152,12 +147,11 @@ class _Splitter(ast.NodeTransformer):
         if isinstance(definition, ast.Lambda):
             definition.body = self.visit(definition.body)
         else:
-            definition.body = list(self.block(definition.body))
+            definition.body = self.block(definition.body)
         return definition
 
-    def block(self, statements: list[ast.stmt]) -> Iterator[ast.stmt]:
-        for statement in statements:
-            yield from self.statement(statement)
+    def block(self, statements: list[ast.stmt]) -> list[ast.stmt]:
+        return [left for one in statements for left in self.statement(one)]
 
     def statement(self, node: ast.stmt) -> Iterator[ast.stmt]:
         """What remains of a statement of the function itself."""
@@ -192,7 +186,7 @@ class _Splitter(ast.NodeTransformer):
         if unknown or any(isinstance(part, ast.Break | ast.Continue) for part in parts):
             words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
             raise errors.stage_place(self.function.span(node.iter), callee.name, words)
-        for item in _evaluated(self.substituted(node.iter), live_names(self.function)):
+        for item in eval(_code(self.substituted(node.iter)), live_names(self.function)):
             known = ast.copy_location(ast.Constant(item), node.iter)
             assign = ast.copy_location(ast.Assign([copied(node.target)], known), node)
             yield from self.block([assign, *map(copied, node.body)])
@@ -279,7 +273,7 @@ class _Splitter(ast.NodeTransformer):
         callee = self.callee(node)
         if callee is None:
             return self.generic_visit(node)
-        (made,) = self.made(node, callee, [callee.name], False)
+        (made,) = self.made(node, callee)
         return ast.copy_location(ast.Name(made, ast.Load()), node)
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -302,7 +296,7 @@ class _Splitter(ast.NodeTransformer):
 
     def bind(self, node: ast.Call, callee: Any, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
-        made = self.made(node, callee, targets[0], True)
+        made = self.made(node, callee, targets[0])
         for names in targets:
             if len(names) != len(made):
                 raise errors.stage_outputs(
@@ -312,25 +306,18 @@ class _Splitter(ast.NodeTransformer):
 
     def fresh(self, name: str) -> str:
         """A name like this one that means nothing else."""
-        base = name if name.isidentifier() else "stage"
-        label, count = base, 2
-        while label in self.stages or self.means(label):
-            label = f"{base}_{count}"
+        base = label = name if name.isidentifier() else "stage"
+        count = 1
+        while label in self.taken:
             count += 1
+            label = f"{base}_{count}"
+        self.taken.add(label)
         return label
 
-    def means(self, name: str) -> bool:
-        """Whether the text means something by a name, other than a stencil."""
-        found = self.function.constants.get(name)
-        stencil = found is None or isinstance(found, ArrayFunction)
-        return name in self.bound or name in self.of_numbers or not stencil
+    def made(self, node: ast.Call, callee: Any, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """Remember a call; what its results are called: like the callee, or like `names`.
 
-    def made(
-        self, node: ast.Call, callee: Any, names: Sequence[str], named: bool
-    ) -> tuple[str, ...]:
-        """Remember a call; what its results are called: like `names`.
-
-        If it is `named`, these are those of the text, which a result has if it is the first.
+        These are those of the text, which a result has if it is the first.
         """
         span = self.function.span(node)
         arguments = self.arguments(node, callee)
@@ -352,10 +339,11 @@ class _Splitter(ast.NodeTransformer):
             (options if name in OPTIONS else scalars)[name] = known
         # Only now: the calls among the arguments have names before.
         own = self.bound - set(self.function.parameters) - self.stages
-        labels = [n if named and n in own else self.fresh(n) for n in names]
-        self.calls.append(StageCall(callee, span, fields, scalars, options, tuple(labels)))
+        labels = tuple([n if n in own else self.fresh(n) for n in names])
+        labels = labels or (self.fresh(callee.name),)
+        self.calls.append(StageCall(callee, span, fields, scalars, options, labels))
         self.stages.update(labels)
-        return tuple(labels)
+        return labels
 
     def check_option(self, value: ast.expr, callee: Any, name: str) -> None:
         """Raise where an option is no constant of a kernel, as conditions are none."""
@@ -417,19 +405,15 @@ def _uses(definition: ast.AST) -> tuple[set[str], set[tuple[int, int]]]:
         if isinstance(node, ast.Call):
             apart.update((*node.args, *(keyword.value for keyword in node.keywords)))
     names = {base.id for base in bases if isinstance(base, ast.Name)}
-    calls = [base for base in bases if isinstance(base, ast.Call)] + [
+    named = [
         node.value
         for node in nodes
         if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Call)
         and any(not names.isdisjoint(_targets(target) or ()) for target in node.targets)
     ]
-    computed = {
-        node.id
-        for node in nodes
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart
-    }
-    return computed, {(call.lineno, call.col_offset) for call in calls}
+    calls = {(c.lineno, c.col_offset) for c in (*bases, *named) if isinstance(c, ast.Call)}
+    loaded = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    return {one.id for one in loaded if one not in apart}, calls
 
 
 def _targets(node: ast.expr) -> list[str] | None:

@@ -18,6 +18,7 @@ NumPy's.
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
@@ -26,11 +27,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import buffers, errors, ir
-from .dtypes import DType, value_type
+from .dtypes import Coefficients, DType, Field, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Atom, Const, Offset, Ref
-from .kinds import Coefficients, Field
 from .values import Index, NotUnderstood, Operations, Value, constant, words
 
 
@@ -38,42 +38,40 @@ class Subscripts(Frame):
     """A frame that understands `x[...]`."""
 
     def subscript(self, node: ast.Subscript) -> Any:
-        if (buffer := self.buffer(node.value)) is not None:
-            return buffers.element(self.ops, buffer, self.place(buffer, node))
-        base = self.eval(node.value)
+        base = self.buffer(node.value) or self.eval(node.value)
         index = self.eval(node.slice)
-        span = self.at(node)
+        span, text = self.at(node), ast.unparse(node.value)
         indices = index if isinstance(index, tuple) else (index,)
-        text = ast.unparse(node.value)
         unknown = any(map(_varies, indices))
-        if isinstance(base, Coefficients) or (isinstance(base, np.ndarray) and unknown):
-            name = base.name if isinstance(base, Coefficients) else text
-            where = buffers.place(self.ops, base, indices, name, span)
-            return buffers.element(self.ops, base, where)
+        floats = [one for one in indices if isinstance(one, float | str | np.floating)]
         match base:
             case Field():
                 return self.read_field(base, indices, node)
+            case buffers.Buffer() | Coefficients():
+                name = base.name if isinstance(base, Coefficients) else text
+                where = buffers.place(self.ops, base, indices, name, span)
+                return buffers.element(self.ops, base, where)
+            case np.ndarray() if unknown:
+                where = buffers.place(self.ops, base, indices, text, span)
+                return buffers.element(self.ops, base, where)
             case np.ndarray():
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
-                if any(not isinstance(i, int) for i in indices):
-                    for one in indices:
-                        if isinstance(one, float | str | np.floating):
-                            raise errors.index_type(span, text, words(one))
-                    try:
-                        return settled(base[index])
-                    except IndexError as error:
-                        raise errors.window_index(span, text, str(error)) from error
-                shape = base.shape[: len(indices)]
-                return settled(
-                    base[tuple(buffers.steps(self.ops, shape, indices, text, span, text))]
-                )
+                if floats:
+                    raise errors.index_type(span, text, words(floats[0]))
+                if all(isinstance(one, int) for one in indices):
+                    shape = base.shape[: len(indices)]
+                    index = tuple(buffers.steps(self.ops, shape, indices, text, span, text))
+                try:
+                    return settled(base[index])
+                except IndexError as error:
+                    raise errors.window_index(span, text, str(error)) from error
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
                     raise errors.index_outside(span, text, index, len(base))
-                if isinstance(index, float | str | np.floating | tuple):
+                if floats or isinstance(index, tuple):
                     raise errors.index_type(span, text, words(index))
-                if not isinstance(index, int | slice) or _varies(index):
+                if not isinstance(index, int | slice) or unknown:
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape is not None:
@@ -90,54 +88,44 @@ class Subscripts(Frame):
         return buffers.place(self.ops, buffer, indices, text, self.at(node))
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
-        if self.axes.neighborhood is not None and any(map(_computed, indices)):
-            return self.gather(field, indices, node)
-        first, last, along, shape = self.box(indices, node)
-        self.axes.check(field.name, first, last, self.at(node))
-        dtype = value_type(field.storage)
+        """An element of a field, or a window of it."""
+        ends, along = self.ends(indices, node), _along(indices)
+        span, dtype = self.at(node), value_type(field.storage)
+        if any(isinstance(one, Value) for one in ends):
+            if along:
+                raise NotUnderstood("a window at an offset that varies", span)
+            return self.gather(field, ends, span)
+        first, last, shape = _box(ends, along)
+        self.axes.check(field.name, first, last, span)
         if not along:
             return self.ops.emit(ir.Read(dtype, field.label, first))
         return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
-    def gather(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+    def gather(self, field: Field, ends: list[Any], span: Span) -> Value:
         """An element at an offset that is computed, which must be in the neighborhood."""
-        span, declared = self.at(node), self.axes.neighborhood or ()
         # Of each axis what is known of the offset, what is computed, and between which ends.
-        parts: list[tuple[int, ir.Atom, int, int]] = []
-        for axis, (index, place) in enumerate(
-            zip(indices, self.places(node, len(indices)), strict=True)
-        ):
-            if not _computed(index):
-                origin, _ = self.offsets(index, place)
-                if isinstance(index, slice):
-                    raise NotUnderstood("a window at an offset that varies", span)
-                parts.append((origin, ir.Const(DType.INT, "0"), 0, 0))
-                continue
-            if not index.dtype.is_integer or index.shape is not None:
-                raise errors.offset_type(self.at(place), words(index) + " that is not whole")
-            if on_position(self.ops, index.atom) and self.axes.factors:
-                self.offset(index, self.at(place), place)
-            ends = declared[axis] if axis < len(declared) else (0, 0)
-            parts.append((0, self.ops.cast(index, DType.INT), *ends))
+        parts: list[tuple[int, Atom, int, int]] = []
+        within = dict(enumerate(self.axes.neighborhood or ()))
+        for axis, one in enumerate(ends):
+            if isinstance(one, Value):
+                parts.append((0, self.ops.cast(one, DType.INT), *within.get(axis, (0, 0))))
+            else:
+                parts.append((one[0], Const(DType.INT, "0"), 0, 0))
         origins, steps, low, high = zip(*parts, strict=True)
-        least, most = ir.added(origins, low), ir.added(origins, high)
-        self.axes.check(field.name, least, most, self.at(node))
+        self.axes.check(field.name, ir.added(origins, low), ir.added(origins, high), span)
+        active = self.ops.lift(self.ops.active()).atom
+        dtype, place = value_type(field.storage), f"{span.file}|{span.line}"
         return self.ops.emit(
-            ir.Gather(
-                value_type(field.storage),
-                field.label,
-                origins,
-                steps,
-                low,
-                high,
-                self.ops.lift(self.ops.active()).atom,
-                f"{span.file}|{span.line}",
-            )
+            ir.Gather(dtype, field.label, origins, steps, low, high, active, place)
         )
 
     def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An expression of fields at another point, or over a window of points."""
-        first, last, along, shape = self.box(indices, node)
+        ends, along = self.ends(indices, node), _along(indices)
+        for one, place in zip(ends, _places(node, len(ends)), strict=True):
+            if isinstance(one, Value):
+                raise NotUnderstood("an offset that varies", self.at(place))
+        first, last, shape = _box(ends, along)
         span = self.at(node)
         name = ast.unparse(node.value)
         if self.axes.pointwise:
@@ -146,72 +134,71 @@ class Subscripts(Frame):
             raise errors.offset_count(
                 span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
             )
-        made = (
-            windowed(self.ops, value, first, along, shape)
-            if along
-            else moved(self.ops, value, first)
-        )
+        made = elsewhere(self.ops, value, first, along, shape)
         for low, high in reads(self.ops, value.atom):
             self.axes.check(name, ir.added(low, first), ir.added(high, last), span)
         return made
 
-    def box(
-        self, indices: tuple[Any, ...], node: ast.Subscript
-    ) -> tuple[Offset, Offset, Offset, Offset]:
-        """The first and the last offset along each axis; the axes of a window, and its shape."""
+    def ends(self, indices: tuple[Any, ...], node: ast.Subscript) -> list[Any]:
+        """The first and the last offset along each axis, or one that is computed."""
         self.at(node)
-        places = self.places(node, len(indices))
-        ends = [self.offsets(index, place) for index, place in zip(indices, places, strict=True)]
-        first, last = tuple(low for low, _ in ends), tuple(high for _, high in ends)
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        return first, last, along, tuple(last[axis] - first[axis] + 1 for axis in along)
-
-    @staticmethod
-    def places(node: ast.Subscript, count: int) -> list[ast.expr]:
-        """Where each of so many indices stands."""
-        nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        return nodes if len(nodes) == count else [node.slice] * count
-
-    def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
-        """The first and the last offset along one axis."""
-        span = self.at(place)
-        if isinstance(index, slice):
+        found: list[Any] = []
+        for index, place in zip(indices, _places(node, len(indices)), strict=True):
+            span = self.at(place)
+            if not isinstance(index, slice):
+                where = self.offset(index, span, place)
+                found.append(where if isinstance(where, Value) else (where, where))
+                continue
             if index.step is not None and index.step != 1:
                 raise errors.window_step(span)
             if index.start is None or index.stop is None:
                 raise errors.window_open(span)
-            ends = (self.offset(index.start, span, place), self.offset(index.stop, span, place))
-            if ends[0] >= ends[1]:
-                raise errors.window_empty(span, *ends)
-            return ends[0], ends[1] - 1
-        where = self.offset(index, span, place)
-        return where, where
+            start, stop = (self.offset(one, span, place) for one in (index.start, index.stop))
+            if isinstance(start, Value) or isinstance(stop, Value):
+                raise NotUnderstood("an offset that varies", span)
+            if start >= stop:
+                raise errors.window_empty(span, start, stop)
+            found.append((start, stop - 1))
+        return found
 
-    def offset(self, index: Any, span: Span, place: ast.expr) -> int:
-        index = constant(index)
+    def offset(self, index: Any, span: Span, place: ast.expr) -> int | Value:
+        """An offset; a value where it is computed, as a declared neighborhood allows."""
+        index, text = constant(index), ast.unparse(place)
         if isinstance(index, Index):
             if index.line.scale != 1:
-                factor = self.axes.factors
-                raise errors.index_factor(span, ast.unparse(place), index.line.scale, factor)
+                raise errors.index_factor(span, text, index.line.scale, self.axes.factors)
             return index.line.shift
         if isinstance(index, Value):
-            if index.shape is None and index.dtype.is_integer:
-                if on_position(self.ops, index.atom) and self.axes.factors:
-                    raise errors.index_factor(span, ast.unparse(place), 0, self.axes.factors)
-                if on_position(self.ops, index.atom) and self.axes.neighborhood is None:
-                    raise errors.offset_position(span, ast.unparse(place))
-                if self.axes.neighborhood is None:
-                    raise errors.offset_not_constant(span, f"'{ast.unparse(place)}'")
-                raise NotUnderstood("an offset that varies", span)
-            raise errors.offset_type(span, words(index) + " that is not whole")
+            if index.shape is not None or not index.dtype.is_integer:
+                raise errors.offset_type(span, words(index) + " that is not whole")
+            positioned = on_position(self.ops, index.atom)
+            if positioned and self.axes.factors:
+                raise errors.index_factor(span, text, 0, self.axes.factors)
+            if self.axes.neighborhood is None and positioned:
+                raise errors.offset_position(span, text)
+            if self.axes.neighborhood is None:
+                raise errors.offset_not_constant(span, f"'{text}'")
+            return index
         if isinstance(index, bool) or not isinstance(index, int):
             raise errors.offset_type(span, words(index))
         return index
 
 
-def _computed(index: Any) -> bool:
-    """Whether an offset is known at run time only."""
-    return isinstance(index, Value) and not isinstance(index, Index)
+def _places(node: ast.Subscript, count: int) -> list[ast.expr]:
+    """Where each of so many indices stands."""
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return nodes if len(nodes) == count else [node.slice] * count
+
+
+def _along(indices: tuple[Any, ...]) -> Offset:
+    """The axes of a window."""
+    return tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+
+
+def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
+    """The first and the last offset of each axis, and the shape of a window."""
+    first, last = zip(*ends, strict=True)
+    return first, last, tuple(last[axis] - first[axis] + 1 for axis in along)
 
 
 def _varies(index: Any) -> bool:
@@ -250,17 +237,18 @@ def varies(ops: Operations, atom: Atom) -> bool:
 
 def on_position(ops: Operations, atom: Atom) -> bool:
     """Whether a value depends on where the point is."""
-    return any(_is_position(ops, expr) for expr in _behind(ops, atom))
+    return any(_position(ops, expr) for expr in _behind(ops, atom))
 
 
-def _is_position(ops: Operations, expr: ir.Expr) -> bool:
-    return isinstance(expr, ir.Read) and expr.field in ops.positions
+def _position(ops: Operations, expr: ir.Expr) -> ir.Position | None:
+    """Which position an operation reads."""
+    return ops.positions.get(expr.field) if isinstance(expr, ir.Read) else None
 
 
 def reads(ops: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]:
     """The first and the last offset of each read that a value comes from."""
     for expr in _behind(ops, atom):
-        if not _is_position(ops, expr):
+        if not _position(ops, expr):
             yield from _extents(expr)
 
 
@@ -298,62 +286,38 @@ def _behind(ops: Operations, atom: Atom) -> Iterator[ir.Expr]:
 # At other points.
 
 
-def moved(ops: Operations, value: Value, by: Offset) -> Value:
-    """The value at the point that lies `by` from here."""
+def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
+    """The value at the point that lies `first` from here, or over a window from there on."""
+    size = shape if along else None
 
     def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        if not _is_position(ops, expr):
-            return ops.emit(operands(ir.shifted(expr, by))).atom
-        here = ops.emit(expr)
-        step = by[_axis(ops, expr)]
-        if not step:
-            return here.atom
-        there = ir.Const(expr.dtype, str(step))
-        return ops.emit(ir.Binary(expr.dtype, "+", here.atom, there)).atom
-
-    return replace(value, atom=_elsewhere(ops, value, write))
-
-
-def windowed(ops: Operations, value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
-    """The values at the points of a window, from `first` on along some axes."""
-
-    def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        if isinstance(expr, ir.Reduce | ir.Noting):
+        if along and isinstance(expr, ir.Reduce | ir.Noting):
             held = "window" if isinstance(expr, ir.Reduce) else "loop"
             raise NotUnderstood(f"a window of what holds a {held}", ops.span)
-        if _is_position(ops, expr):
-            axis = _axis(ops, expr)
-            here = ops.emit(expr).atom
-            # How many steps along the axis each element of the window is from the point.
-            place = along.index(axis) if axis in along else None
-            steps = (first[axis] + (0 if place is None else at[place]) for at in np.ndindex(shape))
-            weight = ir.Weight(expr.dtype, tuple(map(str, steps)))
-            there = ops.emit(weight, False, shape).atom
-            moved: ir.Expr = ir.Binary(expr.dtype, "+", here, there)
-        elif isinstance(expr, ir.Read):
-            moved = ir.Tap(expr.dtype, expr.field, ir.added(expr.offset, first), along)
-        else:
-            moved = operands(expr)
-        return ops.emit(moved, False, shape).atom
-
-    return Value(_elsewhere(ops, value, write), value.weak, shape)
-
-
-def _elsewhere(ops: Operations, value: Value, write: Write) -> Atom:
-    """A value of the point written again; what does not vary stays."""
+        position = _position(ops, expr)
+        if position is None:
+            if along and isinstance(expr, ir.Read):
+                origin = ir.added(expr.offset, first)
+                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, size).atom
+            return ops.emit(operands(ir.shifted(expr, first)), False, size).atom
+        here, axis = ops.emit(expr).atom, position.axis
+        # How many steps along the axis each element of the window is from the point.
+        moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
+        steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
+        if not along and steps == ("0",):
+            return here
+        there: Atom = Const(expr.dtype, steps[0])
+        if along:
+            there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
+        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, size).atom
 
     def stays(ref: Ref) -> bool:
         if ref.name in ops.body.begins:
             raise NotUnderstood("what a loop changes, at another point", ops.span)
         return not varies(ops, ref)
 
-    return _again(value.atom, ops.body.reachable(), stays, write)
-
-
-def _axis(ops: Operations, expr: ir.Expr) -> int:
-    """Along which axis a position is."""
-    assert isinstance(expr, ir.Read), expr
-    return ops.positions[expr.field].axis
+    atom = _again(value.atom, ops.body.reachable(), stays, write)
+    return Value(atom, value.weak, shape) if along else replace(value, atom=atom)
 
 
 # Elements of a window.
@@ -392,18 +356,9 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         return ops.emit(expr, False, found.shape).atom
 
     def one_number(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        match expr:
-            case ir.Tap():
-                expr = ir.Read(expr.dtype, expr.field, expr.offset(at[0]))
-            case ir.Coefficient():
-                expr = ir.Element(expr.dtype, expr.array, expr.place(at[0]))
-            case ir.Weight():
-                return Const(expr.dtype, expr.texts[numbers[0]])
-            case ir.Binary() if _vanishes(ops, expr, numbers[0]):
-                return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
-            case _:
-                expr = operands(expr)
-        return ops.emit(expr).atom
+        zero = ir.zero_product(expr, expressions, numbers[0])
+        there = zero or ir.at_index(expr, at[0], numbers[0])
+        return there if isinstance(there, Const) else ops.emit(operands(there)).atom
 
     expressions = ops.windows.values
     atom = _again(
@@ -441,16 +396,3 @@ def _check(index: Any, shape: Offset, span: Span, text: str) -> None:
     whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
     if isinstance(index, bool) or not whole:
         raise errors.mask_type(span, text, words(index))
-
-
-def _vanishes(ops: Operations, expr: ir.Binary, number: int) -> bool:
-    """Whether it is a product with a constant weight that is zero."""
-    for side in (expr.left, expr.right):
-        found = ops.windows.values.get(side.name) if isinstance(side, Ref) else None
-        if isinstance(found, ir.Cast) and isinstance(found.arg, Ref):
-            found = ops.windows.values.get(found.arg.name)
-        if isinstance(found, ir.Weight):
-            text = found.texts[number]
-            if expr.op == "*" and (text == "False" or (text != "True" and not complex(text))):
-                return True
-    return False

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import DType
-from .ir import Binary, BinaryOp, Const, Unary, Weight
+from .ir import Binary, Const, Unary, Weight
 
 if TYPE_CHECKING:
     from .values import Operations, Value
@@ -53,7 +53,7 @@ def compared(ops: Operations, op: str, left: Value, right: Value) -> Any:
     return ops.binary("&", ops.binary(">=", right, 0), ops.binary(op, left, word))
 
 
-def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
+def extreme(ops: Operations, op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left

@@ -18,11 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir, unsigned
-from .dtypes import DType, promote, value_type
+from .dtypes import Coefficients, DType, Field, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
-from .kinds import Coefficients, Field
-from .operators import PYTHON
+from .operators import PYTHON, UNARY
 from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
 
@@ -170,7 +169,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.number | np.bool)
 
 
-def _large(value: Any) -> bool:
+def is_large(value: Any) -> bool:
     """Whether a number of the text is an integer that int64 does not hold."""
     value = constant(value)
     return isinstance(value, int) and not -(2**63) <= value < 2**63
@@ -205,13 +204,12 @@ class Operations:
         if isinstance(value, Value):
             return value
         value = constant(value)
-        if isinstance(value, np.number):
-            return Value(Const(value_type(value.dtype), repr(value.item())))
-        for kind, dtype in ((bool, DType.BOOL), (float, DType.F64), (complex, DType.C128)):
-            if isinstance(value, kind):
-                return Value(Const(dtype, repr(value)), True)
-        if isinstance(value, int):
+        if isinstance(value, int) and not isinstance(value, bool):
             return self._literal(value, ())
+        if is_number(value):
+            number = np.asarray(value)
+            known = Const(value_type(number.dtype), repr(number.item()))
+            return Value(known, not isinstance(value, np.number))
         if isinstance(value, np.ndarray | Coefficients):
             raise NotUnderstood("arithmetic of whole arrays", self.span)
         raise errors.not_a_number(self.span, words(value))
@@ -255,18 +253,15 @@ class Operations:
             if other != shapes[0]:
                 raise errors.window_shape(self.span, shapes[0], other)
         shape = shapes[0] if shapes else None
-        large = [_large(v) for v in values]
-        if any(large) and not all(large):
-            kept = [v for v, one in zip(values, large, strict=True) if not one]
-            near = [v.dtype for v in self.together(*kept)[0]]
-            beside = [dtype for dtype in near if dtype is not DType.BOOL]
-            values = tuple(
-                self._literal(constant(v), beside) if one else v
-                for v, one in zip(values, large, strict=True)
-            )
-        if shape is None:
-            return [self.lift(v) for v in values], None
-        return [self.as_window(v, shape) for v in values], shape
+        known = [
+            None if is_large(v) else self.lift(v) if shape is None else self.as_window(v, shape)
+            for v in values
+        ]
+        beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
+        return [
+            self._literal(constant(value), beside) if one is None else one
+            for value, one in zip(values, known, strict=True)
+        ], shape
 
     def cast(self, value: Value, dtype: DType) -> Atom:
         """The value in another type."""
@@ -317,27 +312,30 @@ class Operations:
     # Operations.
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
-        """`left op right` for the operators of Python."""
+        """`left op right` for the operators of Python, or the lesser or greater, or NaN."""
         left, right = constant(left), constant(right)
-        if is_number(left) and is_number(right):
+        known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
+        if all(known) and op not in _EXTREMES:
             return self._known(op, left, right)
         line = _line(op, left, right)
         if isinstance(line, int):
             return line
         (a, b), _ = self.together(left, right)
         if line is not None:
-            return Index(self._emit_binary(op, DType.INT, a, b).atom, True, None, line)
+            return Index(self.in_common(op, DType.INT, a, b).atom, True, None, line)
         self._check_operands(op, a.dtype, b.dtype)
         mixed = unsigned.mixed(self, a, b)
         if mixed and op in ir.COMPARISONS:
             return unsigned.compared(self, op, a, b)
         if mixed and op in ("//", "%"):
             return unsigned.divided(self, op, a, b)
+        if mixed and op in _EXTREMES:
+            return unsigned.extreme(self, op, a, b)
         if op in ("<<", ">>"):
             return self._shift(op, a, b)
         truths = a.dtype is b.dtype is DType.BOOL
-        if truths and (op in ir.COMPARISONS or op in _BITWISE):
-            return self._emit_binary(op, DType.BOOL, a, b)
+        if truths and (op in ir.COMPARISONS or op in _BITWISE or op in _EXTREMES):
+            return self.in_common(op, DType.BOOL, a, b)
         common = promote(a.dtype, b.dtype, a.weak, b.weak)
         if mixed and op not in _BITWISE:
             common = DType.INT
@@ -348,16 +346,17 @@ class Operations:
                 common = DType.F64
             case "-" if common is DType.UINT:
                 common = DType.INT
-        return self._emit_binary(op, common, a, b)
+        return self.in_common(op, common, a, b)
 
     def _check_operands(self, op: str, left: DType, right: DType) -> None:
         """Raise where an operator has no meaning for values of these types."""
         if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
             raise errors.bad_operand(self.span, f"'{op}'", "floats")
+        name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
         if op in _ORDERED and (left.is_complex or right.is_complex):
-            raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
+            raise errors.bad_operand(self.span, name, "complex numbers")
 
-    def _emit_binary(self, op: Any, common: DType, a: Value, b: Value) -> Value:
+    def in_common(self, op: Any, common: DType, a: Value, b: Value) -> Value:
         """An operation on two values in their common type."""
         compares = op in ir.COMPARISONS
         dtype = DType.BOOL if compares else common
@@ -378,15 +377,15 @@ class Operations:
                 exponent is not None and int(exponent.real) >= 0
             )
             if not natural:
-                return self._emit_binary("**", DType.F64, a, b)
+                return self.in_common("**", DType.F64, a, b)
             # The exponent keeps its sign; what the power is modulo 2**64 has none.
             word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
-            power = self._emit_binary("**", word, a, b)
+            power = self.in_common("**", word, a, b)
             return replace(power, atom=self.cast(power, common))
         if exponent == 2 and not common.is_complex:
             base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
-            return self._emit_binary("*", common, base, base)
-        return self._emit_binary("**", common, a, b)
+            return self.in_common("*", common, base, base)
+        return self.in_common("**", common, a, b)
 
     def _known(self, op: str, left: Any, right: Any) -> Any:
         try:
@@ -403,32 +402,31 @@ class Operations:
                 self.span, f"'{op}'", f"{words(left)} and {words(right)}"
             ) from None
 
-    def unary(self, op: str, arg: Any) -> Any:
+    def unary(self, op: Any, arg: Any) -> Any:
         """`-`, `+`, `~` and `not`."""
         arg = constant(arg)
         if op == "not":
             truth = self.truth(arg)
             return not truth if isinstance(truth, bool) else self._not(truth)
-        if is_number(arg):
-            if op == "~" and not isinstance(arg, int):
-                raise errors.bad_operand(self.span, "'~'", words(arg))
-            if op == "~":
-                return not arg if isinstance(arg, bool) else ~arg
-            return -arg if op == "-" else +arg
+        if is_number(arg) or isinstance(arg, np.ndarray):
+            if op == "~" and isinstance(arg, bool):
+                return not arg
+            try:
+                return UNARY[op](arg)
+            except TypeError:
+                raise errors.bad_operand(self.span, f"'{op}'", words(arg)) from None
         value = self.lift(arg)
         if op == "~" and value.dtype is DType.BOOL:
             return self._not(value)
         dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
-        atom = self.cast(value, dtype)
+        if op == "~" and not dtype.is_integer:
+            raise errors.bad_operand(self.span, "'~'", "floats")
+        if op == "-" and dtype is DType.UINT:
+            dtype = DType.INT
+        plain = Value(self.cast(value, dtype), value.weak, value.shape)
         if op == "+":
-            return Value(atom, value.weak, value.shape)
-        if op == "~":
-            if not dtype.is_integer:
-                raise errors.bad_operand(self.span, "'~'", "floats")
-            return self.emit(ir.Unary(dtype, "~", atom), value.weak, value.shape)
-        if dtype is DType.UINT:
-            dtype, atom = DType.INT, self.cast(value, DType.INT)
-        return self.emit(ir.Unary(dtype, "-", atom), value.weak, value.shape)
+            return plain
+        return self.emit(ir.Unary(dtype, op, plain.atom), value.weak, value.shape)
 
     def _not(self, value: Value) -> Value:
         return self.emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
@@ -452,11 +450,7 @@ class Operations:
 
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
-        common, weak = values[0].dtype, values[0].weak
-        for value in values[1:]:
-            if value.dtype is not common:
-                common = promote(common, value.dtype, weak, value.weak)
-            weak = weak and value.weak
+        common = self.common(values)
         naturals = [value for value in values if value.dtype is DType.UINT]
         if naturals and any(unsigned.mixed(self, naturals[0], one) for one in values):
             for value in values:
@@ -465,6 +459,16 @@ class Operations:
                         raise errors.choice_sign(self.span, atom.value)
             common = DType.INT if common is DType.UINT else common
         return [self.cast(value, common) for value in values]
+
+    @staticmethod
+    def common(values: Sequence[Value]) -> DType:
+        """The type of all, if they have one, or in which they would be added."""
+        common, weak = values[0].dtype, values[0].weak
+        for value in values[1:]:
+            if value.dtype is not common:
+                common = promote(common, value.dtype, weak, value.weak)
+            weak = weak and value.weak
+        return common
 
     def logical(self, op: str, left: Any, right: Any) -> Any:
         """`and` and `or` of two truths."""
@@ -496,9 +500,10 @@ class Operations:
 
 
 _BITWISE = ("&", "|", "^")
+_EXTREMES = ("minimum", "maximum")
 
 # What complex numbers have none of.
-_ORDERED = ("<", "<=", ">", ">=", "//", "%")
+_ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
 
 
 def _line(op: str, left: Any, right: Any) -> Line | int | None:
@@ -511,9 +516,7 @@ def _line(op: str, left: Any, right: Any) -> Line | int | None:
 
 
 def _saturated(value: Any) -> int:
-    if isinstance(value, complex):
-        return 0
-    if value != value:
+    if isinstance(value, complex) or value != value:
         return 0
     if not -(2**63) <= value < 2**63:
         return 2**63 - 1 if value > 0 else -(2**63)

@@ -237,10 +237,10 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Ask memory for the first elements of a row, which will be read soon."""
+    """Ask memory for the line of the cache with an element, which will be read soon."""
 
-    row: Array
-    count: Value
+    array: Array
+    index: tuple[Value, ...]
 
 
 Statement: TypeAlias = (

@@ -20,6 +20,7 @@ from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
 from .nodes import SHORT
+from .values import wrapped
 
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(
@@ -79,11 +80,7 @@ def number(machine: str, value: bool | int | float | complex) -> str:
     if machine.startswith("float"):
         text = _float(float(value))
         return text if machine == "float64" else to(machine, text)
-    bits = np.dtype(machine).itemsize * 8
-    whole_value = int(value) % 2**bits
-    if machine.startswith("int") and whole_value >= 2 ** (bits - 1):
-        whole_value -= 2**bits
-    return to(machine, str(whole_value))
+    return to(machine, str(wrapped(int(value), machine)))
 
 
 def _float(value: float) -> str:

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial, reduce
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -77,13 +77,17 @@ _BITS = {
     "float64_of_bits": ("int64", "bits", "float64"),
     "bits_of_float32": ("float32", "bits", "int32"),
     "bits_of_float64": ("float64", "bits", "int64"),
-    "unhalf": ("uint16", "unhalf", "float32"),
-    "half": ("float32", "half", "uint16"),
+    "float32_of_half": ("uint16", "unhalf", "float32"),
+    "half_of_float32": ("float32", "half", "uint16"),
     "ones": ("uint64", "popcount", "int64"),
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset([*_BITS, *"fetch now row row_from row_function type_of same_bits".split()])
+_WORDS = frozenset([*_BITS, *"ask now row row_from row_function type_of same_bits".split()])
+
+# Operators of complex numbers that are functions, by their names.
+_COMPLEX = {"**": "power", "*": "multiply", "/": "divide"}
+_OPERATORS = {name: op for op, name in _COMPLEX.items()}
 
 # What may be computed where nobody needs it, and takes little time.
 _PLAIN = COMPARISONS | frozenset(
@@ -125,11 +129,12 @@ def read(
     text: str,
     library: Mapping[str, ast.FunctionDef],
     constants: Mapping[str, float],
-    types: Sequence[tuple[str, int]],
+    types: Sequence[tuple[str, int]] = (),
     *,
+    names: Sequence[str] = ("band",),
     fastmath: bool = False,
 ) -> Module:
-    """Read a text whose function `band` takes arrays, and numbers, of these types.
+    """Read functions of a text, which take arrays, and numbers, of these types; or words alone.
 
     A type is that of the elements, and the number of axes; 0 for a number.  `library` holds what
     the text may call besides its own functions, `constants` names that stand for a number.
@@ -139,28 +144,18 @@ def read(
     NotRead
         Where the text holds what is not known here.
     """
-    tree = parsed(text)
-    reader = _Reader(tree, library, constants)
-    band = reader.texts["band"]
-    given = [
-        Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
-        for one, (machine, ndim) in zip(band.args.args, types, strict=True)
-    ]
-    reader.function(band, given)
-    return Module(
-        tuple(reader.functions.values()),
-        tuple(reader.tables.items()),
-        fastmath=fastmath,
-    )
-
-
-def read_words(text: str, names: Sequence[str], constants: Mapping[str, float]) -> Module:
-    """Read functions of a text that are given words, by their names."""
-    reader = _Reader(parsed(text), {}, constants)
+    reader = _Reader(parsed(text), library, constants)
     for name in names:
         node = reader.texts[name]
-        reader.function(node, [Name("int64", one.arg) for one in node.args.args])
-    return Module(tuple(reader.functions.values()))
+        given = [
+            Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
+            for one, (machine, ndim) in zip(
+                node.args.args, types or repeat(("int64", 0)), strict=bool(types)
+            )
+        ]
+        reader.function(node, given)
+    tables = tuple(reader.tables.items())
+    return Module(tuple(reader.functions.values()), tables, fastmath=fastmath)
 
 
 class _Reader:
@@ -174,9 +169,8 @@ class _Reader:
     ) -> None:
         self.texts = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.library, self.constants = library, constants
-        self.functions: dict[str, Function] = {}
+        self.functions: dict[tuple[object, ...], Function] = {}
         self.tables: dict[str, np.ndarray] = {}
-        self._names: dict[Any, str] = {}
         self._assigned = {
             one.targets[0].id: one.value
             for one in tree.body
@@ -185,10 +179,9 @@ class _Reader:
 
     def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
-        key = (node.name, tuple(_kind(arg) for arg in args))
-        if key not in self._names:
-            count = sum(known[0] == node.name for known in self._names)
-            self._names[key] = node.name + f".{count}" * bool(count)
+        key = (node.name, *map(_kind, args))
+        if key not in self.functions:
+            count = sum(known[0] == node.name for known in self.functions)
             given = dict(zip((one.arg for one in node.args.args), args, strict=True))
             parameters = tuple(
                 replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
@@ -197,10 +190,10 @@ class _Reader:
             )
             body = _Body(self, node, parameters)
             body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
-            self.functions[self._names[key]] = Function(
-                self._names[key], parameters, body.statements(), body.result, _overlap(node)
-            )
-        return self.functions[self._names[key]]
+            name, lines = node.name + f".{count}" * bool(count), body.statements()
+            made = Function(name, parameters, lines, body.result, _overlap(node))
+            self.functions[key] = made
+        return self.functions[key]
 
     def table(self, name: str) -> Array | None:
         """A constant array of the text."""
@@ -217,15 +210,11 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array | Machine) -> tuple[Any, ...]:
+def _kind(value: Value | Array | Machine) -> object:
     """Of which type a value is."""
-    match value:
-        case Array():
-            return (value.element, value.ndim, value.dense)
-        case Machine():
-            return (value,)
-        case _:
-            return (value.type,)
+    if isinstance(value, Array):
+        return replace(value, name="")
+    return value if isinstance(value, Machine) else value.type
 
 
 def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
@@ -244,8 +233,6 @@ def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
     for one in ast.walk(node):
         if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
             found[one.id] += 1
-        elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
-            found[one.target.id] += 1
     for arg in node.args.args:
         found[arg.arg] += 1
     return found
@@ -453,8 +440,9 @@ class _Body:
             case ast.BinOp():
                 op = SYMBOLS[type(node.op)]
                 pair = self._number(node.left), self._number(node.right)
-                is_power = op == "**" and not {one.type for one in pair}.isdisjoint(PARTS)
-                return self._function("power", pair) if is_power else applied(op, *pair)
+                if op in _COMPLEX and not {one.type for one in pair}.isdisjoint(PARTS):
+                    return self._function(_COMPLEX[op], pair)
+                return applied(op, *pair)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
@@ -604,8 +592,8 @@ class _Body:
                 # The elements along the last axis, which lie side by side.
                 view = replace(array, ndim=1, dense=True)
                 return self._view(view, array, tuple(map(_word, index)), *map(_word, first))
-            case ("fetch", [Array() as array, count]):
-                self.lines.append(Fetch(array, _word(count)))
+            case ("ask", [Array() as array, place]):
+                self.lines.append(Fetch(array, (_word(place),)))
                 return number("int64", 0)
             case ("now", [Array() as array, place]):
                 at = _word(place)
@@ -673,7 +661,7 @@ class _Body:
         node = self.reader.library.get(f"complex_{name}")
         if node is not None and machine in PARTS:
             return convert(_only(self._called(node, given)), machine)
-        op = "/" if name == "divide" else name
+        op = _OPERATORS.get(name, name)
         return Op("bool" if name in QUESTIONS else machine, op, given)
 
 

@@ -31,7 +31,7 @@ def number(machine: str, value: bool | int | float | complex) -> Number:
         return Number(machine, bool(value))
     if machine in BITS:
         assert not isinstance(value, complex)
-        return Number(machine, _wrapped(int(value), machine))
+        return Number(machine, wrapped(int(value), machine))
     if machine in FLOATS:
         assert not isinstance(value, complex)
         return Number(machine, float(np.dtype(machine).type(value)))
@@ -43,7 +43,8 @@ def word(value: int) -> Number:
     return Number("int64", value)
 
 
-def _wrapped(value: int, machine: str) -> int:
+def wrapped(value: int, machine: str) -> int:
+    """An integer modulo what its type holds."""
     bits = BITS[machine]
     value %= 2**bits
     return value - 2**bits if machine.startswith("i") and value >= 2 ** (bits - 1) else value

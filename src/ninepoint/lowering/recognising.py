@@ -35,7 +35,6 @@ import numpy as np
 
 from ..analysis.ranges import Interval, ranges, window_range
 from ..analysis.rewrite import (
-    is_zero,
     made_as,
     mapped,
     named,
@@ -101,7 +100,7 @@ def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) 
                 if not isinstance(mask, Weight) or not set(mask.texts) <= _TRUTHS:
                     continue
                 if not isinstance(rest, Const) and rest.dtype is reduce.result.dtype:
-                    chosen = [not is_zero(text) for text in mask.texts]
+                    chosen = [text in ("True", "1", "1.0") for text in mask.texts]
                     # Such weights are a product of factors, or written out at once.
                     plain = _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct
                     return reduce if plain else _of(reduce, rest, chosen)

@@ -24,7 +24,6 @@ from ..analysis.rewrite import (
     number,
     replayed,
     simplify,
-    zero_product,
 )
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -34,16 +33,15 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
-    Element,
     Expr,
     Kernel,
     Offset,
-    Read,
     Reduce,
     Select,
     Tap,
-    Weight,
+    at_index,
     window_indices,
+    zero_product,
 )
 from ..language.networks import sort
 from .ranks import Valid, combined, divided, interpolated, not_nan, quantile_position
@@ -139,22 +137,18 @@ def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
         def element(
             name: str, expr: Expr, position: int = position, index: Offset = index
         ) -> Atom:
-            if zero_product(values[name], values, position):
-                return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
-            match expr:
-                case Tap():
-                    return emit(Read(expr.dtype, expr.field, expr.offset(index)))
-                case Weight():
-                    return Const(expr.dtype, expr.texts[position])
-                case Coefficient():
-                    return emit(Element(expr.dtype, expr.array, expr.place(index)))
+            zero = zero_product(values[name], values, position)
+            there = zero or at_index(expr, index, position)
+            match there:
+                case Const():
+                    return there
                 case Select(test=Const() as test):
-                    return expr.then if test.text == "True" else expr.other
-                case Cast(arg=Const() as arg, storage="") if expr.dtype.is_float:
+                    return there.then if test.text == "True" else there.other
+                case Cast(arg=Const() as arg, storage="") if there.dtype.is_float:
                     value = arg.value
-                    return emit(expr) if isinstance(value, complex) else number(expr.dtype, value)
+                    return emit(there) if isinstance(value, complex) else number(expr.dtype, value)
                 case _:
-                    return emit(expr)
+                    return emit(there)
 
         found += replayed(reduce.body, [reduce.result], element)
     return found

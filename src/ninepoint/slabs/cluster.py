@@ -61,7 +61,7 @@ def on_cluster(
         return None
     fields = [
         field if is_dask(field) else _arrays.from_array(field, name=False)
-        for field in reaching(motion.step[0], fields)
+        for field in reaching(motion.graph, fields)
     ]
     shape = tuple(map(sum, chunks))
     axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
@@ -101,7 +101,7 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     def fits(axis: int) -> bool:
         return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
 
-    stack = [axis for axis in range(-len(shape), -motion.ndim) if shape[axis] >= 4 * parts]
+    stack = range(-len(shape), -motion.ndim)
     core = list(range(-motion.ndim, 0))
     longest = max(core, key=shape.__getitem__)
     for axis in (*stack, core[0], longest):

@@ -46,7 +46,7 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
     links = _Messages(plan.comm)
     arrays = [
         np.asarray(field, dtype)
-        for field, dtype in zip(reaching(motion.step[0], fields), motion.types, strict=True)
+        for field, dtype in zip(reaching(motion.graph, fields), motion.types, strict=True)
     ]
     facts = _facts(motion, plan, arrays, axis)
     told = links.together(facts)

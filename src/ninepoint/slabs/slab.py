@@ -34,10 +34,9 @@ T = TypeVar("T")
 
 def refusal(motion: Motion, shapes: Sequence[Shape], axis: int) -> str:
     """Why states of these shapes cannot be cut along an axis; empty where they can be."""
-    graph, wanted = motion.step
-    nodes = graph.needed(wanted)
+    nodes = motion.nodes
     whole = broadcast_shape(shapes)
-    found = graph.shapes(shapes)
+    found = motion.graph.shapes(shapes)
     for node in nodes:
         if node.resizes:
             return f"'{node.label}' gives fewer points than it is given"
@@ -192,13 +191,12 @@ class Slab:
         if not looked or (plan.until is None and plan.callback is None):
             return False
         before = [self._view(one, self._own) for one in self._spare]
+        # A callback may keep what it is shown, or write to it.
+        kept = states if plan.callback is None else [one.copy() for one in states]
         close = plan.is_close(states, before)
-        ended = False
-        if plan.callback is not None:
-            # It may keep what it is shown, or write to it.
-            kept = [one.copy() for one in states]
-            ended = bool(plan.callback(step, *kept))
-            for one, other in zip(states, kept, strict=True):
+        ended = plan.callback is not None and bool(plan.callback(step, *kept))
+        for one, other in zip(states, kept, strict=True):
+            if one is not other:
                 one[...] = other
         told = self._links.together((ended, close))
         self.ended = any(one for one, _ in told) or all(one for _, one in told)

@@ -227,10 +227,10 @@ class Team:
             self._actors = [future.result() for future in self._futures]
         self._all("begin", self._actors)
         self._needed = frozenset(self._addresses)
-        # The step of which there are copies, if there are; of each state those of all parts, where
-        # these are, and by the next ones.
+        # The step of which there are copies, if there are; of each state those of all parts, by
+        # the workers that have them: its own one and the next one.
         self.copied: int | None = None
-        self._copies: tuple[list[list[Any]], list[list[Any]]] = [], []
+        self._copies: list[list[dict[str, Any]]] = []
 
     def go(self, last: int, numbers: Sequence[Mapping[str, Any]]) -> bool:
         """Do steps until so many are done in all, or until one changes little, which it tells.
@@ -248,17 +248,19 @@ class Team:
 
         Those of before are kept until all parts have theirs, for a worker may end meanwhile.
         """
-        own = self._taken()
         following = [*self._addresses[1:], self._addresses[0]]
-        beside = [
+        copies = [
             [
-                self._client.submit(np.asarray, one, workers=[address], pure=False)
-                for one, address in zip(futures, following, strict=True)
+                {
+                    own: one,
+                    other: self._client.submit(np.asarray, one, workers=[other], pure=False),
+                }
+                for one, own, other in zip(futures, self._addresses, following, strict=True)
             ]
-            for futures in own
+            for futures in self._taken()
         ]
-        self._wait(list(itertools.chain(*own, *beside)))
-        self.copied, self._copies = self.step, (own, beside)
+        self._wait([one for parts in copies for part in parts for one in part.values()])
+        self.copied, self._copies = self.step, copies
 
     def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
         """The state as Dask arrays in these chunks, which lie on the workers."""
@@ -274,21 +276,16 @@ class Team:
         """The state that was copied, as it lies on the workers that are left, or nothing."""
         if self.copied is None:
             return None
-        left, size = set(workers_of(self._client)), len(self._addresses)
-        which: list[int] = []
-        holders = set()
-        for part in range(size):
-            near = [self._addresses[part], self._addresses[(part + 1) % size]]
-            there = [k for k, address in enumerate(near) if address in left]
-            if not there:
+        left = workers_of(self._client)
+        state: list[Any] = [*self._others]
+        holders: set[str] = set()
+        for number, parts in enumerate(self._copies):
+            found = [[pair for pair in one.items() if pair[0] in left] for one in parts]
+            if not all(found):
                 return None
-            which.append(there[0])
-            holders.add(near[there[0]])
-        state = [
-            self._array(number, [self._copies[k][number][part] for part, k in enumerate(which)])
-            for number in range(self.parts.motion.states)
-        ]
-        return Start([*state, *self._others], self.copied, frozenset(holders))
+            holders.update(pairs[0][0] for pairs in found)
+            state.insert(number, self._array(number, [pairs[0][1] for pairs in found]))
+        return Start(state, self.copied, frozenset(holders))
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""
@@ -352,14 +349,13 @@ class Team:
 
     def _array(self, number: int, futures: Sequence[Any]) -> Any:
         """A state as an array of Dask, of its parts."""
-        parts, axis = self.parts, len(self.parts.shape) + self.parts.axis
-        there = [part for part, length in enumerate(parts.lengths) if length]
-        cut: list[tuple[int, ...]] = [(n,) for n in parts.shape]
-        cut[axis] = tuple(parts.lengths[part] for part in there)
-        name, after = f"state-{number}-{uuid.uuid4()}", (0,) * (len(cut) - axis - 1)
-        graph = {(name, *(0,) * axis, k, *after): futures[part] for k, part in enumerate(there)}
-        meta = np.empty((0,) * len(cut), parts.motion.types[number])
-        return _arrays.Array(graph, name, tuple(cut), meta=meta)
+        parts = self.parts
+        pairs = [pair for pair in zip(futures, parts.lengths, strict=True) if pair[1]]
+        arrays = [
+            _arrays.from_delayed(one, parts.shape_of(parts.shape, n), parts.motion.types[number])
+            for one, n in pairs
+        ]
+        return _arrays.concatenate(arrays, axis=len(parts.shape) + parts.axis)
 
     def _wait(self, futures: Sequence[Any]) -> None:
         waiting = True

@@ -314,6 +314,8 @@ template <class T> NPT npt_complex<T> operator/(npt_complex<T> a, npt_complex<T>
   const T ratio = b.real / b.imag, scale = T(1) / (b.imag + b.real * ratio);
   return {(a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale};
 }
+template <class T> NPT T npt_multiply(T a, T b) { return a * b; }
+template <class T> NPT T npt_divide(T a, T b) { return a / b; }
 template <class T> NPT npt_complex<T> npt_pair(T real, T imag) { return {real, imag}; }
 template <class T> NPT T npt_real(npt_complex<T> a) { return a.real; }
 template <class T> NPT T npt_imag(npt_complex<T> a) { return a.imag; }

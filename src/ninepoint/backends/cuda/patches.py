@@ -24,8 +24,7 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Offset, Read
-from ..numba.control import Control
-from ..numba.window_loops import plus
+from ..numba.points import plus
 from .bodies import Body, Function
 from .memory import Array, ends, finders, instead, left_out, loaded, stored
 from .printing import block, either
@@ -220,7 +219,7 @@ class _Patch(Function):
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         windows = Windows(text, storage, arrays, nowhere, reader=partial(self._read, text))
-        self.write(text, self.kernel.body, self._take, Control(windows, {}, []).lines)
+        self.write(text, self.kernel.body, self._take, windows.lines)
         text.constants += windows.constants
         found = []
         for k, one in enumerate(self.kernel.outputs):

@@ -24,7 +24,7 @@ import numpy as np
 from ...language.ir import Read
 from ...lowering.chain import Absent
 from ...lowering.kept import full
-from ..numba.window_loops import plus
+from ..numba.points import plus
 from .bodies import Body, Function, field_arrays
 from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
 from .printing import block, either

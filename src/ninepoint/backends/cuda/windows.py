@@ -11,33 +11,58 @@ found bit by bit: a thread has no memory for all elements, but can count those b
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.ir import Reduce
 from ...loops.nodes import SHORT
 from ...lowering.algorithms import ordered_by
 from ...lowering.ranks import quantile_position
-from ..numba.window_loops import (
-    WindowLoops,
-    indented,
-    of_valid,
-    over,
-    place_of_valid,
-    quantile,
-)
+from ..numba.points import Point, Window
 
 # What reads an element of a field, so far along each axis and further along some: the lines that
 # come before it, and its text.
 Reader = Callable[[str, Sequence[int], Mapping[int, str]], tuple[list[str], str]]
 
+# The element of some rank, found bit by bit, by counting the elements below a number.
+_OF_RANK = """
+$key = $word(0)
+for $bit in range($bits):
+    $trial = $word($key | $word(i64(1) << ($last - $bit)))
+    $below = i32(0)
+    for all:
+        $below = i32($below + i32($element < $trial))
+    $key = $trial if $below <= $rank else $key
+"""
+
+# The next one.
+_AND_NEXT = """
+$upto = i32(0)
+$above = $word($most)
+for all:
+    $one = $element
+    $upto = i32($upto + i32($one <= $key))
+    $above = $one if ($one > $key) & ($one < $above) else $above
+$above = $key if $upto > $rank + 1 else $above
+"""
+
+_STRANGE = """
+$strange = False
+for all:
+    $strange = $strange | ($item != $item)
+"""
+
+_VALID = """
+$at = 0
+for all:
+    $at += 1 if $item == $item else 0
+"""
+
 
 @dataclass
-class Windows(WindowLoops):
+class Windows(Point):
     """The texts of window loops of a body, whose elements are read as `reader` says."""
 
     reader: Reader | None = None
@@ -48,72 +73,35 @@ class Windows(WindowLoops):
         assert self.reader is not None
         return self.reader(field, origin, along)
 
-    def ranked(
-        self, name: str, reduce: Reduce, own: str, inner: list[str], item: Interval
-    ) -> list[str]:
-        result, short = self.expressions.atom(reduce.result), SHORT[own]
+    def ranked(self, window: Window) -> list[str]:
+        reduce = window.reduce
         machine = self.expressions.machine(reduce.result)
-
-        def loops(*lines: str) -> list[str]:
-            return over(reduce.shape, [*inner, *lines])
-
         if reduce.kind == "quantile":
             if ordered_by(reduce):
                 # As it is stored an element has fewer bits to count by.
-                result = reduce.body[0].name
-                machine, item = self.expressions.types[result], self.known[result]
-            low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
-            keys = Keys(machine, item)
-            lines, found = _of_rank(name, keys, result, loops, str(low), 2 if fraction else 1)
-            if item.nan:
-                strange = f"strange_{name}"
-                test = f"{strange} = {strange} | ({result} != {result})"
-                lines += [f"{strange} = False", *loops(test)]
-            return [*lines, *quantile(name, reduce, short, found, item.nan)]
-        at = f"at_{name}"
-        filled = f"({result} if {result} == {result} else {SHORT[machine]}(inf))"
-        wanted = 1 if reduce.kind == "nanrank" else 2
-        lines, found = _of_rank(name, Keys(machine, item), filled, loops, f"low_{name}", wanted)
-        return [
-            f"{at} = 0",
-            *loops(f"{at} += 1 if {result} == {result} else 0"),
-            *place_of_valid(name, reduce, at),
-            *lines,
-            *of_valid(name, reduce, short, found, at),
-        ]
+                item = reduce.body[0].name
+                machine = self.types[item]
+                window = replace(window, item=item, known=self.known[item])
+            low, fraction = quantile_position(window.count, reduce.quantile)
+            keys, wanted = Keys(machine, window.known), 2 if fraction else 1
+            lines, found = _of_rank(window, keys, window.item, str(low), wanted)
+            lines += window.lines(_STRANGE) if window.known.nan else []
+            return [*lines, *window.between(found)]
+        filled = f"({window.item} if {window.item} == {window.item} else {SHORT[machine]}(inf))"
+        keys, wanted = Keys(machine, window.known), 1 if reduce.kind == "nanrank" else 2
+        lines, found = _of_rank(window, keys, filled, f"low_{window.name}", wanted)
+        return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
 
 
 def _of_rank(
-    name: str, keys: Keys, element: str, loops: Callable[..., list[str]], rank: str, wanted: int
+    window: Window, keys: Keys, element: str, rank: str, wanted: int
 ) -> tuple[list[str], tuple[str, str]]:
-    """Lines that find the element of some rank, and the next one if two are wanted; their texts.
-
-    The bits are found one after the other, by counting the elements below a number.  `loops` puts
-    lines where each element is there.
-    """
-    bit, key, trial, below = (f"{word}_{name}" for word in ("bit", "key", "trial", "below"))
-    short, bits, own = keys.short, keys.bits, keys.of(element)
-    lines = [
-        f"{key} = {short}(0)",
-        f"for {bit} in range({bits}):",
-        f"    {trial} = {short}({key} | {short}(i64(1) << ({bits - 1} - {bit})))",
-        f"    {below} = i32(0)",
-        *indented(loops(f"{below} = i32({below} + i32({own} < {trial}))")),
-        f"    {key} = {trial} if {below} <= {rank} else {key}",
-    ]
-    if wanted == 1:
-        return lines, (keys.value(key),) * 2
-    above, upto, one = (f"{word}_{name}" for word in ("above", "upto", "one"))
-    lines += [
-        f"{upto} = i32(0)",
-        f"{above} = {short}({2**keys.width - 1})",
-        *loops(
-            f"{one} = {own}",
-            f"{upto} = i32({upto} + i32({one} <= {key}))",
-            f"{above} = {one} if ({one} > {key}) & ({one} < {above}) else {above}",
-        ),
-        f"{above} = {key} if {upto} > {rank} + 1 else {above}",
-    ]
+    """Lines that find the element of some rank, and the next one if two are wanted; both."""
+    words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1, "rank": rank}
+    program = _OF_RANK if wanted == 1 else _OF_RANK + _AND_NEXT.lstrip()
+    most, key = 2**keys.width - 1, f"key_{window.name}"
+    lines = window.lines(program, **words, most=most, element=keys.of(element))
+    above = key if wanted == 1 else f"above_{window.name}"
     return lines, (keys.value(key), keys.value(above))
 
 

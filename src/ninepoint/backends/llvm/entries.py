@@ -10,7 +10,7 @@ All numbers are words, addresses too, and `at[k]` is the word so many words on; 
 functions of C, and `machine` what only machine code does (see `printing`).
 
 What an entry is bound to is an array of words, its *record*, which says where the kernel's machine
-code is and of which kinds its arguments are (see `layout`).  They read arrays where NumPy keeps
+code is and of which kinds its arguments are (see below).  They read arrays where NumPy keeps
 what describes them, refuse what does not fit, and let go of the interpreter's lock.  They call
 Python's functions only, none of its data: those are not near enough to be reached.
 
@@ -27,39 +27,27 @@ from typing import Any
 import numpy as np
 
 from .commands import AXES as STEPS
-from .layout import (
-    ARRAYS,
-    AXES,
-    CODE,
-    DATA,
-    DTYPE,
-    FIELDS,
-    FIRST,
-    FLAGS,
-    ITEMSIZE,
-    KIND,
-    KINDS,
-    LISTS,
-    NDIM,
-    NONE,
-    OF_AXES,
-    OF_FLAGS,
-    OF_LETTER,
-    OF_SIZE,
-    OF_VALUE,
-    ORDER,
-    PART,
-    PER_KIND,
-    SHAPE,
-    STRIDES,
-    TYPE,
-    TYPE_OF_ARRAYS,
-    WORDS,
-)
 
 c: Any = None
 machine: Any = None
 f32 = np.float32
+
+# Where the fields of an array and of its dtype are, in words, with 64-bit pointers, which is part
+# of NumPy's binary interface: NumPy's own headers compile it into other packages.  They are
+# `PyArrayObject_fields` and `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h.  Axes and flags are
+# the first half of theirs; the letter of the kind is the first byte of its word, and the byte
+# order begins so many bits on.
+TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
+KIND, ORDER, ITEMSIZE = 3, 16, 5
+ALIGNED, WRITEABLE = 0x100, 0x400
+
+# The record of a kernel, in words: where its machine code begins, where a part of a job does, the
+# type of arrays, None, how many arguments there are, arrays and fields among them, axes of these,
+# words of all values; then what a list of commands is, and what each argument is [bytes].
+CODE, PART, TYPE_OF_ARRAYS, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, LISTS = range(10)
+# Of each its axes, flags, the letter of its kind, its size, and where it is among the values.
+OF_AXES, OF_FLAGS, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(6)
+FIRST = LISTS + PER_KIND
 
 BOOL, UINT, FLOAT, COMPLEX, VOID, BIG = map(ord, "bufcV>")
 

@@ -4,7 +4,7 @@ Numba takes half a second to be imported and set up.  So what it compiled is kep
 code, with the names of what it calls; LLVM alone loads that.  Its entry is a function as those of
 C extensions are, and a call of it takes half the time of a call through Numba's dispatcher.
 
-The entry takes NumPy's arrays as they are in memory (see `layout`), reads where their elements
+The entry takes NumPy's arrays as they are in memory (see `entries`), reads where their elements
 lie, and refuses arrays of another kind than it was compiled for.
 """
 
@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from .. import cache as disk
-from .layout import (
+from .entries import (
     ALIGNED,
-    BLOCK,
     DATA,
     DTYPE,
     FLAGS,
@@ -34,9 +33,8 @@ from .layout import (
     STRIDES,
     TYPE,
     WRITEABLE,
-    Kind,
-    arrays_of,
 )
+from .layout import BLOCK, Kind, arrays_of
 
 
 class _Method(ctypes.Structure):
@@ -198,10 +196,9 @@ def shared() -> Any:
 
     def make() -> tuple[bytes, Sequence[str]]:
         # Imported here, not above: what is on disk needs no compiler.
-        from .building import object_code
-        from .modules import shared_module
+        from .building import shared_code
 
-        return object_code(shared_module(), plain=True)
+        return shared_code()
 
     file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
     return disk.remembered(file, lambda code, needs: engine(code, needs, {}), make)[0]

@@ -13,8 +13,6 @@ import mmap
 import time
 from typing import Any
 
-from .layout import FREE, HEAD, OWN, PLAIN, USED
-
 c: Any = None
 machine: Any = None
 
@@ -161,6 +159,13 @@ def repeat(calls, count, first, steps, crew, threads):
 
 
 # The allocator: four functions that NumPy calls, and one that changes what becomes of memory.
+
+# What becomes of an array's memory (see `..memory`).
+USED, FREE, OWN, PLAIN = range(4)
+
+# Before an array's memory: what becomes of it, where its mapping begins, how long that is, and
+# how many bytes the array may have.  64 bytes keep arrays aligned for every vector.
+HEAD = 64
 
 
 def malloc(context, size):

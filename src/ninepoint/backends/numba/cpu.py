@@ -62,11 +62,8 @@ def load(compiled: Compiled) -> Loaded:
         entry = functools.partial(_silent, compiled.scalar_types, entry)
     if module.checked:
         entry = functools.partial(_checked, compiled, entry)
-    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
-        if not module.shorts:
-            entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
-        elif not found.lists:
-            entry = functools.partial(_viewed, entry)
+    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))) and not module.shorts:
+        entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
@@ -142,10 +139,9 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
 
     def make() -> _Code:
-        from ..llvm.building import object_code
-        from ..llvm.modules import kernel_module
+        from ..llvm.building import kernel_code
 
-        return object_code(kernel_module(text, kinds, fastmath=fastmath))
+        return kernel_code(text, kinds, fastmath=fastmath)
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
         engine = native.engine(code, needs, numbers)
@@ -182,16 +178,15 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
 
 
 def _silent(scalars: Sequence[DType], entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
+    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap.
+
+    It takes floats of 16 bits as integers.
+    """
     arrays = len(arguments) - len(scalars)
     values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
+    given = [one.view("uint16") if _is_short(one) else one for one in arguments[:arrays]]
     with np.errstate(all="ignore"):
-        entry(*arguments[:arrays], *values)
-
-
-def _viewed(entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text that takes floats of 16 bits as integers."""
-    entry(*(one.view("uint16") if _is_short(one) else one for one in arguments))
+        entry(*given, *values)
 
 
 def _is_short(argument: Any) -> bool:

@@ -1,7 +1,17 @@
-"""Functions: those that a module's loops call for a row of a stage, or of the result."""
+"""Functions: those that a module's loops call for a row of a stage, or of the result.
+
+import numpy as np
+
+@row_function()
+def v0_row(x_0, x_1, x_2, o0, n): ...
+
+def band(x, out0):              the loops over rows, which `loops` writes
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -20,22 +30,68 @@ from ...language.ir import (
 )
 from ...lowering.abreast import together
 from ...lowering.kept import Kept
-from .bands import Texts
+from ..generated import is_table
+from .expressions import LIBRARY, RESERVED
 from .layout import Layout, sum_text
+from .points import indented
 from .ranks import histogram_function, in_bins, selecting_function
-from .rows import Made, RowFunction, row_function
+from .rows import WORD, Made, RowFunction, row_function
 
 
 class Functions(Layout):
-    """The functions of a kernel."""
+    """The functions of a kernel, each of them once."""
 
-    def write(self, texts: Texts) -> None:
+    def write(self) -> None:
         """Write those that make a row, of each stage and of the result, and those for several."""
-        self.functions = [tuple(map(texts.once, self._stage_functions(one))) for one in self.kept]
+        self._written: dict[tuple[str, ...], RowFunction] = {}
+        self.functions = [tuple(map(self._once, self._stage_functions(one))) for one in self.kept]
         body, values = self.kernel.body, self.kernel.outputs
         final = Made("band_row", body, values, every=self.every[-1])
-        self.final = texts.once(self._result_function(final))
-        self.several = [None if one is None else texts.once(one) for one in self._several()]
+        self.final = self._once(self._result_function(final))
+        self.several = [None if one is None else self._once(one) for one in self._several()]
+
+    def text(self, title: str, parameters: Sequence[str], band: Sequence[str], how: str) -> str:
+        """The text of the module with this `band`; `how` says how rows are compiled."""
+        lines: list[str] = []
+        for function in self._written.values():
+            lines += ["", "", *function.constants] if function.constants else []
+            options = [how] * bool(how)
+            if function.overlap:
+                options.append(f"overlap={function.overlap}")
+            lines += ["", "", f"@row_function({', '.join(options)})", *function.lines]
+        if numbers := self.expressions.tables.lines():
+            lines += ["", "", *numbers]
+        lines += ["", "", f"def band({', '.join(parameters)}):", *indented(band)]
+        text = "\n".join(lines[1:]) + "\n"
+        used = set(WORD.findall(text))
+        head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
+        head += ["import math", ""] * ("math" in used) + ["import numpy as np", ""] * (
+            "np" in used
+        )
+        if listed := ",\n    ".join(name for name in LIBRARY if name in used):
+            head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
+        return "\n".join([*head, "", text])
+
+    def _once(self, function: RowFunction) -> RowFunction:
+        """The function, under the name of one that does the same if there is one already.
+
+        The same but for names: the steps of an iteration differ in nothing else.
+        """
+        if function.constants or function.buffers:
+            self._written[function.lines] = function
+            return function
+        known: dict[str, str] = {}
+
+        def anonymous(word: re.Match[str]) -> str:
+            name = word.group()
+            own = name in RESERVED or is_table(name)
+            if name[0].isdigit() or (own and name != function.name):
+                return name
+            return known.setdefault(name, f"_{len(known)}")
+
+        key = tuple(WORD.sub(anonymous, line) for line in function.lines)
+        first = self._written.setdefault(key, function)
+        return function if first is function else replace(function, name=first.name)
 
     def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum there are two."""

@@ -17,9 +17,8 @@ import numpy as np
 from numba import from_dtype, njit, types
 
 from ...language import errors
-from ...language.dtypes import DType, common, computed
+from ...language.dtypes import Argument, Coefficients, DType, Field, Scalar, common, computed
 from ...language.errors import Span
-from ...language.kinds import Argument, Coefficients, Field, Scalar
 from ...language.parameters import indexed_parameters
 from ...language.source import Function
 from ...lowering.schedule import Request

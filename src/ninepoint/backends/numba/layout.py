@@ -8,11 +8,13 @@ Places are sums of indices and lengths, for in a chain it depends on the block w
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+import llvmlite.binding as llvm
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
@@ -22,10 +24,22 @@ from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from .expressions import NOTES, Expressions, as_tuple, kernel_names
-from .window_loops import plus
+from .points import plus
 
 # Bytes of a cache line.
 LINE = 64
+
+
+def _has_halves() -> bool:
+    try:
+        features = llvm.get_host_cpu_features()
+    except RuntimeError:
+        features = {}
+    return bool(features.get("avx") and features.get("f16c"))
+
+
+# Whether this machine converts half floats, several at once.
+HALVES = platform.machine().lower() in ("aarch64", "arm64") or _has_halves()
 
 
 # How often each name is added, and the number itself under "".
@@ -98,7 +112,7 @@ class Layout:
         self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.converts = not slides and edges is None
+        self.converts = HALVES and not slides and edges is None
         self.loads = {
             name: one.load
             for name, dtype in kernel.fields

@@ -58,12 +58,11 @@ from ...lowering.abreast import effort
 from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, height
 from ..generated import Module
-from .bands import Texts
 from .expressions import as_tuple
 from .functions import Functions
 from .layout import Sum, sum_text
+from .points import indented, plus
 from .rows import RowFunction
-from .window_loops import indented, plus
 
 # Bytes of a result from which on it counts as far.
 NEAR = 1 << 20
@@ -107,8 +106,7 @@ def module(
 class _Writer(Functions):
     def module(self, title: str, fastmath: bool) -> Module:
         kernel, names = self.kernel, self.names
-        texts = Texts(fastmath)
-        self.write(texts)
+        self.write()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
         looks = watched(kernel)
         parameters = [
@@ -119,7 +117,7 @@ class _Writer(Functions):
             *(names[n] for n, _ in kernel.scalars),
             *["notes"] * looks,
         ]
-        text = texts.module(title, parameters, self._band(), self.expressions.tables)
+        text = self.text(title, parameters, self._band(), "fastmath=True" if fastmath else "")
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)
@@ -180,7 +178,7 @@ class _Writer(Functions):
             *lines,
             f"many = {many}",
             f"for i in range(0, many, {count}):",
-            *indented([*fetched, *self._together(count)]),
+            *indented([*fetched, *self._turn(count)]),
             f"for i in range(many, {length}):",
             *indented(turn),
         ]
@@ -213,36 +211,32 @@ class _Writer(Functions):
                 lines.append(f"    fetch(row({name}, {place}), n)")
         return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
-    def _together(self, count: int) -> list[str]:
-        """Several rows of each stage after the other, and of the result."""
-        lines: list[str] = []
-        for kept, (single, *_), many in zip(self.kept, self.functions, self.several, strict=False):
-            if many is not None:
-                lines += self._row(kept, many, rows=count)
-            for down in range(count):
-                lines += [] if many else self._row(kept, single, down)
-                at = plus(self.indices[-1], kept.high[-2] + down)
-                lines += [*self._ends_of(kept, down), *self._turned(kept, at)]
-        if self.several[-1] is not None:
-            return lines + self._result(self.several[-1], rows=count)
-        return lines + [line for down in range(count) for line in self._result(self.final, down)]
+    def _turn(self, rows: int = 1) -> list[str]:
+        """One plane of each stage after the other, and of the result; where rows roll, one row.
 
-    def _turn(self) -> list[str]:
-        """One plane of each stage after the other, and of the result; where rows roll, one row."""
+        Or several rows at once, which each stage has.
+        """
+        alone = [None] * (len(self.kept) + 1)
+        *several, last = self.several if rows > 1 else alone
         lines: list[str] = []
-        for kept, functions in zip(self.kept, self.functions, strict=True):
-            at = plus(self.turn, kept.high[self.axis]) if self.turn else ""
+        for kept, functions, many in zip(self.kept, self.functions, several, strict=True):
             if isinstance(kept.stage, RunningSum):
                 lines += self._run(kept, functions)
                 continue
-            row = [*self._row(kept, functions[0]), *self._ends_of(kept)]
-            lines += _where(self._there(kept, at), self._plane(row, kept))
-            lines += self._turned(kept, at)
-        made = self._plane(self._result(self.final))
-        tests = [f"{self.turn} >= 0"] * (self.warm > 0)
+            lines += self._row(kept, many, rows=rows) if many else []
+            for down in range(rows):
+                at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
+                row = [] if many else self._row(kept, functions[0], down)
+                test = self._there(kept, at) if rows == 1 else ""
+                lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
+                lines += self._turned(kept, at)
+        if last:
+            return lines + self._result(last, rows=rows)
+        made = [line for down in range(rows) for line in self._result(self.final, down)]
+        tests = [f"{self.turn} >= 0"] * (self.warm > 0 and rows == 1)
         if self.rolls(self.axis):
             tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-        return lines + _where(" and ".join(tests), made)
+        return lines + _where(" and ".join(tests), self._plane(made))
 
     def _there(self, kept: Kept, at: str) -> str:
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""

@@ -28,8 +28,7 @@ of 15 x 15 to 3 x 101, one thread).
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +38,8 @@ from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from .expressions import as_tuple
 from .layout import Layout
+from .points import filled, plus
 from .rows import RowFunction
-from .window_loops import indented, plus
-
-# A buffer or a table, whose name in the text ends as that of the function does.
-_OWN = re.compile(r"\$(\w+)")
 
 
 def in_bins(stage: Histogram, storage: np.dtype) -> bool:
@@ -51,99 +47,97 @@ def in_bins(stage: Histogram, storage: np.dtype) -> bool:
     return storage.kind in "iu" and storage.itemsize == 1 and len(stage.lines[0]) == 3
 
 
+_BINS = """
+for c in range($lanes):
+    $fine[:] = 0
+    $coarse[:] = 0
+    for d in range($count):
+        for k in range($first, $end, $lanes):
+            value = $element
+            $fine[value] += 1
+            $coarse[value >> 4] += 1
+    for j in range(c, n, $lanes):
+        rest = $rank
+        value = 0
+        while $coarse[value] <= rest:
+            rest -= $coarse[value]
+            value += 1
+        value = value << 4
+        while $fine[value] <= rest:
+            rest -= $fine[value]
+            value += 1
+        o0[j] = $found
+        # and the next one
+        if j + $lanes < n:
+            for d in range($count):
+                value = $leaving
+                $fine[value] -= 1
+                $coarse[value >> 4] -= 1
+                value = $entering
+                $fine[value] += 1
+                $coarse[value >> 4] += 1
+"""
+
+_AND_NEXT = """
+        if $fine[value] == rest + 1:
+            value += 1
+            while $fine[value] == 0:
+                value += 1
+        o1[j] = $found
+"""
+
+
 def histogram_function(name: str, stage: Histogram, layout: Layout, column: int) -> RowFunction:
     """Write the function that finds the elements of these ranks at each point of a row.
 
     Rows of the stage begin at a `column`.
     """
-    fine, coarse = f"fine_{name}", f"coarse_{name}"
     low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
     # Lane by lane, each along its own columns.
     lanes, first = stage.lanes, steps[-1] + column
-    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
     down = f"rows_{name}[d]" if stage.runs else "d"
-    rows = [f"{plus('i', steps[-2])} + {down}"] if len(steps) > 1 else []
-    array, place = layout.names[stage.read.field], ["b", *outer, *rows]
+    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
 
-    def begin(index: str) -> str:
-        return plus(f"{index} + begins_{name}[d]" if stage.runs else index, first)
+    def at(index: str, table: str, step: int) -> str:
+        return plus(f"{index} + {table}_{name}[d]", first) if stage.runs else plus(index, step)
 
-    def end(index: str) -> str:
-        if stage.runs:
-            return plus(f"{index} + ends_{name}[d]", first)
-        return plus(index, first + lanes * stage.shape[1])
+    def element(place: str) -> str:
+        index = ", ".join(["b", *outer, place])
+        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
 
-    def count_in(at: str, sign: str) -> list[str]:
-        value = plus(f"i64({array}[{', '.join([*place, at])}])", -low)
-        return [
-            f"value = {value}",
-            f"{fine}[value] {sign}= 1",
-            f"{coarse}[value >> 4] {sign}= 1",
-        ]
-
-    lines = [
-        f"{fine}[:] = 0",
-        f"{coarse}[:] = 0",
-        f"for d in range({len(stage.lines)}):",
-        f"    for k in range({begin('c')}, {end('c')}, {lanes}):",
-        *indented(count_in("k", "+"), 2),
-        f"for j in range(c, n, {lanes}):",
-        *indented(_in_bins(stage, fine, coarse, low)),
-        f"    if j + {lanes} < n:",
-        f"        for d in range({len(stage.lines)}):",
-        *indented(count_in(begin("j"), "-"), 3),
-        *indented(count_in(end("j"), "+"), 3),
-    ]
-    results = [f"o{k}" for k in range(len(stage.names))]
+    end = first + lanes * stage.shape[1]
+    words: dict[str, object] = {
+        "lanes": lanes, "count": len(stage.lines), "rank": stage.rank,
+        "first": at("c", "begins", first), "end": at("c", "ends", end), "element": element("k"),
+        "leaving": element(at("j", "begins", first)), "entering": element(at("j", "ends", end)),
+        "found": plus("value", low),
+    }  # fmt: skip
+    following = _AND_NEXT if len(stage.names) > 1 else "\n"
+    program = _BINS.replace("\n        # and the next one\n", following)
+    tables = {
+        "rows": ([row for row, _, _ in stage.runs], "int64"),
+        "begins": ([lanes * begin for _, begin, _ in stage.runs], "int64"),
+        "ends": ([lanes * (begin + length) for _, begin, length in stage.runs], "int64"),
+    }
+    results, own = [f"o{k}" for k in range(len(stage.names))], (f"fine_{name}", f"coarse_{name}")
     return RowFunction(
         name,
-        (*layout.whole, fine, coarse, *results, "n"),
-        (f"for c in range({lanes}):", *indented(lines)),
-        _tables(name, stage),
+        (*layout.whole, *own, *results, "n"),
+        tuple(filled(program, name, words).strip().split("\n")),
+        _constants(name, tables),
         buffers={
-            fine: "np.empty(256, dtype=np.int32)",
-            coarse: "np.empty(16, dtype=np.int32)",
+            one: f"np.empty({k}, dtype=np.int32)" for one, k in zip(own, (256, 16), strict=True)
         },
     )
 
 
-def _in_bins(stage: Histogram, fine: str, coarse: str, low: int) -> list[str]:
-    """What finds the element of the wanted rank by counting, and the next one."""
-    lines = [
-        f"rest = {stage.rank}",
-        "value = 0",
-        f"while {coarse}[value] <= rest:",
-        f"    rest -= {coarse}[value]",
-        "    value += 1",
-        "value = value << 4",
-        f"while {fine}[value] <= rest:",
-        f"    rest -= {fine}[value]",
-        "    value += 1",
-        f"o0[j] = {plus('value', low)}",
-    ]
-    if len(stage.names) == 1:
-        return lines
-    return [
-        *lines,
-        f"if {fine}[value] == rest + 1:",
-        "    value += 1",
-        f"    while {fine}[value] == 0:",
-        "        value += 1",
-        f"o1[j] = {plus('value', low)}",
-    ]
-
-
-def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
-    """Where the runs of a window that is no box lie, begin and end."""
-    tables = {
-        "rows": [row for row, _, _ in stage.runs],
-        "begins": [stage.lanes * first for _, first, _ in stage.runs],
-        "ends": [stage.lanes * (first + length) for _, first, length in stage.runs],
-    }
+def _constants(name: str, tables: Mapping[str, tuple[Sequence[object], str]]) -> tuple[str, ...]:
+    """The text of tables that are not empty."""
     return tuple(
-        f"{what}_{name} = np.array({held}, dtype=np.int64)"
-        for what, held in tables.items()
+        f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
+        for word, (held, dtype) in tables.items()
         if held
     )
 
@@ -208,20 +202,16 @@ def selecting_function(
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
-    own = {word: f"{word}_{name}" for word in (*buffers, *tables)}
-    body = _OWN.sub(lambda word: own[word.group(1)], _places(stage, layout, tile, column))
+    body = filled(_places(stage, layout, tile, column), name, {})
     results = [f"o{k}" for k in range(len(stage.names))]
     return RowFunction(
         name,
-        (*layout.whole, *(own[one] for one in buffers), *results, "n", "rows0"),
+        (*layout.whole, *(f"{one}_{name}" for one in buffers), *results, "n", "rows0"),
         tuple(body.strip().split("\n")),
-        tuple(
-            f"{own[word]} = np.array({held}, dtype=np.{dtype})"
-            for word, (held, dtype) in tables.items()
-        ),
+        _constants(name, tables),
         buffers={
-            own[word]: f"np.{'zeros' if word == 'held' else 'empty'}({count}, dtype=np.{dtype})"
-            for word, (count, dtype) in buffers.items()
+            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({size}, dtype=np.{kind})"
+            for word, (size, kind) in buffers.items()
         },
         given={"rows0": size[0]},
     )

@@ -13,6 +13,7 @@ What it writes overlaps nothing that it reads, which LLVM is promised.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -27,24 +28,19 @@ from ...language.ir import (
     Binary,
     Cast,
     Coefficient,
-    Element,
     Offset,
     Read,
-    Reduce,
     Ref,
     Select,
     Tap,
     Unary,
     Weight,
-    atoms,
-    within,
 )
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, pieces
-from .control import EACH, Control, gathered_rows, in_other_rows
 from .expressions import NOTES
 from .layout import Layout
-from .window_loops import WindowLoops, indented, plus
+from .points import EACH, Point, gathered_rows, indented, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -55,6 +51,9 @@ VECTOR = 64
 # columns, 7 points float32: 122 and 108 us, Zen 3; of 445, a median of 3 x 3 bytes 28 and 17; of
 # 98, which leave 2, a mean of 3 x 3 float32 lost a tenth, Zen 5.)
 LEFT = 350
+
+# A name that is not an attribute.
+WORD = re.compile(r"(?<![\w.])\w+")
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -139,11 +138,16 @@ class _Writer:
         self.rows = dict(zip(self._labels(rows), rows, strict=True))
         self.labels = {(row.source, row.offset): label for label, row in self.rows.items()}
         storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-        self.windows = WindowLoops(
-            self.expressions, storage, layout.names, layout.reach, layout.loads
-        )
         gathered = {at: (self.labels[at], first.get(at[0], 0)) for at in along}
-        self.control = Control(self.windows, gathered, layout.places)
+        self.point = Point(
+            self.expressions,
+            storage,
+            layout.names,
+            layout.reach,
+            layout.loads,
+            gathered,
+            layout.places,
+        )
         # What is done before the loop over the row.
         self.once: list[str] = []
 
@@ -179,43 +183,28 @@ class _Writer:
     def _called(self, lines: Sequence[str]) -> RowFunction:
         """The function of these lines, and what it is called with."""
         made, layout, once = self.made, self.layout, self.once
-        loops = any(
-            isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(self.body)
-        )
-        parameters = [*self.rows]
-        if loops:
-            parameters += [*layout.whole, *self.windows.buffers]
-        parameters += [*(f"o{k}" for k in range(len(made.values))), "n"]
-        parameters += [layout.names[name] for name in self._others()]
-        if self.control.looks:
-            parameters.append(layout.names[NOTES])
+        if self.point.looks:
             once = [*once, f"turns = {EACH}"]
+        body = (*self.expressions.tables.fetched.values(), *once, *lines)
+        kernel, results = layout.kernel, [f"o{k}" for k in range(len(made.values))]
+        others = [name for name, *_ in (*kernel.coefficients, *kernel.scalars)]
+        others += [NOTES] * self.point.looks
+        there = [*self.rows, *layout.whole, *self.point.buffers, *results, "n"]
+        there += [layout.names[name] for name in others]
+        used = set(WORD.findall("\n".join(body)))
         machines = [layout.machine(row.source) for row in self.rows.values()]
         machines += [self.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
         widest = max((np.dtype(one).itemsize for one in machines), default=1)
-        plain = not (made.held or loops or self.control.looks or made.every > 1)
+        plain = not made.held and made.every == 1
         return RowFunction(
             made.name,
-            tuple(parameters),
-            (*self.expressions.tables.fetched.values(), *once, *lines),
-            tuple(self.windows.constants),
+            tuple(name for name in there if name in used),
+            body,
+            tuple(self.point.constants),
             self.rows,
-            buffers=self.windows.buffers,
+            buffers=self.point.buffers,
             overlap=_overlap(self.body, widest) if plain else (),
         )
-
-    def _others(self) -> list[str]:
-        """The scalars and coefficients that the body uses."""
-        kernel = self.layout.kernel
-        used = {a.name for assign in self.body for a in atoms(assign.value) if isinstance(a, Ref)}
-        used |= {value.name for value in self.made.values if isinstance(value, Ref)}
-        for assign in within(self.body):
-            inner = assign.value.body if isinstance(assign.value, Reduce) else ()
-            for one in (assign, *inner):
-                if isinstance(one.value, Element | Coefficient):
-                    used.add(one.value.array)
-        known = [n for n, *_ in kernel.coefficients] + [n for n, _ in kernel.scalars]
-        return [n for n in known if n in used]
 
     def _lines(self, piece: Piece) -> list[str]:
         """The lines for a point."""
@@ -231,7 +220,7 @@ class _Writer:
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
-                    lines += self.control.lines(target, expr)
+                    lines += self.point.lines(target, expr)
         return lines
 
     def _read(self, target: str, read: Read) -> list[str]:
@@ -242,7 +231,7 @@ class _Writer:
             self.once.append(f"{target} = {label}[0]")
             return []
         element = f"{label}[{plus('j', read.offset[-1] - self.rows[label].column)}]"
-        return [f"{target} = {self.windows.loaded(read.field, element)}"]
+        return [f"{target} = {self.point.loaded(read.field, element)}"]
 
 
 def _over_row(lines: Sequence[str], every: int = 1) -> list[str]:

@@ -6,10 +6,10 @@ compiler it has nothing but what finds a text and what names stand for: no parse
 intermediate form, no border arithmetic.  Where a back end disagrees, the back end is wrong, or
 this changes and the changelog says so.
 
-    number, functions, reductions    what the numbers of a kernel do
-    views, world                     what the user's function sees
-    borders                          what lies outside an array
-    evaluate                         the function called at every point
+    number, functions    what the numbers of a kernel do
+    views, world         what the user's function sees
+    borders              what lies outside an array
+    evaluate             the function called at every point
 """
 
 from .evaluate import Setting, evaluate, points

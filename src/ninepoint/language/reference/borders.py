@@ -8,6 +8,9 @@ Conditions extend the array first, axis by axis; the rules with names hold for w
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,8 +21,6 @@ Array: TypeAlias = np.ndarray[Any, Any]
 Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 # Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
 Rules: TypeAlias = tuple[tuple[Any, Any], ...]
-
-NOTHING_OUTSIDE = ("fill", "keep", "valid")
 
 
 def outside(position: int, size: int, rule: str) -> int:
@@ -42,11 +43,10 @@ def outside(position: int, size: int, rule: str) -> int:
 
 def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> Any:
     """The element at a place that may lie outside, along the last axes of an array."""
-    first = array.ndim - len(rules)
     inside = list(place)
     beyond: list[tuple[int, Any]] = []
-    for axis, (position, pair) in enumerate(zip(place[first:], rules, strict=True), first):
-        size = array.shape[axis]
+    for axis, pair in enumerate(rules, array.ndim - len(rules)):
+        position, size = place[axis], array.shape[axis]
         if 0 <= position < size:
             continue
         rule = pair[0] if position < 0 else pair[1]
@@ -60,62 +60,57 @@ def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> 
         return array[tuple(inside)]
     # Later axes extend what earlier ones have extended.
     axis, rule = beyond[-1]
+
+    def along(position: int) -> Any:
+        there = (*inside[:axis], position, *inside[axis + 1 :])
+        return neighbour(array, there, rules, cval)
+
+    position, size = inside[axis], array.shape[axis]
     if rule.kind == "extrapolate":
-        return _on_polynomial(array, inside, axis, rule.order, rules, cval)
-    source = outside(inside[axis], array.shape[axis], "reflect")
-    distance = abs(inside[axis] - source) * rule.dx
-    a, b, c = (_on_edge(value, array.shape, inside, first, axis, rule.step) for value in rule.abc)
+        nodes = [k if position < 0 else size - 1 - k for k in range(rule.order + 1)]
+        return array.dtype.type(_on_polynomial([(node, along(node)) for node in nodes], position))
+    source = outside(position, size, "reflect")
+    edge = [k for k in range(array.ndim) if k != axis]
+    first = array.ndim - len(rules)
+    numbers = []
+    for given in rule.abc:
+        # A function says what stands at each place of the edge.
+        ranges = (np.arange(array.shape[k]) for k in edge if k >= first)
+        laid = given(rule.step, *np.meshgrid(*ranges, indexing="ij")) if callable(given) else given
+        laid = np.broadcast_to(laid, [array.shape[k] for k in edge])
+        numbers.append(laid[tuple(min(max(inside[k], 0), array.shape[k] - 1) for k in edge)])
     if rule.at == "cell":
-        return array.dtype.type(c)
-    a, b, c = map(_wide, (a, b, c))
-    inside[axis] = source
-    mirrored = _wide(neighbour(array, tuple(inside), rules, cval))
-    match rule.kind:
+        return array.dtype.type(numbers[2])
+    wide = map(_wide, (*numbers, along(source)))
+    return array.dtype.type(_ghost(rule.kind, abs(position - source) * rule.dx, *wide))
+
+
+def _ghost(kind: str, distance: float, a: Any, b: Any, c: Any, mirrored: Any) -> Any:
+    """What stands outside, so that with what is mirrored there it meets a condition."""
+    match kind:
         case "dirichlet":
             # The value is half way between the two.
-            ghost = 2 * c - mirrored
+            return 2 * c - mirrored
         case "neumann":
             # The slope is that from one to the other.
-            ghost = mirrored + c * distance
+            return mirrored + c * distance
         case _:
             # a * (ghost + mirrored) / 2 + b * (ghost - mirrored) / distance = c
             half = a * (distance / 2)
-            ghost = (b - half) / (b + half) * mirrored + c * distance / (b + half)
-    return array.dtype.type(ghost)
+            return (b - half) / (b + half) * mirrored + c * distance / (b + half)
 
 
-def _on_polynomial(
-    array: Array, inside: list[int], axis: int, order: int, rules: Rules, cval: Any
-) -> Any:
-    """What stands at a place on the polynomial through the last elements of an axis."""
-    position, size = inside[axis], array.shape[axis]
-    nodes = [k if position < 0 else size - 1 - k for k in range(order + 1)]
-    elements = [
-        neighbour(array, (*inside[:axis], node, *inside[axis + 1 :]), rules, cval)
-        for node in nodes
-    ]
-    if order == 0:
-        return elements[0]
-    total: Any = None
-    for node, element in zip(nodes, elements, strict=True):
+def _on_polynomial(nodes: list[tuple[int, Any]], position: int) -> Any:
+    """What stands at a position on the polynomial through some elements."""
+    if len(nodes) == 1:
+        return nodes[0][1]
+    terms = []
+    for node, element in nodes:
         # Lagrange's polynomial of this node, which is 0 at all others.
-        others = [other for other in nodes if other != node]
+        others = [other for other, _ in nodes if other != node]
         above = np.prod([position - other for other in others])
-        term = above / np.prod([node - other for other in others]) * _wide(element)
-        total = term if total is None else total + term
-    return array.dtype.type(total)
-
-
-def _on_edge(
-    value: Any, shape: tuple[int, ...], inside: list[int], first: int, axis: int, step: int
-) -> Any:
-    """What a number of a condition is beside a place: that of the nearest place on the edge."""
-    others = [k for k in range(len(shape)) if k != axis]
-    if callable(value):
-        positions = [np.arange(shape[k]) for k in others if k >= first]
-        value = value(step, *np.meshgrid(*positions, indexing="ij"))
-    edge = np.broadcast_to(value, [shape[k] for k in others])
-    return edge[tuple(min(max(inside[k], 0), shape[k] - 1) for k in others)]
+        terms.append(above / np.prod([node - other for other in others]) * _wide(element))
+    return reduce(operator.add, terms)
 
 
 def _wide(value: Any) -> Any:
@@ -137,29 +132,33 @@ def bordered(
     """
     result = values.copy()
     first = values.ndim - len(rules)
-    shape = tuple(n // k for n, k in zip(values.shape[first:], factors, strict=True))
     cut = [slice(None)] * first
-    for lo, hi, size, (before, after), k in zip(*reach, shape, rules, factors, strict=True):
-        start = max(0, -lo) if before == "valid" else 0
-        stop = size - max(0, hi) if after == "valid" else size
-        cut.append(slice(start * k, max(start, stop) * k))
+    # Along each axis: from where on there is nothing outside, and up to where.
+    ends = []
+    for lo, hi, size, k, (before, after) in zip(
+        *reach, values.shape[first:], factors, rules, strict=True
+    ):
+        start, stop = max(0, -lo * k), size - max(0, hi * k)
+        ends.append((start, stop))
+        first_left = start if before == "valid" else 0
+        cut.append(slice(first_left, max(0, stop) if after == "valid" else size))
     for point in np.ndindex(values.shape):
-        element = tuple(p // k for p, k in zip(point[first:], factors, strict=True))
-        match _rule(element, reach, shape, rules):
-            case "fill":
-                result[point] = number(cval)
-            case "keep":
-                if field is None:
-                    raise ValueError("'keep' needs a field for each output")
-                result[point] = number(field[*point[:first], *element])
+        rule = _without(point[first:], ends, rules)
+        if rule == "fill":
+            result[point] = number(cval)
+        elif rule == "keep":
+            if field is None:
+                raise ValueError("'keep' needs a field for each output")
+            element = (p // k for p, k in zip(point[first:], factors, strict=True))
+            result[point] = number(field[*point[:first], *element])
     return result[tuple(cut)]
 
 
-def _rule(point: tuple[int, ...], reach: Reach, shape: tuple[int, ...], rules: Rules) -> str:
+def _without(point: tuple[int, ...], ends: Sequence[tuple[int, int]], rules: Rules) -> str:
     """The first rule by which an output at `point` has no value of its own."""
-    for position, lo, hi, size, (before, after) in zip(point, *reach, shape, rules, strict=True):
-        if position + lo < 0 and before in ("fill", "keep"):
+    for position, (start, stop), (before, after) in zip(point, ends, rules, strict=True):
+        if position < start and before in ("fill", "keep"):
             return str(before)
-        if position + hi >= size and after in ("fill", "keep"):
+        if position >= stop and after in ("fill", "keep"):
             return str(after)
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import warnings
 from collections import Counter
@@ -13,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..source import Function
-from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour
-from .number import Number, elsewhere, place, results, see
+from .borders import Array, Reach, Rules, bordered, neighbour
+from .number import Number, results, running, see
 from .views import Field, Position, neighbours
-from .world import argument, call_arguments, live
+from .world import argument, live
 
 _DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
 
@@ -83,24 +84,16 @@ def evaluate(
     IndexError
         If the function reads outside its neighborhood.
     """
-    kernel = _Kernel(function, arrays, setting)
-    stack = len(setting.shape) - len(kernel.factors)
-    pairs = zip(setting.shape, (1,) * stack + kernel.factors, strict=True)
-    outputs = _gathered(kernel.at, tuple(n * k for n, k in pairs), len(setting.footprints))
-    return tuple(kernel.bordered(values, k) for k, values in enumerate(outputs))
-
-
-def _gathered(
-    at: Callable[[tuple[int, ...]], tuple[Any, ...] | None], shape: tuple[int, ...], count: int
-) -> Array:
-    """What there is at every point, a number for each output, and NaN where there is nothing."""
-    outputs = np.empty((count, *shape), object)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
-        warnings.simplefilter("ignore", RuntimeWarning)
-        for point in np.ndindex(shape):
-            outputs[(slice(None), *point)] = at(point) or (np.float64(np.nan),) * count
-    return outputs
+    kernel = _Kernel(function, setting)
+    fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
+    seen = [field.seen for field in fields.values()]
+    kept: Any = (..., *(slice(None, None, step) for step in setting.every))
+    found = []
+    for number, values in enumerate(kernel.outputs(lambda point: fields)):
+        field, reach = seen[number] if number < len(seen) else None, setting.footprints[number]
+        rules, cval = setting.boundary, setting.cval
+        found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
+    return tuple(found)
 
 
 def points(
@@ -127,32 +120,16 @@ def points(
     tuple of arrays of object
         One for each result, as `evaluate` gives them.
     """
-    called = live(function)
     whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
-    others = {name: argument(value) for name, value in scalars.items()}
+    reaches = [((), ())] * count
+    setting = Setting(boundary=(), footprints=reaches, shape=whole[0].shape, scalars=scalars)
 
-    def at(point: tuple[int, ...]) -> tuple[Any, ...] | None:
-        elements = (see(array[point]) for array in whole)
-        given = others | dict(zip(arrays, elements, strict=True))
-        return _results_if_any(called, *call_arguments(function, given))
+    def elements(point: tuple[int, ...]) -> dict[str, Any]:
+        return dict(zip(arrays, (see(array[point]) for array in whole), strict=True))
 
-    outputs = _gathered(at, whole[0].shape, count)
+    outputs = _Kernel(function, setting).outputs(elements)
     # Not `outputs` itself, of which a result without axes would be a bare number.
-    return tuple(outputs[k, ...] for k in range(len(outputs)))
-
-
-def _results_if_any(
-    function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
-) -> tuple[Any, ...] | None:
-    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is."""
-    try:
-        return results(function(*positional, **named))
-    except ArithmeticError:
-        return None
-    except ValueError as error:
-        if str(error).startswith(_DOMAIN_ERRORS):
-            return None
-        raise
+    return tuple(outputs[k, ...] for k in range(count))
 
 
 class _Reached(Exception):
@@ -162,14 +139,15 @@ class _Reached(Exception):
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
-    def __init__(self, function: Function, arrays: Mapping[str, Array], setting: Setting) -> None:
+    def __init__(self, function: Function, setting: Setting) -> None:
         self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
         self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
-        self.fields = {name: self.field(name, array) for name, array in arrays.items()}
-        given = {name: argument(value) for name, value in setting.scalars.items()}
-        self._function = live(function)
-        self._arguments = call_arguments(function, given | self.fields)
+        self._function, self._names = live(function), function.parameters
+        self._by_name = {one.arg for one in function.definition.args.kwonlyargs}
+        # Defaults are numbers of the kernel too.
+        given = {**function.defaults, **setting.scalars}
+        self._values = {name: argument(value) for name, value in given.items()}
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -178,29 +156,50 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    def bordered(self, values: Array, number: int) -> Array:
-        """An output by the rule of the border, at the points that are to be left of it."""
-        if any(rule in NOTHING_OUTSIDE for pair in self.rules for rule in pair):
-            seen = [field.seen for field in self.fields.values()]
-            field = seen[number] if number < len(seen) else None
-            reach, cval = self.setting.footprints[number], self.setting.cval
-            values = bordered(values, reach, self.rules, cval, field, self.factors)
-        kept: Any = (..., *(slice(None, None, step) for step in self.setting.every))
-        left: Array = values[kept]
-        return left
+    def outputs(self, given: Callable[[tuple[int, ...]], Mapping[str, Any]]) -> Array:
+        """What there is at every point, a number for each output; NaN where there is nothing.
 
-    def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
-        """The outputs at `point`; None where Python has no number for them."""
-        self._point, self._indexed = point, Counter()
-        positional, named = self._arguments
-        token, beside = elsewhere.set(self._elsewhere), place.set(self._among_results)
+        `given` are the fields, or the elements at a point.
+        """
+        shape, stack = self.setting.shape, len(self.setting.shape) - len(self.rules)
+        points = (n * k for n, k in zip(shape, (1,) * stack + self.factors, strict=True))
+        outputs = np.empty((len(self.setting.footprints), *points), object)
+        token = running.set(self)
         try:
-            return _results_if_any(self._function, positional, named)
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                # NumPy's functions of arrays warn of what a kernel has as a number: a mean of
+                # nothing.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                for point in np.ndindex(outputs.shape[1:]):
+                    self._values |= given(point)
+                    outputs[(slice(None), *point)] = self._results(point)
         finally:
-            elsewhere.reset(token)
-            place.reset(beside)
+            running.reset(token)
+        return outputs
 
-    def _elsewhere(self, value: Number, index: Any) -> Any:
+    def _results(self, point: tuple[int, ...]) -> tuple[Any, ...]:
+        """The outputs at a point: NaN where Python has no number for them, as NumPy has."""
+        try:
+            return results(self._called(point))
+        except ArithmeticError:
+            pass
+        except ValueError as error:
+            if not str(error).startswith(_DOMAIN_ERRORS):
+                raise
+        return (np.float64(np.nan),) * len(self.setting.footprints)
+
+    def _called(self, point: tuple[int, ...], wanted: Any = None) -> Any:
+        """What the function gives at a point, if it does not come to what is wanted before."""
+        before = self._point, self._indexed, self._wanted
+        self._point, self._indexed, self._wanted = point, Counter(), wanted
+        values = self._values
+        positional = [values[name] for name in self._names if name not in self._by_name]
+        try:
+            return self._function(*positional, **{name: values[name] for name in self._by_name})
+        finally:
+            self._point, self._indexed, self._wanted = before
+
+    def elsewhere(self, value: Number, index: Any) -> Any:
         """The value of an indexed expression at other points: a number, or a window.
 
         The function is run again there, until it comes to the same index.
@@ -221,64 +220,42 @@ class _Kernel:
             moves = zip(point[-ndim:], offset, self.factors, strict=True)
             there = *point[:-ndim], *(p + o * k for p, o, k in moves)
             if (there, found) not in self._known:
-                self._run_at(there, found)
+                with contextlib.suppress(_Reached):
+                    self._called(there, found)
+                    raise RuntimeError(
+                        "debug runs the function at another point to find what an expression is "
+                        "there, and it takes another branch, which does not read it; read it "
+                        "before the choice, as in 'before = d[-1]'. The compiled call needs no "
+                        "such help."
+                    )
             return see(self._known[there, found])
 
         return neighbours(read, index)
-
-    def _run_at(self, point: tuple[int, ...], wanted: Any) -> None:
-        """Run the function at another point, until it comes to an expression."""
-        before = self._point, self._indexed, self._wanted
-        self._point, self._indexed, self._wanted = point, Counter(), wanted
-        positional, named = self._arguments
-        try:
-            self._function(*positional, **named)
-        except _Reached:
-            return
-        finally:
-            self._point, self._indexed, self._wanted = before
-        raise RuntimeError(
-            "debug runs the function at another point to find what an expression is there, "
-            "and it takes another branch, which does not read it; read it before the choice, "
-            "as in 'before = d[-1]'. The compiled call needs no such help."
-        )
-
-    def field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
-        """An array as the function sees it; `finer` than the others by some factors."""
-        shape, beside = self.setting.shape, array
-        for axis, k in enumerate(finer, -len(finer)):
-            if 0 < array.shape[axis] - shape[axis] < k:
-                # The finer result of a field whose length was rounded up.
-                beside = np.take(beside, range(shape[axis]), axis)
-        try:
-            seen: Array | None = np.broadcast_to(beside, shape)
-        except ValueError:
-            seen = None
-        return Field(self, name, array, beside, seen)
 
     @property
     def shape(self) -> tuple[Any, ...]:
         """How long the whole array is along each axis of the kernel: no stack is seen."""
         return tuple(map(argument, self.setting.shape[-len(self.rules) :]))
 
-    @property
-    def place(self) -> Any:
-        """Where the point is in the whole array: a number for each axis, or for one axis that."""
-        core = zip(self._core, self.factors, strict=True)
-        return _positions([p // k for p, k in core], [1] * len(self.factors))
+    def position(self, among_results: bool) -> Any:
+        """Where the point is in the whole array: a number for each axis, or for one axis that.
 
-    def _among_results(self) -> Any:
-        """Where it is among the results, which may be fewer than the elements."""
-        numbers, every = [], self.setting.every
-        for axis, position in enumerate(self._core):
+        Or where it is among the results, which may be fewer than the elements, or more.
+        """
+        found, every = [], self.setting.every
+        coarse = max(self.factors) == 1
+        for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
+            if not among_results:
+                found.append(Position(point // k, 1, point // k))
+                continue
             first = {0}
             if self.rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
-            if len(first) > 1 and max(self.factors) == 1:
+            if len(first) > 1 and coarse:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            step = every[axis] if every and max(self.factors) == 1 else 1
-            numbers.append((position - self.factors[axis] * min(first)) // step)
-        return _positions(numbers, self.factors)
+            number = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            found.append(Position(number, k, number // k))
+        return tuple(found) if len(found) > 1 else found[0]
 
     @property
     def _core(self) -> tuple[int, ...]:
@@ -298,9 +275,3 @@ class _Kernel:
         moves = zip(self._core, self.factors, offset, strict=True)
         there = *self._point[:-ndim], *(p // k + o for p, k, o in moves)
         return see(neighbour(field.seen, there, self.rules, self.setting.cval))
-
-
-def _positions(numbers: Sequence[int], scales: Sequence[int]) -> Any:
-    """Numbers that grow so from element to element; along one axis that of this axis."""
-    found = [Position(n, scale, n // scale) for n, scale in zip(numbers, scales, strict=True)]
-    return tuple(found) if len(found) > 1 else found[0]

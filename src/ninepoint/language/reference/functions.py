@@ -2,6 +2,10 @@
 
 The functions themselves do the work; here are only the places where a kernel's rules
 differ from them: integers stay exact, an integer never widens a float, nothing raises.
+
+The reductions of a window: of integers sums, differences and extremes stay integers; what divides
+is a float64.  Floats are added from left to right in double precision; the result has the type of
+the elements.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,17 +21,19 @@ from ..operators import UFUNCS
 from .number import (
     DOUBLE,
     SINGLE,
+    WRITTEN,
     Number,
     binary,
     common,
     converted,
-    extreme,
     integer,
     plain,
     see,
     truncated,
     wrapped,
 )
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def _strong(value: Any) -> Any:
@@ -42,28 +48,30 @@ def to_int(value: Any = 0) -> Number:
     return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
 
 
-CONVERSIONS: dict[Any, Callable[..., Any]] = {
-    int: to_int,
-    float: lambda value=0.0: Number(float(plain(value))),
-    bool: lambda value=False: Number(bool(plain(value))),
-    complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
-}
-
-
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
     module = (getattr(value, "__module__", None) or "").partition(".")[0]
     known = isinstance(value, np.ufunc) or (callable(value) and module in ("math", "numpy"))
-    return known or any(value is conversion for conversion in CONVERSIONS)
+    return known or any(value is conversion for conversion in WRITTEN)
 
 
 def called(function: Any, *arguments: Any, **options: Any) -> Any:
     """Such a function of numbers."""
-    if function in CONVERSIONS:
-        return CONVERSIONS[function](*arguments, **options)
+    options = {name: plain(value) for name, value in options.items()}
+    if function in EXACT:
+        return EXACT[function](*arguments, **options)
     if getattr(function, "__module__", None) == "math":
         return _call_math(function, *arguments, **options)
-    return _call_numpy(function, *arguments, **options)
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return Number(converted(arguments[0] if arguments else 0, function))
+    values = [plain(value) for value in arguments]
+    if function in OF_INTEGERS and integer(values[0]):
+        return OF_INTEGERS[function](see(values[0]))
+    narrow = any(isinstance(v, SINGLE) for v in values)
+    wide = any(isinstance(v, DOUBLE) for v in values)
+    float_kind = np.float32 if narrow and not wide else np.float64
+    values = [converted(v, float_kind) if integer(v) else v for v in values]
+    return see(function(*values, **options))
 
 
 def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -77,47 +85,34 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
-        numpys = getattr(np, function.__name__, _nowhere)
+        numpys = getattr(np, function.__name__, lambda *values: math.nan)
         beyond: Callable[..., Any] = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
 
 
-def _call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
-    """A scalar function of NumPy."""
-    if isinstance(function, type) and issubclass(function, np.generic):
-        return Number(converted(arguments[0] if arguments else 0, function))
-    exact = EXACT.get(function)
-    if exact is not None:
-        return exact(*arguments, **{name: plain(value) for name, value in options.items()})
-    values = [plain(value) for value in arguments]
-    narrow = any(isinstance(v, SINGLE) for v in values)
-    wide = any(isinstance(v, DOUBLE) for v in values)
-    float_kind = np.float32 if narrow and not wide else np.float64
-    values = [converted(v, float_kind) if integer(v) else v for v in values]
-    return see(function(*values, **{name: plain(value) for name, value in options.items()}))
+def _of_words(builtin: Any, left: Any, right: Any) -> Number | None:
+    """The lesser or the greater of two integers, with a uint64 among them; None of others.
+
+    Beside an integer that might be negative the lesser is an int, and the greater a uint64.
+    """
+    a, b = plain(left), plain(right)
+    if not (integer(a) and integer(b)) or np.uint64 not in (type(a), type(b)):
+        return None
+    unsigned = isinstance(binary("+", left, right).value, np.uint64)
+    return wrapped(builtin(int(a), int(b)), builtin is max or unsigned)
 
 
-def choose(condition: Any, then: Any, other: Any) -> Number:
-    """`np.where` of scalars: one of two values, in their common type."""
-    return Number(common(then, other)[0 if plain(condition) else 1])
-
-
-def _of_words(left: Any, right: Any) -> bool:
-    """Whether two numbers are integers, and a uint64 is among them."""
-    values = plain(left), plain(right)
-    return all(map(integer, values)) and any(isinstance(v, np.uint64) for v in values)
-
-
-def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
+def _extreme(builtin: Any, ufunc: Any, left: Any, right: Any) -> Number:
     """The lesser or the greater of two, or NaN."""
-    if _of_words(left, right):
-        return extreme(builtin is min, left, right)
+    found = _of_words(builtin, left, right)
+    if found is not None:
+        return found
     a, b = common(left, right)
     return Number(builtin(a, b) if integer(a) else ufunc(a, b))
 
 
-minimum = partial(_extreme, np.minimum, min)
-maximum = partial(_extreme, np.maximum, max)
+minimum = partial(_extreme, min, np.minimum)
+maximum = partial(_extreme, max, np.maximum)
 
 
 def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> Any:
@@ -134,14 +129,10 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
         return builtin(*arguments, **options)
 
     def pair(found: Any, item: Any) -> Any:
-        mixed = _of_words(found, item)
-        return extreme(builtin is min, found, item) if mixed else builtin(found, item)
+        words = _of_words(builtin, found, item)
+        return builtin(found, item) if words is None else words
 
     return reduce(pair, items)
-
-
-def _nowhere(*values: Any) -> float:
-    return math.nan
 
 
 def _gamma(value: Any) -> float:
@@ -162,17 +153,6 @@ BEYOND: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..., Any]:
-    """`function`, but `of_integer` where the value is one."""
-
-    def call(value: Any, *rest: Any, **options: Any) -> Any:
-        if integer(plain(value)):
-            return of_integer(see(plain(value)))
-        return see(function(plain(value), *map(plain, rest), **options))
-
-    return call
-
-
 def _round(value: Any, decimals: Any = 0) -> Any:
     value, decimals = see(plain(value)), plain(decimals)
     if integer(value.value):
@@ -188,16 +168,12 @@ def _operator(symbol: str) -> Callable[[Any, Any], Any]:
     return lambda left, right: _strong(binary(symbol, see(plain(left)), right))
 
 
-def _inverted(value: Any) -> Any:
-    return Number(not value.value) if isinstance(value.value, bool) else ~value
-
-
 def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
 # What functions of floats are of integers.
-_OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
+OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
     **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda value: +value),
     **dict.fromkeys((np.isnan, np.isinf), lambda value: Number(False)),
     **dict.fromkeys((np.conjugate, np.nan_to_num), lambda value: value),
@@ -207,6 +183,10 @@ _OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
 }
 
 EXACT: dict[Any, Callable[..., Any]] = {
+    int: to_int,
+    float: lambda value=0.0: Number(float(plain(value))),
+    bool: lambda value=False: Number(bool(plain(value))),
+    complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
     **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
     np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     **{
@@ -215,19 +195,165 @@ EXACT: dict[Any, Callable[..., Any]] = {
     },
     np.negative: lambda value: -_strong(value),
     np.positive: lambda value: +_strong(value),
-    np.invert: lambda value: _inverted(see(plain(value))),
+    np.invert: lambda value: ~see(plain(value)),
     np.absolute: lambda value: abs(_strong(value)),
     np.square: lambda value: _strong(value) * _strong(value),
     np.minimum: minimum,
     np.maximum: maximum,
-    np.where: choose,
+    # One of two values, in their common type.
+    np.where: lambda test, then, other: Number(common(then, other)[0 if plain(test) else 1]),
     np.clip: clip,
     np.round: _round,
     np.around: _round,
-    **{
-        function: _only_floats(function, of_integer)
-        for function, of_integer in _OF_INTEGERS.items()
-    },
     np.real: lambda value: see(plain(value).real),
     np.imag: lambda value: see(plain(value).imag),
 }
+
+
+# Reductions of windows.
+
+# Those that are methods of windows, and those that are functions.
+METHODS = frozenset("sum prod mean min max median any all std var argmin argmax ptp".split())
+REDUCTIONS = METHODS | frozenset(
+    "percentile quantile count_nonzero nansum nanprod nanmean nanmin nanmax nanvar nanstd "
+    "nanmedian nanpercentile nanquantile".split()
+)
+
+# Reductions that are given a number.
+PARAMETRIC = frozenset(
+    "percentile quantile nanpercentile nanquantile nanrank trimmed_mean".split()
+)
+
+
+def reduced(
+    name: str,
+    values: Array,
+    *arguments: Any,
+    taken: Array | None = None,
+    initial: Any = None,
+    **options: Any,
+) -> Any:
+    """Reduce an array of one axis, or those elements that are `taken`, and an `initial` one.
+
+    What leaves NaN out does so among floats only.
+    """
+    kind = name.removeprefix("nan")
+    skips = kind != name and not _whole(values)
+    left = values if taken is None else values[taken]
+    left = left[left == left] if skips else left
+    if kind in ("min", "max"):
+        return _extreme_of(kind, left, values, initial, skips)
+    # Nothing may be left to divide a sum of squares by.
+    spent = skips and kind in ("var", "std") and len(left) <= options.get("ddof", 0)
+    if len(left) and not spent:
+        found = _number(kind, left, *arguments, **options)
+    elif kind in ("any", "all", "sum", "prod"):
+        found = getattr(np, kind)(left)
+    else:
+        # A mean of nothing is NaN.
+        found = np.float64(np.nan) if _whole(values) else values.dtype.type(np.nan)
+    if initial is None:
+        return see(found)
+    return binary("+" if kind == "sum" else "*", see(found), initial)
+
+
+def _extreme_of(kind: str, left: Array, values: Array, initial: Any, skips: bool) -> Any:
+    if not len(left):
+        nothing = see(values.dtype.type(np.nan) if initial is None else values[0])
+        return nothing if initial is None else see(common(initial, nothing)[0])
+    result = see(_number(kind, left))
+    if initial is None:
+        return result
+    if skips and plain(initial) != plain(initial):
+        return see(common(result, initial)[0])
+    return (minimum if kind == "min" else maximum)(result, initial)
+
+
+def _whole(values: Array) -> bool:
+    """Whether they are integers or truth values."""
+    return values.dtype.kind in "biu"
+
+
+def _number(name: str, values: Array, *arguments: Any, **options: Any) -> Any:
+    """Reduce some values, without exceptions."""
+    if name in ("any", "all", "count_nonzero"):
+        return getattr(np, name)(values)
+    if values.dtype.kind == "c" and name not in ("sum", "prod", "mean", "std", "var"):
+        raise TypeError(f"complex numbers have no order: {name}")
+    if name == "rank":
+        place = min(int(len(values) * arguments[0] / 100), len(values) - 1)
+        return np.sort(values, kind="stable")[place]
+    if name in _OF_ORDERED:
+        unknown = values[values != values]
+        ordered = np.sort(values, kind="stable")
+        return unknown[0] if len(unknown) else _OF_ORDERED[name](ordered, *arguments)
+    if not _whole(values):
+        return _of_floats(name, values, *arguments, **options)
+    match name:
+        case "min" | "max" | "argmin" | "argmax":
+            return getattr(np, name)(values)
+        case "sum" | "prod" | "ptp":
+            # A truth counts as an integer.
+            return getattr(np, name)(values + 0)
+        case "mean":
+            return np.float64(sum(values.tolist()) / len(values))
+        case "median":
+            exact, half = sorted(values.tolist()), len(values) // 2
+            return np.float64((exact[half] + exact[-1 - half]) / 2)
+        case _:
+            return getattr(np, name)(values.astype(np.float64), *arguments, **options)
+
+
+def _mode(ordered: Array) -> Any:
+    found, counts = np.unique(ordered, return_counts=True)
+    return found[counts.argmax()]
+
+
+def _entropy(ordered: Array) -> Any:
+    _, counts = np.unique(ordered, return_counts=True)
+    found = sum(-share * math.log2(share) for share in counts / len(ordered))
+    return np.float64(found) if _whole(ordered) else ordered.dtype.type(found)
+
+
+def _trimmed_mean(ordered: Array, cut: float) -> Any:
+    ends = int(cut * len(ordered))
+    return _number("mean", ordered[ends : len(ordered) - ends])
+
+
+# NaN, where an element is.
+_OF_ORDERED: dict[str, Callable[..., Any]] = {
+    "mode": _mode,
+    "entropy": _entropy,
+    "trimmed_mean": _trimmed_mean,
+}
+
+
+def _of_floats(name: str, values: Array, *arguments: Any, **options: Any) -> Any:
+    wide = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    if name in ("sum", "mean"):
+        total = np.add.accumulate(wide)[-1]
+        result = total if name == "sum" else total / len(wide)
+    elif name == "median" and np.isnan(wide).any():
+        result = np.float64(np.nan)
+    elif name in ("percentile", "quantile") and np.isinf(wide).any():
+        result = _beside_infinity(name, wide, *arguments, **options)
+    else:
+        result = getattr(np, name)(wide, *arguments, **options)
+    if values.dtype == wide.dtype or name in ("argmin", "argmax"):
+        return result
+    return result.astype(np.complex64 if result.dtype.kind == "c" else np.float32)
+
+
+def _beside_infinity(name: str, values: Array, q: float) -> Any:
+    """A quantile of values some of which are infinite, which NumPy makes nan throughout.
+
+    An element that is met exactly is the quantile, and half-way there is the mean of two; only
+    between them NumPy's rule is followed to the letter.
+    """
+    where = (q / 100 if name == "percentile" else q) * (len(values) - 1)
+    ordered = np.sort(values)
+    if np.isnan(ordered[-1]) or where % 1 == 0:
+        return ordered[-1] if np.isnan(ordered[-1]) else ordered[int(where)]
+    if where % 1 == 0.5:
+        return (ordered[int(where)] + ordered[int(where) + 1]) / 2
+    return getattr(np, name)(values, q)

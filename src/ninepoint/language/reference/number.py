@@ -1,4 +1,4 @@
-"""Numbers as a kernel sees them: one value each, whose type says how it computes.
+"""Numbers as a kernel sees them, and small tables of them; their types say how they compute.
 
     bool            a truth value; counts as 0 or 1 in arithmetic, but ~ & | ^ are logical
     int             exact, wraps at 64 bits as two's complement
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
@@ -30,7 +30,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 LEAST, GREATEST = -(2**63), 2**63 - 1
 SINGLE = (np.float32, np.complex64)
 DOUBLE = (np.float64, np.complex128)
-PLAIN = (bool, int, float, complex, np.generic)
+# Numbers as they stand in a text.
+WRITTEN = (bool, int, float, complex)
 
 _CHANGED = {"-": "neg", "+": "pos", "~": "invert", "abs": "abs"}
 _UNARY = {symbol: getattr(operator, f"__{name}__") for symbol, name in _CHANGED.items()}
@@ -73,15 +74,9 @@ for _symbol, _name in _CHANGED.items():
     setattr(Operand, f"__{_name}__", _single(_symbol))
 
 
-def _nowhere(value: Any, index: Any) -> Any:
-    raise IndexError("a function of numbers has no neighbours")
-
-
-# What gives the value that an expression has at other points; see `evaluate`.
-elsewhere: ContextVar[Callable[[Any, Any], Any]] = ContextVar("elsewhere", default=_nowhere)
-
-# What gives the position of the point among the results.
-place: ContextVar[Callable[[], Any]] = ContextVar("place")
+# What is called at one point after another; it knows what expressions are at other points, and
+# where the point is.  See `evaluate`.
+running: ContextVar[Any] = ContextVar("running")
 
 
 class Number(Operand):
@@ -96,13 +91,14 @@ class Number(Operand):
     __iter__ = None
 
     def __getitem__(self, index: Any) -> Any:
-        return elsewhere.get()(self, index)
+        return running.get().elsewhere(self, index)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         if isinstance(other, np.ndarray) and not isinstance(other, Operand):
             left, right = (np.asarray(v) if v is other else plain(v) for v in (left, right))
             return PYTHON[symbol](left, right).view(type(other))
-        return binary(symbol, left, right) if _scalar(other) else NotImplemented
+        scalar = isinstance(other, (Number, *WRITTEN, np.generic))
+        return binary(symbol, left, right) if scalar else NotImplemented
 
     def change(self, symbol: str) -> Number:
         value = self.value
@@ -182,7 +178,7 @@ class Text(Literal):
     __class__: Any = property(lambda self: type(self.value))
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
-        if not isinstance(other, (Text, bool, int, float, complex)):
+        if not isinstance(other, (Text, *WRITTEN)):
             # A number that is more than that has the last word.
             known = isinstance(other, Operand)
             return NotImplemented if known else super().combine(symbol, left, right, other)
@@ -203,9 +199,57 @@ class Text(Literal):
         return literal(round(self.value, digits if digits is None else plain(digits)))
 
 
+class Table(np.ndarray[Any, Any]):
+    """A small array, indexed absolutely, whose elements are numbers of the kernel."""
+
+    def __getitem__(self, index: Any) -> Any:
+        item = super().__getitem__(_index(index))
+        return item if isinstance(item, np.ndarray) else self.number(item)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return array.view(type(self)) if array.ndim else see(array)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        super().__setitem__(_index(index), bare(value))
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[position] for position in range(len(self)))
+
+    def number(self, item: Any) -> Any:
+        """An element as a number of the kernel."""
+        return see(item)
+
+
+def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        self[...] = PYTHON[symbol](self, other)
+        return self
+
+    return operation
+
+
+# NumPy would not leave these to the other operand.
+for _symbol, _name in COMPUTED.items():
+    setattr(Table, f"__i{_name}__", _in_place(_symbol))
+
+
+class Constant(Table):
+    """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
+
+    def number(self, item: Any) -> Any:
+        return known(item)
+
+
+def _index(index: Any) -> Any:
+    """An index as NumPy takes it: a mask that was computed is an array of truths."""
+    if isinstance(index, tuple):
+        return tuple(_index(part) for part in index)
+    return bare(index) if isinstance(index, (list, np.ndarray)) else index
+
+
 def literal(value: Any) -> Any:
     """A number of Python as one that stands in the text; anything else as it is."""
-    return Text(value) if type(value) in (bool, int, float, complex) else value
+    return Text(value) if type(value) in WRITTEN else value
 
 
 def known(value: Any) -> Any:
@@ -216,10 +260,22 @@ def known(value: Any) -> Any:
 
 
 def see(value: Any) -> Any:
-    """A bare value as a `Number`; a tuple as a tuple of them."""
+    """What Python or NumPy gave, as the kernel sees it: a number, or several."""
     if isinstance(value, tuple):
-        return tuple(see(item) for item in value)
+        return tuple(map(see, value))
+    if isinstance(value, np.ndarray):
+        return value.view(Table) if value.ndim else see(value[()])
     return Number(plain(value))
+
+
+def bare(item: Any) -> Any:
+    """An argument as Python and NumPy have it, without what the kernel sees in its place."""
+    if isinstance(item, (list, tuple)):
+        return type(item)(bare(one) for one in item)
+    if isinstance(item, np.ndarray):
+        return np.asarray(item)
+    # A function that the kernel names is exchanged for one that knows its numbers; see `world`.
+    return plain(getattr(item, "original", item))
 
 
 def plain(value: Any) -> Any:
@@ -235,18 +291,24 @@ def plain(value: Any) -> Any:
     return np.float32(value) if narrow else value
 
 
+def operand(value: Any) -> Number:
+    """A value as a `Number`: one of Python's stands in the text."""
+    number = value if isinstance(value, Number) else literal(plain(value))
+    return number if isinstance(number, Number) else Number(number)
+
+
 def binary(symbol: str, left: Any, right: Any) -> Number:
     """`left symbol right`; at least one of them is a `Number`, or the caller wants one."""
-    a, b = plain(left), plain(right)
+    left, right = operand(left), operand(right)
+    a, b = left.value, right.value
+    literals = isinstance(left, Literal) and isinstance(right, Literal)
     if integer(a) and integer(b):
-        if symbol == "**" and not _natural(right):
-            power = converted(a, np.float64) ** converted(b, np.float64)
-            return Number(float(power) if _literal(left) and _literal(right) else power)
+        if symbol == "/" or (symbol == "**" and not _natural(right)):
+            found = PYTHON[symbol](converted(a, np.float64), converted(b, np.float64))
+            return Number(float(found) if literals else found)
         result = _integers(symbol, left, right)
-        if not (_literal(left) and _literal(right)) or isinstance(result.value, bool):
-            return result
-        quotient = isinstance(result.value, np.float64)
-        return Number(float(result.value)) if quotient else Literal(result.value)
+        known = literals and not isinstance(result.value, bool)
+        return Literal(result.value) if known else result
     a, b = _beside(left, b), _beside(right, a)
     weak = not isinstance(a, np.generic) and not isinstance(b, np.generic)
     if symbol in COMPARED:
@@ -254,17 +316,7 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
     if not weak:
         return Number(PYTHON[symbol](a, b))
     # Python would raise on 1.0 / 0.0; in double precision NumPy's result is the same number.
-    result = PYTHON[symbol](np.asarray(a)[()], np.asarray(b)[()])
-    return Number(result.item())
-
-
-def extreme(least: bool, left: Any, right: Any) -> Number:
-    """The lesser or the greater of two integers, one of which is a uint64 at least.
-
-    Beside an integer that might be negative the lesser is an int, and the greater a uint64.
-    """
-    found = (min if least else max)(int(plain(left)), int(plain(right)))
-    return wrapped(found, not least or _modular(left, right))
+    return Number(PYTHON[symbol](np.asarray(a)[()], np.asarray(b)[()]).item())
 
 
 def common(left: Any, right: Any) -> tuple[Any, Any]:
@@ -272,12 +324,12 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
     a, b = plain(left), plain(right)
     if isinstance(a, bool) and isinstance(b, bool):
         return a, b
-    if integer(a) and integer(b):
-        modular = _modular(left, right)
-        return wrapped(int(a), modular).value, wrapped(int(b), modular).value
-    a, b = _beside(left, b), _beside(right, a)
-    kind = np.result_type(a, b).type  # two weak floats give a float64, as np.where does
-    return kind(a), kind(b)
+    total = binary("+", left, right).value
+    if integer(total):
+        word = isinstance(total, np.uint64)
+        return wrapped(int(a), word).value, wrapped(int(b), word).value
+    kind = np.asarray(total).dtype.type  # two weak floats give a float64, as np.where does
+    return converted(a, kind), converted(b, kind)
 
 
 def truncated(value: Any) -> int:
@@ -298,11 +350,6 @@ def converted(value: Any, kind: type[np.generic]) -> Any:
         # Floats and integers of Python are compared exactly.
         held = min(max(float(value), int(info.min)), int(info.max))
         return plain(dtype.type(0 if math.isnan(value) else int(held)))
-    if integer(value) and not LEAST <= int(value) < WORD:
-        value = float(value)
-    if integer(value):
-        word = np.int64 if LEAST <= int(value) <= GREATEST else np.uint64
-        value = word(int(value) % WORD if word is np.uint64 else int(value))
     return plain(np.asarray(value).astype(dtype)[()])
 
 
@@ -311,41 +358,26 @@ def integer(value: Any) -> bool:
     return isinstance(value, (int, np.uint64))
 
 
-def _written(operand: Any) -> bool:
-    """Whether a number stands in the text."""
-    return isinstance(operand, Text) or not isinstance(operand, Number)
-
-
-def _literal(operand: Any) -> bool:
-    """Whether an integer stands in the text, or was given by the call."""
-    return isinstance(operand, Literal) or not isinstance(operand, Number)
-
-
-def _scalar(value: Any) -> bool:
-    return isinstance(value, (Number, *PLAIN))
-
-
-def _beside(operand: Any, other: Any) -> Any:
-    """`operand` as it enters a floating operation with the value `other`.
+def _beside(one: Number, other: Any) -> Any:
+    """A number as it enters a floating operation with the value `other`.
 
     An integer never widens a float: it takes the type of the float beside it.  Beside a
     weak float an integer of the kernel is a float64, and a literal stays weak.
     """
-    value = plain(operand)
+    value = one.value
     if not integer(value):
         return value
     if isinstance(other, SINGLE):
         return converted(value, np.float32)
-    if isinstance(other, DOUBLE) or not _literal(operand):
+    if isinstance(other, DOUBLE) or not isinstance(one, Literal):
         return converted(value, np.float64)
     return float(value)
 
 
-def _natural(exponent: Any) -> bool:
+def _natural(exponent: Number) -> bool:
     """Whether an exponent is known not to be negative before anything is computed."""
-    value = plain(exponent)
-    known = isinstance(value, (bool, np.uint64))
-    return known or (_written(exponent) and value >= 0)
+    known = isinstance(exponent.value, (bool, np.uint64))
+    return known or (isinstance(exponent, Text) and exponent.value >= 0)
 
 
 def wrapped(value: int, modular: bool) -> Number:
@@ -355,51 +387,41 @@ def wrapped(value: int, modular: bool) -> Number:
     return Number((value - LEAST) % WORD + LEAST)
 
 
-def _modular(*operands: Any) -> bool:
-    """Whether what is computed of integers is a uint64: one is, and none may be negative."""
-    if any(map(_signed, operands)):
-        return False
-    return any(isinstance(plain(operand), np.uint64) for operand in operands)
-
-
-def _signed(operand: Any) -> bool:
+def _signed(one: Number) -> bool:
     """Whether an integer may be negative: it is one of the kernel, or written so."""
-    value = plain(operand)
-    natural = _written(operand) or isinstance(operand, Natural)
-    return type(value) is int and (value < 0 or not natural)
+    natural = isinstance(one, (Text, Natural)) and one.value >= 0
+    return type(one.value) is int and not natural
 
 
-def _integers(symbol: str, left: Any, right: Any) -> Number:
+def _integers(symbol: str, left: Number, right: Number) -> Number:
     """Exact arithmetic, wrapped at the end."""
-    a, b = plain(left), plain(right)
-    if symbol == "/":
-        return Number(converted(a, np.float64) / converted(b, np.float64))
+    a, b = left.value, right.value
     if isinstance(a, bool) and isinstance(b, bool) and symbol in "&|^":
         return Number(PYTHON[symbol](a, b))
     a, b = _held(a, b), _held(b, a)
-    words = isinstance(a, np.uint64), isinstance(b, np.uint64)
+    held = isinstance(a, np.uint64), isinstance(b, np.uint64)
     natural = not (_signed(left) or _signed(right))
     match symbol:
         case "-":
-            modular = False
+            word = False
         case "&" | "|" | "^":
-            modular = any(words)
+            word = any(held)
         case "<<" | ">>":
-            modular = words[0]
+            word = held[0]
         case "%":
-            modular = any(words) if natural else words[1]
+            word = any(held) if natural else held[1]
         case _:
-            modular = any(words) and natural
+            word = any(held) and natural
     a, b = int(a), int(b)
     if symbol in COMPARED:
         return Number(PYTHON[symbol](a, b))
     if symbol in ("//", "%") and b == 0:
-        return Number(np.uint64(0) if modular else 0)
+        return Number(np.uint64(0) if word else 0)
     if symbol in ("<<", ">>") and not 0 <= b < 64:
-        return wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
+        return wrapped(-1 if symbol == ">>" and a < 0 else 0, word)
     if symbol == "**":
-        return wrapped(pow(a, b, WORD), modular)
-    return wrapped(PYTHON[symbol](a, b), modular)
+        return wrapped(pow(a, b, WORD), word)
+    return wrapped(PYTHON[symbol](a, b), word)
 
 
 def _held(value: Any, other: Any) -> Any:
@@ -420,13 +442,11 @@ def results(returned: Any) -> tuple[Any, ...]:
 def number(output: Any) -> Any:
     """A Python integer or truth value, or a float or complex scalar of NumPy."""
     value = plain(output)
-    if isinstance(value, (bool, np.inexact)):
-        return value
-    if isinstance(value, (int, np.uint64)):
-        return int(value)
-    if isinstance(value, (float, complex)):
-        return np.float64(value) if isinstance(value, float) else np.complex128(value)
-    raise TypeError(f"a kernel returns numbers, not {type(value).__name__}")
+    if isinstance(value, (float, complex, np.inexact)):
+        return np.asarray(value)[()]
+    if not integer(value):
+        raise TypeError(f"a kernel returns numbers, not {type(value).__name__}")
+    return value if isinstance(value, bool) else int(value)
 
 
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
@@ -441,17 +461,15 @@ def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
     result = np.empty(values.shape, dtype)
     for place in np.ndindex(values.shape):
         value = plain(values[place])
-        if dtype.kind in "iu" and isinstance(value, (int, np.uint64)):
+        if dtype.kind in "iu" and integer(value):
             info = np.iinfo(dtype)
             value = int(value)
             if overflow == "saturate":
                 value = min(max(value, int(info.min)), int(info.max))
             elif overflow != "wrap" and info.bits < 64 and not info.min <= value <= info.max:
                 raise OverflowError(f"{value} does not fit into {dtype}")
-        elif dtype.kind in "iu" and overflow == "wrap":
-            value = converted(value, np.int64)
-        elif dtype.kind in "iu" and isinstance(value, (float, np.floating)):
-            value = np.rint(value)
+        elif dtype.kind in "iu":
+            value = converted(value, np.int64) if overflow == "wrap" else np.rint(value)
         elif dtype.kind == "f" and isinstance(value, (complex, np.complexfloating)):
             raise TypeError(f"a complex value does not fit into {dtype}")
         with np.errstate(all="ignore"):

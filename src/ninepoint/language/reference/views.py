@@ -1,7 +1,8 @@
-"""What the user's function is given: fields, their windows, small tables, and positions."""
+"""What the user's function is given: fields, their windows, and positions."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import operator
@@ -11,50 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..operators import PYTHON, UFUNCS
-from .number import Literal, Natural, Operand, Text, binary, known, plain, see
-from .reductions import MASKED, METHODS, PARAMETRIC, reduced
+from ..operators import UFUNCS
+from ..positions import Line
+from .functions import METHODS, PARAMETRIC, reduced
+from .number import Constant, Literal, Natural, Operand, Table, Text, bare, binary, plain, see
 
-
-def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
-    def operation(self: Any, other: Any) -> Any:
-        self[...] = PYTHON[symbol](self, other)
-        return self
-
-    return operation
-
-
-class Table(np.ndarray[Any, Any]):
-    """A small array, indexed absolutely, whose elements are numbers of the kernel."""
-
-    # NumPy would not leave these to the other operand.
-    __iadd__, __isub__ = _in_place("+"), _in_place("-")
-    __imul__, __itruediv__ = _in_place("*"), _in_place("/")
-    __ifloordiv__, __imod__ = _in_place("//"), _in_place("%")
-
-    def __getitem__(self, index: Any) -> Any:
-        item = super().__getitem__(_index(index))
-        return item if isinstance(item, np.ndarray) else self.number(item)
-
-    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        return see(array[()]) if array.ndim == 0 else array.view(type(self))
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(_index(index), bare(value))
-
-    def __iter__(self) -> Iterator[Any]:
-        return (self[position] for position in range(len(self)))
-
-    def number(self, item: Any) -> Any:
-        """An element as a number of the kernel."""
-        return see(item)
-
-
-class Constant(Table):
-    """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
-
-    def number(self, item: Any) -> Any:
-        return known(item)
+# The options of reductions that have a meaning for a kernel.
+_OPTIONS = {"ddof", "where", "initial"}
 
 
 class Window(Operand, Table):
@@ -82,27 +46,26 @@ class Window(Operand, Table):
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
-        own = int(name in PARAMETRIC)
-        known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
-        if len(arguments) > own or set(options) - known or not self.size:
+        others = len(arguments) > (name in PARAMETRIC) or set(options) - _OPTIONS
+        if others or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)
         where, initial = options.pop("where", None), options.pop("initial", None)
         where = where.value if isinstance(where, Text) else where
         taken = None if where is None or where is True else self._truths(where)
-        if taken and initial is None and name.removeprefix("nan") in ("min", "max"):
+        if taken is not None and initial is None and name.removeprefix("nan") in ("min", "max"):
             raise ValueError(f"{name} of a part of a window needs initial=")
-        values = list(map(plain, np.asarray(self).ravel()))
+        values = np.asarray(self).ravel()
         named = {name: plain(value) for name, value in options.items()}
         return reduced(name, values, *map(plain, arguments), taken=taken, initial=initial, **named)
 
-    def _truths(self, mask: Any) -> list[bool]:
+    def _truths(self, mask: Any) -> np.ndarray[Any, Any]:
         """A mask's element for each of the window's."""
         mask = np.asarray(bare(mask))
         if mask.shape not in ((), self.shape):
             raise ValueError(f"a window of shape {self.shape} meets a mask of shape {mask.shape}")
         if mask.dtype != bool:
             raise TypeError("where= takes truths")
-        return np.broadcast_to(mask, self.shape).ravel().tolist()
+        return np.broadcast_to(mask, self.shape).ravel()
 
 
 class _Weak(Window):
@@ -126,13 +89,23 @@ for _name in METHODS.union(dir(np.ndarray)):
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array, which is as long as the kernel's other fields `beside` them;
-    `seen` is that in the shape of what is computed, or None if it does not fit.
+    `array` is the whole array, which may be `finer` than the others by some factors; it is as long
+    as these `beside` them.  `seen` is that in the shape of what is computed, or None if it does
+    not fit.
     """
 
-    def __init__(self, kernel: Any, name: str, array: Any, beside: Any, seen: Any) -> None:
-        self.kernel, self.name = kernel, name
-        self.array, self.beside, self.seen = array, beside, seen
+    seen: np.ndarray[Any, Any] | None = None
+
+    def __init__(self, kernel: Any, name: str, array: Any, finer: Sequence[int] = ()) -> None:
+        self.kernel, self.name, self.array = kernel, name, array
+        shape, beside = kernel.setting.shape, array
+        for axis, k in enumerate(finer, -len(finer)):
+            if 0 < array.shape[axis] - shape[axis] < k:
+                # The finer result of a field whose length was rounded up.
+                beside = np.take(beside, range(shape[axis]), axis)
+        self.beside = beside
+        with contextlib.suppress(ValueError):
+            self.seen = np.broadcast_to(beside, shape)
 
     @property
     def shape(self) -> Any:
@@ -159,12 +132,11 @@ class Field:
 def neighbours(read: Callable[[tuple[int, ...]], Any], index: Any) -> Any:
     """What `read` gives at an offset, or the window of what it gives at several."""
     parts = index if isinstance(index, tuple) else (index,)
-    if not any(isinstance(part, slice) for part in parts):
-        return read(tuple(map(_offset, parts)))
     spans = [_span(part) for part in parts]
     cells = [read(offset) for offset in itertools.product(*spans)]
     pairs = zip(parts, spans, strict=True)
-    return window(cells, [len(span) for part, span in pairs if isinstance(part, slice)])
+    shape = [len(span) for part, span in pairs if isinstance(part, slice)]
+    return window(cells, shape) if shape else cells[0]
 
 
 class Position(Literal):
@@ -183,63 +155,25 @@ class Position(Literal):
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         made = super().combine(symbol, left, right, other)
-        scale = 0 if isinstance(other, Position) else self._grows(symbol, plain(other), right)
-        return Position(made.value, scale, self.at) if scale else made
+        number, line = plain(other), Line(self.scale, self.value)
+        if type(number) is not int or isinstance(other, Position):
+            return made
+        grown = line.combined(symbol, number, reflected=right is self)
+        return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
 
     def change(self, symbol: str) -> Any:
         return Literal(self.value).change(symbol)
 
-    def _grows(self, symbol: str, value: Any, right: Any) -> int:
-        """By how much the result grows from element to element; 0 where that differs."""
-        match symbol:
-            case _ if type(value) is not int:
-                return 0
-            case "+":
-                return self.scale
-            case "-" if right is not self:
-                return self.scale
-            case "*" if value > 0:
-                return self.scale * value
-            case "//" if right is not self and value > 0 and self.scale % value == 0:
-                return self.scale // value
-        return 0
-
 
 def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """A function of arrays: NumPy's own, of the elements as they are."""
-    return _seen(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
+    return see(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
 
 
 def flat(items: Any) -> Iterator[Any]:
     """Arguments one by one, those in lists too."""
     for item in items:
         yield from flat(item) if isinstance(item, (list, tuple)) else [item]
-
-
-def bare(item: Any) -> Any:
-    """An argument as Python and NumPy have it, without what the kernel sees in its place."""
-    if isinstance(item, (list, tuple)):
-        return type(item)(bare(one) for one in item)
-    if isinstance(item, np.ndarray):
-        return np.asarray(item)
-    # A function that the kernel names is exchanged for one that knows its numbers; see `world`.
-    return plain(getattr(item, "original", item))
-
-
-def _seen(result: Any) -> Any:
-    """What NumPy gave, as the kernel sees it."""
-    if isinstance(result, tuple):
-        return tuple(_seen(one) for one in result)
-    if isinstance(result, np.ndarray) and result.ndim:
-        return result.view(Table)
-    return see(result[()] if isinstance(result, np.ndarray) else result)
-
-
-def _index(index: Any) -> Any:
-    """An index as NumPy takes it: a mask that was computed is an array of truths."""
-    if isinstance(index, tuple):
-        return tuple(_index(part) for part in index)
-    return bare(index) if isinstance(index, (list, np.ndarray)) else index
 
 
 def window(cells: Sequence[Any], shape: Sequence[int], like: Any = ()) -> Window:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import pickle
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -19,24 +19,36 @@ from typing import Any
 import numpy as np
 
 from ...shapes import is_shape
-from ..dtypes import kind_of
 from ..positions import index
 from ..readable import with_room
 from ..source import ArrayFunction, Function, Unusable, rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, Text, known, literal, place, see
-from .reductions import REDUCTIONS
-from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
+from .number import (
+    WRITTEN,
+    Constant,
+    Literal,
+    Number,
+    Text,
+    bare,
+    known,
+    literal,
+    running,
+    see,
+)
+from .views import Field, Window, elementwise, flat, whole
 
 
 def live(function: Function) -> Any:
     """`function` to be called, with what its names mean exchanged; see the head of this file."""
 
     def exchanged(value: Any) -> Any:
+        if value is index:
+            # Not as a function of numbers, which gives literals for literals.
+            return _position
         own = _own_version(value)
         if own is not None:
-            return own
+            return _Known(value, own)
         match value:
             case Unusable():
                 return exchanged(value.value)
@@ -63,25 +75,18 @@ def live(function: Function) -> Any:
     return with_room(lambda: made(function), function)
 
 
-def _own_version(value: Any) -> Any:
-    """What stands for a function that the reference has a version of; None of any other value."""
-    if value is index:
-        # Not as a function of numbers, which gives literals for literals.
-        return _position
+def _own_version(value: Any) -> Callable[..., Any] | None:
+    """The reference's version of a function; None of any other value."""
     if value is len:
-        call: Callable[..., Any] = _length
-    elif value is min or value is max:
-        call = partial(_ordered, value)
-    elif is_own(value) or (isinstance(value, Function) and value.own):
+        return _length
+    if value is min or value is max:
+        return partial(_ordered, value)
+    if is_own(value) or (isinstance(value, Function) and value.own):
         name = value.name if isinstance(value, Function) else value.__name__
-        call = partial(_reduced, REFERENCE[name])
-    elif functions.is_known(value):
-        call = partial(_called, value)
-    elif is_shape(value):
-        call = partial(_shape, value)
-    else:
-        return None
-    return _Known(value, call)
+        return lambda window, *arguments: window.reduce(REFERENCE[name], *arguments)
+    if functions.is_known(value):
+        return partial(_called, value)
+    return partial(_shape, value) if is_shape(value) else None
 
 
 def _readable(value: Any) -> Any:
@@ -94,33 +99,11 @@ def _readable(value: Any) -> Any:
     return tuple(map(_readable, value)) if isinstance(value, tuple) else literal(value)
 
 
-def call_arguments(
-    function: Function, given: Mapping[str, Any]
-) -> tuple[list[Any], dict[str, Any]]:
-    """What to call `function` with; defaults are numbers of the kernel too."""
-    defaults = function.defaults
-    values = {
-        name: given[name] if name in given else argument(defaults[name])
-        for name in function.parameters
-    }
-    named = {one.arg: values.pop(one.arg) for one in function.definition.args.kwonlyargs}
-    return list(values.values()), named
-
-
 def argument(value: Any) -> Any:
     """A scalar or a small array as the kernel sees it."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        return value.view(Table)
-    number = isinstance(value, (bool, int, float, complex, np.number, np.bool_, np.ndarray))
-    number = number or (isinstance(value, np.generic) and kind_of(value.dtype) == "f")
     if type(value) is int:
         return Literal(value)
-    return see(value[()] if isinstance(value, np.ndarray) else value) if number else value
-
-
-def _reduced(name: str, window: Any, *arguments: Any) -> Any:
-    """One of this package's reductions of windows."""
-    return window.reduce(name, *arguments)
+    return see(value) if isinstance(value, (*WRITTEN, np.generic, np.ndarray)) else value
 
 
 def _length(value: Any) -> Any:
@@ -133,7 +116,7 @@ def _position(*fields: Any) -> Any:
     """`npt.index(x)`, or `npt.index()` for the position among the results."""
     if len(fields) > 1:
         raise TypeError("npt.index takes one field, or nothing")
-    return fields[0].kernel.place if fields else place.get()()
+    return running.get().position(among_results=not fields)
 
 
 class _Stage:
@@ -164,7 +147,7 @@ class _Stage:
             named = dict(zip(options, values[len(arguments) :], strict=True))
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
-        like = partial(field.kernel.field, field.name, finer=self._factors(options))
+        like = partial(Field, field.kernel, field.name, finer=self._factors(options))
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
 
     def _factors(self, options: dict[str, Any]) -> tuple[int, ...]:
@@ -198,24 +181,17 @@ class _Known:
 
     def __init__(self, original: Any, call: Callable[..., Any]) -> None:
         self.original, self._call = original, call
-        self.__doc__ = getattr(original, "__doc__", None)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         made = self._call(*arguments, **options)
         everything = [*arguments, *options.values()]
-        if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
+        if isinstance(made, Number) and all(isinstance(v, (Text, *WRITTEN)) for v in everything):
             # Of literals alone: the result is one.
             return known(made.value)
         return made
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
-
-    def __repr__(self) -> str:
-        return repr(self.original)
-
-
-_WRITTEN = (bool, int, float, Text)
 
 
 def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
@@ -234,7 +210,7 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
     if any(isinstance(item, Window) for item in flat(everything)):
         reduction = _REDUCTION_NAMES.get(name, name)
         if isinstance(arguments[0], Window):
-            if reduction in REDUCTIONS:
+            if reduction in functions.REDUCTIONS:
                 return arguments[0].reduce(reduction, *arguments[1:], **options)
             if name == "average" and not set(options) - {"weights"} and len(arguments) == 1:
                 return _average(arguments[0], **options)
@@ -249,7 +225,8 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
 
 def _elementwise(function: Any) -> bool:
     """Whether it is a function of single numbers, that arrays get for each element."""
-    of_numbers = isinstance(function, (np.ufunc, type)) or function in functions.EXACT
+    of_numbers = function in functions.EXACT or function in functions.OF_INTEGERS
+    of_numbers = of_numbers or isinstance(function, (np.ufunc, type))
     return of_numbers or getattr(function, "__module__", None) == "math"
 
 

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 
 from ....language import errors
 from ....language.box import Box, Length, joined
+from ....language.dtypes import Argument, Coefficients, Field, Scalar
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
-from ....language.kinds import Argument, Coefficients, Field, Scalar
 from ....language.positions import GREATEST, LEAST, index
 from ....language.source import Function, meaning
 from ....lowering.schedule import Request
 from ....remembered import digest
-from ..window_loops import plus
+from ..points import plus
 from .reads import accesses
 from .rewrite import Context, Rewriter
 from .scopes import ANYTHING, Maybe, Scope, Scopes, of, own

@@ -28,7 +28,7 @@ from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
 from ....language.values import constant, wrapped
 from ....shapes import is_shape
-from ..window_loops import plus
+from ..points import plus
 from .reads import Accesses, Step
 from .scopes import Scope, Scopes
 

@@ -1,0 +1,602 @@
+"""What is computed at a point, besides its reads at constant offsets, as lines of text.
+
+Loops over a window, for what is neither staged nor written out:
+
+    median of x over 31 x 31    ->      for d0 in range(31):
+                                            for d1 in range(31):
+                                                buffer[at] = x[b, i0 + d0, j + d1]; ...
+                                        t0 = select(buffer, 961, 480)
+
+Loops of the user's:
+
+    t4 = loop c = t0, k = 0     ->      t4_c0, t4_c1 = t3, f64(t0)
+           while going:                 while t4_c0:
+             u0 = c / 2                     t4_u0 = t4_c1 / 2.0
+             next u0 > 1, u0                t4_c0, t4_c1 = t4_u0 > 1.0, t4_u0
+
+A loop that may never end looks now and then whether it shall go on, and a read outside its
+neighborhood is noted: both in the `notes` that the function is called with.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...analysis.control import outside
+from ...analysis.footprint import live
+from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
+from ...language.box import Box
+from ...language.dtypes import computed
+from ...language.ir import (
+    RANKED,
+    Assign,
+    Atom,
+    Binary,
+    Carried,
+    Coefficient,
+    Const,
+    Element,
+    Expr,
+    Gather,
+    Inside,
+    Loop,
+    Offset,
+    Reduce,
+    Ref,
+    Tap,
+    Weight,
+    renamed,
+    renamed_atom,
+    within,
+)
+from ...loops.nodes import SHORT
+from ...loops.operations import number
+from ...lowering.ranks import quantile_position
+from ...lowering.windows import PIECE, total_type
+from .expressions import Expressions
+
+# After so many turns a loop looks whether it shall go on.
+EACH = 256
+
+# Programs, of which what stands below "for all:" is done for each element of a window.  In them
+# `$own` is the result and `$item` an element; other words are told, or names of their own.
+_SUM = """
+$kept = $total(0)
+for all:
+    $kept = $total($kept + $total($item))
+"""
+
+_EXTREME = """
+$kept = $extreme
+for all:
+    $kept = $item if $test else $kept
+"""
+
+_PLACE = """
+$own = $type(0)
+$at = 0
+$best = $extreme
+for all:
+    $better = $test
+    $best = $item if $better else $best
+    $own = $type($at) if $better else $own
+    $at += 1
+"""
+
+_PROGRAMS = {
+    "sum": _SUM,
+    "mean": _SUM + "$own = $type($kept) / $type($count)",
+    "prod": _SUM.replace("(0)", "(1)").replace("+", "*"),
+    "any": "$own = False\nfor all:\n    $own = $own | ($item)",
+    "all": "$own = True\nfor all:\n    $own = $own & ($item)",
+    "min": _EXTREME,
+    "max": _EXTREME,
+    "argmin": _PLACE,
+    "argmax": _PLACE,
+}
+
+# When an element takes the place of what was found so far.  The first NaN is taken, and nothing
+# after it.
+_TESTS = {
+    "min": "$item < $kept",
+    "max": "$item > $kept",
+    "argmin": "($item < $best) | ($at == 0)",
+    "argmax": "($item > $best) | ($at == 0)",
+}
+_OR_NAN = "({}) | ($item != $item)"
+_OR_FIRST_NAN = "(({}) | ($item != $item)) & (($best == $best) | ($at == 0))"
+
+_ALL = """
+$at = 0
+for all:
+    $buffer[$at] = $item
+    $at += 1
+"""
+
+_ALL_OR_NAN = """
+$at = 0
+$strange = False
+for all:
+    $buffer[$at] = $item
+    $at += 1
+    $strange = $strange | ($item != $item)
+"""
+
+_VALID = """
+$at = 0
+for all:
+    $buffer[$at] = $item
+    $at += 1 if $item == $item else 0
+"""
+
+# Which of so many elements that are no NaN is wanted, and how far from the next.
+_PLACES = {
+    "nanrank": """
+$low = int($at * $q / 100) if int($at * $q / 100) < $at else $at - 1
+$low = max($low, 0)
+""",
+    "nanquantile": """
+$part = $q * ($at - 1 if $at else 0)
+$low = int($part)
+$part = $part - $low
+""",
+}
+
+_BETWEEN_VALID = """
+$high = $type($second)
+if $part == 0.5:
+    $own = ($own + $high) / $type(2.0)
+elif $part > 0.5:
+    $own = $high - ($high - $own) * $type(1.0 - $part)
+elif $part > 0.0:
+    $own = $own + ($high - $own) * $type($part)
+"""
+
+_WORD = re.compile(r"\$(\w+)")
+_EACH = re.compile(r"^( *)for all:\n((?:\1    .*\n)+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window at a point: the lines that make an element, whose text and range are known.
+
+    `short` is the type of what is made of all, and `name` its name.
+    """
+
+    name: str
+    reduce: Reduce
+    short: str
+    inner: Sequence[str]
+    item: str
+    known: Interval
+
+    @property
+    def count(self) -> int:
+        """How many elements it has."""
+        return math.prod(self.reduce.shape)
+
+    def lines(self, program: str, **words: object) -> list[str]:
+        """The lines of a program."""
+        told = {"own": self.name, "type": self.short, "item": self.item, **words}
+
+        def each(found: re.Match[str]) -> str:
+            head, body = found.group(1), textwrap.dedent(found.group(2)).splitlines()
+            loops = over(self.reduce.shape, [*self.inner, *body])
+            return textwrap.indent("\n".join(loops), head) + "\n"
+
+        text = filled(program, self.name, told)
+        return _EACH.sub(each, text + "\n").strip("\n").split("\n")
+
+    def between(self, found: tuple[str, str]) -> list[str]:
+        """What lies between an element and the next, which are `found`; NaN where one is."""
+        _, part = quantile_position(self.count, self.reduce.quantile)
+        program = "$own = $type($first)\n" + "$high = $type($second)\n" * bool(part)
+        if part == 0.5:
+            program += "$own = ($own + $high) / $type(2.0)\n"
+        elif part > 0.5:
+            program += "$own = $high - ($high - $own) * $type($more)\n"
+        elif part:
+            program += "$own = $own + ($high - $own) * $type($part)\n"
+        program += "$own = $type(nan) if $strange else $own" * self.known.nan
+        first, second = found
+        return self.lines(program, first=first, second=second, part=part, more=1 - part)
+
+    def places(self) -> list[str]:
+        """Which of so many elements that are no NaN is wanted."""
+        return self.lines(_PLACES[self.reduce.kind], q=repr(self.reduce.quantile))
+
+    def valid(self, found: tuple[str, str]) -> list[str]:
+        """What is wanted of so many elements that are no NaN, of which two are `found`."""
+        between = _BETWEEN_VALID if self.reduce.kind == "nanquantile" else "\n"
+        program = f"$own = $type($first){between}$own = $own if $at else $type(nan)"
+        return self.lines(program, first=found[0], second=found[1])
+
+
+@dataclass
+class Point:
+    """Writes what is computed at a point; gathers the tables and buffers that this takes."""
+
+    expressions: Expressions
+    storage: dict[str, np.dtype]
+    names: Mapping[str, str]
+    reach: Box
+    # How floats of 16 bits that are converted where they are read are loaded, by their fields.
+    loads: Mapping[str, str] = field(default_factory=dict)
+    # The rows that are read at computed columns, and the columns that they begin at.
+    rows: Mapping[tuple[str, Offset], tuple[str, int]] = field(default_factory=dict)
+    # Where reads stand that may be outside, in the user's file.
+    places: list[str] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    buffers: dict[str, str] = field(default_factory=dict)
+    looks: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.known, self.types = self.expressions.known, self.expressions.types
+
+    def loaded(self, field: str, text: str) -> str:
+        """An element of a field as it is computed with."""
+        load = self.loads.get(field)
+        return f"{load}({text})" if load else text
+
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        """An element so far from an offset along some axes, and the lines that come before it."""
+        ndim = self.reach.ndim
+        index = [*(f"i{axis}" for axis in range(ndim - 2)), "i", "j"][-ndim:]
+        for axis, place in along.items():
+            index[axis] += f" + {place}"
+        steps = [o - low for o, low in zip(origin, self.reach.lo, strict=True)]
+        index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
+        return [], self.loaded(field, f"{self.names[field]}[b, {', '.join(index)}]")
+
+    def lines(self, name: str, expr: Expr) -> list[str]:
+        """The lines that compute one operation."""
+        match expr:
+            case Element():
+                self._as_stored(name, expr.array)
+                index = ", ".join(map(str, expr.index))
+                return [f"{name} = {self.names[expr.array]}[{index}]"]
+            case Reduce():
+                return self._window(name, expr)
+            case Gather():
+                return self._gather(name, expr)
+            case Inside():
+                return self._inside(name, expr)
+            case Loop():
+                return self._loop(name, expr)
+            case Carried():
+                self.expressions.declare(name, expr)
+                own = Ref(expr.dtype, _value(expr.loop.name, expr.number))
+                return [f"{name} = {self._as(own, Ref(expr.dtype, name))}"]
+            case _:
+                return [f"{name} = {self.expressions.text(name, expr)}"]
+
+    def _as_stored(self, name: str, array: str) -> None:
+        self.types[name] = computed(self.storage[array]).name
+
+    def _as(self, atom: Atom, like: Atom) -> str:
+        """An operand in the type of another."""
+        return self.expressions.atom(atom, self.expressions.machine(like))
+
+    # Windows.
+
+    def _window(self, name: str, reduce: Reduce) -> list[str]:
+        """A loop over the window, at this point; what is not written out comes here."""
+        own = self.expressions.declare(name, reduce)
+        inner = [line for a in reduce.body for line in self._item(name, a, reduce)]
+        item, known = self.expressions.atom(reduce.result), window_range(reduce, self.known)
+        window = Window(name, reduce, SHORT[own], inner, item, known)
+        kind, machine = reduce.kind, self.expressions.machine(reduce.result)
+        if kind == "var":
+            return _variance(window)
+        if kind in RANKED:
+            return self.ranked(window)
+        kept, total, test = name, window.short, _TESTS.get(kind, "")
+        if known.nan:
+            test = (_OR_FIRST_NAN if kind.startswith("arg") else _OR_NAN).format(test)
+        program = _PROGRAMS[kind].replace("$test", test)
+        if kind == "mean":
+            kept = f"sum_{name}"
+            total = SHORT[total_type(reduce, known, self.expressions.least)]
+        if kind in ("min", "max") and machine != own:
+            # The range may allow the other sign, where an element is dropped.
+            kept, program = f"{kind}_{name}", program + "$own = $type($kept)"
+        extreme = _extreme("max" if kind == "max" else "min", machine)
+        return window.lines(program, kept=kept, total=total, extreme=extreme, count=window.count)
+
+    def ranked(self, window: Window) -> list[str]:
+        """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
+        name, count, reduce = window.name, window.count, window.reduce
+        buffer, machine = f"buffer_{name}", self.expressions.machine(reduce.result)
+        self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
+        if reduce.kind == "quantile":
+            low, _ = quantile_position(count, reduce.quantile)
+            length = f"0 if strange_{name} else {count}" if window.known.nan else str(count)
+            found = tuple(f"select({buffer}, {length}, {k})" for k in (low, low + 1))
+            program = _ALL_OR_NAN if window.known.nan else _ALL
+            return [*window.lines(program), *window.between(found)]
+        first, at = f"low_{name}", f"at_{name}"
+        ranks = first, f"{first} + 1 if part_{name} else {first}"
+        found = tuple(f"select({buffer}, {at}, {rank})" for rank in ranks)
+        return [*window.lines(_VALID), *window.places(), *window.valid(found)]
+
+    def _item(self, name: str, assign: Assign, reduce: Reduce) -> list[str]:
+        """The lines that make an element of a window, or a part of that."""
+        inner, expr = assign.name, assign.value
+        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
+        if inner not in self.known:
+            one = replace(reduce, result=Ref(expr.dtype, inner))
+            self.known[inner] = window_range(one, self.known)
+        match expr:
+            case Tap():
+                places = self._picked(f"{inner}_{name}", expr, dims)
+                self._as_stored(inner, expr.field)
+                along = dict(zip(expr.axes, places, strict=True))
+                last = len(expr.origin) - 1
+                if expr.lanes > 1 and last in along:
+                    along[last] = f"{expr.lanes} * {along[last]}"
+                lines, text = self.element(expr.field, expr.origin, along)
+                text = self._guarded(name, inner, reduce, text)
+                return [*lines, f"{inner} = {text}"]
+            case Weight():
+                return self._weight(name, inner, expr, dims, reduce.shape)
+            case Coefficient():
+                self._as_stored(inner, expr.array)
+                places = self._picked(f"{inner}_{name}", expr, dims)
+                return [f"{inner} = {self.names[expr.array]}[{', '.join(places)}]"]
+            case _:
+                text = self.expressions.text(inner, expr)
+                if isinstance(expr, Binary) and expr.op == "*":
+                    text = self._guarded(name, inner, reduce, text)
+                return [f"{inner} = {text}"]
+
+    def _weight(
+        self, name: str, inner: str, expr: Weight, dims: Sequence[str], shape: Offset
+    ) -> list[str]:
+        machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
+        if expr.dtype.is_float:
+            table = self.expressions.tables.listed(machine, map(float, expr.texts))
+            flat = dims[0]
+            for dim, length in zip(dims[1:], shape[1:], strict=True):
+                flat = f"({flat})" if " " in flat else flat
+                flat = f"{flat} * {length} + {dim}"
+            return [f"{inner} = {table}[{flat}]"]
+        table = f"{inner}_{name}"
+        self._table(
+            table,
+            [number(machine, Const(expr.dtype, t).value) for t in expr.texts],
+            shape,
+            machine,
+        )
+        return [f"{inner} = {table}[{', '.join(dims)}]"]
+
+    def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
+        """A value that is 0 where the result does not depend on it."""
+        found = live(reduce, inner)
+        if all(found):
+            return text
+        table = f"live_{inner}_{name}"
+        self._table(table, found, reduce.shape, "bool")
+        place = ", ".join(f"d{axis}" for axis in range(len(reduce.shape)))
+        return f"({text}) if {table}[{place}] else {number(self.types[inner], 0)}"
+
+    def _table(self, name: str, values: Sequence[object], shape: Offset, dtype: str) -> None:
+        texts = list(map(str, values))
+        body = ",\n    ".join(", ".join(texts[i : i + 8]) for i in range(0, len(texts), 8))
+        self.constants.append(
+            f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
+        )
+
+    def _picked(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
+        """The index in the window, which tables say where elements are picked."""
+        if not expr.picked:
+            return dims
+        axes = list(zip(*expr.picked, strict=True))
+        for axis, places in enumerate(axes):
+            self._table(f"{name}_{axis}", places, (-1,), "int64")
+        return [f"{name}_{axis}[d0]" for axis in range(len(axes))]
+
+    # Loops, and reads at computed offsets.
+
+    def _loop(self, name: str, loop: Loop) -> list[str]:
+        self.expressions.declare(name, loop)
+        bounds = turn_ranges(loop, self.known)
+        turn = Ref(loop.index.dtype, f"{name}_n0")
+        self.known[turn.name], self.types[turn.name] = bounds[loop.index.name], "int64"
+        alias: dict[str, Atom] = {loop.index.name: turn}
+        owns = [Ref(ref.dtype, _value(name, k)) for k, (ref, _) in enumerate(loop.carried)]
+        before: list[str] = []
+        for own, (ref, atom), after in zip(owns, loop.carried, loop.next, strict=True):
+            alias[ref.name] = own
+            # The last turn may leave more than any turn begins with.
+            last = bounds[ref.name] | interval(after, bounds)
+            self.known[own.name] = bounds[ref.name]
+            self.types[own.name] = machine_type(ref.dtype, last, self.expressions.least)
+            before.append(f"{own.name} = {self._as(atom, own)}")
+        before.append(f"{turn.name} = 0")
+        lines: list[str] = []
+        for assign in loop.body:
+            made = Ref(assign.value.dtype, f"{name}_{assign.name}")
+            expr = renamed(assign.value, alias)
+            alias[assign.name] = made
+            self.known[made.name] = bounds[assign.name]
+            apart = _apart(expr, made.name) if isinstance(expr, Reduce) else expr
+            lines += self.lines(made.name, apart)
+        results = [renamed_atom(atom, alias) for atom in loop.next]
+        given = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
+        lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(given)}")
+        lines.append(f"{turn.name} = {turn.name} + 1")
+        if not loop.most:
+            self.looks = True
+            lines += [
+                "turns = turns - 1",
+                "if turns == 0:",
+                f"    turns = {EACH} if go_on(notes) else 1",
+                "    if turns == 1:",
+                f"        {owns[0].name} = False",
+            ]
+        return [*before, f"while {owns[0].name}:", *indented(lines)]
+
+    def _gather(self, name: str, expr: Gather) -> list[str]:
+        last, elsewhere = len(expr.origin) - 1, in_other_rows(expr)
+        self._as_stored(name, expr.field)
+        lines: list[str] = []
+        along: dict[int, str] = {}
+        for axis, step in enumerate(expr.index):
+            if axis < last and not elsewhere:
+                continue
+            own = along[axis] = f"{name}_i{axis}"
+            lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
+            if outside(expr, axis, self.known):
+                place = f"{axis}|{expr.place}"
+                lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
+        found = self.rows.get((expr.field, expr.origin[:-1]))
+        if found is None or elsewhere:
+            before, text = self.element(expr.field, expr.origin, along)
+        else:
+            row, column = found
+            element = f"{row}[{plus('j', expr.origin[-1] - column)} + {along[last]}]"
+            before, text = [], self.loaded(expr.field, element)
+        return [*lines, *before, f"{name} = {text}"]
+
+    def _inside(self, name: str, expr: Inside) -> list[str]:
+        index, length = interval(expr.index, self.known), expr.length
+        self.types[name] = "int64"
+        lines = [f"{name} = {self.expressions.atom(expr.index, 'int64')}"]
+        if index.low < -length or length <= index.high:
+            lines += self._checked(name, expr, expr.place, -length, length - 1)
+        if index.low < 0:
+            lines += [f"{name} = {name} + {length} if {name} < 0 else {name}"]
+        return lines
+
+    def _checked(
+        self, own: str, expr: Gather | Inside, place: str, low: int, high: int
+    ) -> list[str]:
+        """Note a number that is outside, and take one that is not."""
+        active = self.expressions.atom(expr.active)
+        if not expr.place:
+            # It is inside wherever it is read.
+            return [f"{own} = {own} if {active} else {high}"]
+        self.looks = True
+        if place not in self.places:
+            self.places.append(place)
+        return [
+            f"if {own} < {low} or {own} > {high}:",
+            f"    if {active}:",
+            f"        note(notes, {self.places.index(place) + 1}, {own})",
+            "        turns = 1",
+            f"    {own} = {high}",
+        ]
+
+
+def _extreme(kind: str, machine: str) -> str:
+    """What every element replaces."""
+    if machine == "bool":
+        return str(kind == "min")
+    if machine.startswith("float"):
+        return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
+    info = np.iinfo(machine)
+    return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
+
+
+def _variance(window: Window) -> list[str]:
+    """The mean first, then squares about it, less what the mean's own rounding adds to them.
+
+    In double precision, and line by line: an element is added to the few of its line, and the
+    line to those before it, so that errors grow with the sides of a window, not its elements.
+    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample
+    variance: analysis and recommendations", The American Statistician 37 (3), 1983, formula 1.7.
+    """
+    divisor = max(0.0, window.count - window.reduce.quantile)
+    text = [
+        *_added(window, [], {"$mean": "f64($item)"}),
+        "$mean = $mean / $count",
+        *_added(
+            window,
+            ["$apart = f64($item) - $mean"],
+            {"$rest": "$apart", "$squares": "$apart * $apart"},
+        ),
+        "$squares = $squares - $rest * $rest / $count",
+        # Where all elements are equal, rounding alone is left, which may be below 0.
+        "$own = $type((0.0 if $squares < 0.0 else $squares) / $divisor)",
+    ]
+    return window.lines("\n".join(text), count=repr(float(window.count)), divisor=repr(divisor))
+
+
+def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> list[str]:
+    """Add terms over a window, short pieces of its last axis first."""
+    *outer, length = window.reduce.shape
+    last, pieces = len(outer), length > 2 * PIECE
+    end = f"p0 + {PIECE}"
+    elements = f"p0, {end} if {end} < {length} else {length}" if pieces else str(length)
+    lines = [name.replace("$", "$line_") for name in sums]
+    adds = [f"{line} = {line} + {term}" for line, term in zip(lines, sums.values(), strict=True)]
+    body = [
+        *(f"{line} = 0.0" for line in lines),
+        f"for d{last} in range({elements}):",
+        *indented([*window.inner, *terms, *adds]),
+        *(f"{name} = {name} + {line}" for name, line in zip(sums, lines, strict=True)),
+    ]
+    if pieces:
+        body = [f"for p0 in range(0, {length}, {PIECE}):", *indented(body)]
+    return [*(f"{name} = 0.0" for name in sums), *over(outer, body)]
+
+
+def filled(program: str, name: str, words: Mapping[str, object]) -> str:
+    """A program in which `$word` is what is told of it, or a name of its own: `word_name`."""
+    return _WORD.sub(lambda word: str(words.get(word[1], f"{word[1]}_{name}")), program)
+
+
+def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:
+    """Loops over every index d0, d1, ... of a window, in C order."""
+    lines = list(inner)
+    for axis in reversed(range(len(shape))):
+        lines = [f"for d{axis} in range({shape[axis]}):", *indented(lines)]
+    return lines
+
+
+def plus(name: str, step: int) -> str:
+    """`name + step`, `name - step`, or the name alone."""
+    if not step:
+        return name
+    return f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+
+
+def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
+    """Lines inside of something."""
+    return ["    " * depth + line for line in lines]
+
+
+def in_other_rows(expr: Expr) -> bool:
+    """Whether a read at a computed offset may be in another row."""
+    return isinstance(expr, Gather) and not all(isinstance(i, Const) for i in expr.index[:-1])
+
+
+def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
+    """The rows of which elements are read at computed columns."""
+    reads = [assign.value for assign in within(body)]
+    found = [one for one in reads if isinstance(one, Gather) and not in_other_rows(one)]
+    return {(one.field, one.origin[:-1]) for one in found}
+
+
+def _value(loop: str, number: int) -> str:
+    """The name of what a loop carries."""
+    return f"{loop}_c{number}"
+
+
+def _apart(reduce: Reduce, prefix: str) -> Reduce:
+    """The reduction, with names inside its window that nothing else has."""
+    alias: dict[str, Atom] = {}
+    body: list[Assign] = []
+    for assign in reduce.body:
+        value = renamed(assign.value, alias)
+        alias[assign.name] = Ref(value.dtype, f"{prefix}_{assign.name}")
+        body.append(Assign(f"{prefix}_{assign.name}", value))
+    return replace(reduce, body=tuple(body), result=renamed_atom(reduce.result, alias))
