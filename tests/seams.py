@@ -44,9 +44,8 @@ from ninepoint.inspecting.explaining import no_chain, notes
 from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
 from ninepoint.limits import Limits
-from ninepoint.lowering.notes import Note
+from ninepoint.lowering.notes import Note, Work, work
 from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
-from ninepoint.lowering.work import Work, work
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from .graph import Graph, Node, Nodes, Values, read_by
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .lowering.chain import Edges, Link, unchainable
-from .lowering.fusion import Part, unlike
+from .lowering.fusion import unlike
 from .lowering.schedule import Request, Schedule
 from .remembered import Remembered
 from .undisturbed import Later
@@ -157,7 +157,7 @@ class Pipeline:
     def once(self, more: tuple[Any, ...], make: Callable[[], T]) -> T:
         """What is made of it, and depends on `more`, from memory if there was one like it."""
         links = tuple(
-            (tuple(one.part.sources.values()), one.part.made, one.border, one.keeps, one.leaves,
+            (tuple(one.sources.values()), one.made, one.border, one.keeps, one.leaves,
              one.unbounded)
             for one in self.links
         )  # fmt: skip
@@ -176,8 +176,7 @@ class Pipeline:
         links = []
         for link, one in zip(self.links, self.forms, strict=True):
             if one.lowered.ndim < 3 and one.lowered.rows > 1 and not one.lowered.stages:
-                part = replace(link.part, kernel=replace(one.lowered, rows=1))
-                link = replace(link, part=part)
+                link = replace(link, kernel=replace(one.lowered, rows=1))
             links.append(link)
         return replace(self, links=tuple(links))
 
@@ -207,11 +206,10 @@ class Pipeline:
         elif rings is not None and how == 0:
             rings = (*rings, False)
         for link in self.links:
-            kernel = turn.kernel(link.part.kernel)
+            kernel = turn.kernel(link.kernel)
             if kernel is None:
                 return None
-            part = replace(link.part, kernel=kernel)
-            links.append(replace(link, part=part, reaches=tuple(map(turn.box, link.reaches))))
+            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
         turned = replace(
             self,
             links=tuple(links),
@@ -243,20 +241,20 @@ def _linked(
     numbers: dict[Any, int] = {}
     links: list[Link] = []
     for node, kernel in zip(nodes, kernels, strict=True):
-        pairs = zip(kernel.fields, node.fields, strict=True)
-        sources = {name: names[value] for (name, _), value in pairs}
-        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
-        renamed = {name: unlike(name, taken) for name in own}
-        part = Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed)
         border, cval = node.border, node.call.cval
         number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
         if number == len(borders):
             borders.append((border, cval))
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
+        fields = zip(kernel.fields, node.fields, strict=True)
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
         links.append(
             Link(
-                part,
+                kernel,
+                {name: names[value] for (name, _), value in fields},
+                tuple(names[value] for value in node.outputs),
+                {name: unlike(name, taken) for name in own},
                 node.compiled.out_dtypes,
                 node.compiled.reaches,
                 number,

@@ -55,10 +55,8 @@ def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
             case Gather(active=active):
                 bounds = zip(expr.index, expr.low, expr.high, strict=True)
                 inside = all(surely(index, active, low, high) for index, low, high in bounds)
-                return replace(expr, place="") if inside else expr
             case Inside(index=index, length=length):
                 inside = surely(index, expr.active, -length, length - 1)
-                return replace(expr, place="") if inside else expr
             case Loop():
                 found = turn_ranges(expr, known)
                 most = expr.most or _most(expr, found)
@@ -68,6 +66,7 @@ def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
                 return replace(expr, body=_bounded(expr.body, found))
             case _:
                 return expr
+        return replace(expr, place="") if inside else expr
 
     return mapped(body, change)
 

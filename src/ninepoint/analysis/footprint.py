@@ -27,7 +27,7 @@ from ..language.ir import (
     window_indices,
     zero_product,
 )
-from .rewrite import alike, named
+from .rewrite import at_each, named
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:
@@ -77,13 +77,12 @@ def live(reduce: Reduce, name: str) -> list[bool]:
     Products with a constant weight that is zero are 0 by themselves.
     """
     values = named(reduce.body)
-    first, kinds = alike(reduce)
-    found = [
-        name in _live(reduce, values, position)
-        and not zero_product(values[name], values, position)
-        for position in first
-    ]
-    return [found[kind] for kind in kinds]
+
+    def matters(position: int) -> bool:
+        used = name in _live(reduce, values, position)
+        return used and not zero_product(values[name], values, position)
+
+    return at_each(reduce, matters)
 
 
 def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]:

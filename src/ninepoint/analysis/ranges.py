@@ -54,7 +54,7 @@ from ..language.ir import (
     Weight,
     zero_product,
 )
-from .rewrite import alike, made_as, named, operands
+from .rewrite import at_each, made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,26 +220,23 @@ def turn_ranges(loop: Loop, known: Mapping[str, Interval]) -> dict[str, Interval
     head = whole | {
         ref.name: interval(atom, known) for ref, atom in loop.carried if ref.dtype is DType.INT
     }
-    ends = _ends(loop, known)
+    ends, values = _ends(loop, known), named(loop.body)
     for _ in range(_ROUNDS):
-        found = _turn(loop, head, known)
-        values = named(loop.body)
-        wider = dict(head)
+        found, before = _turn(loop, head, known), dict(head)
         for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-            own = head[ref.name]
+            most = whole[ref.name]
             new = refined(after, loop.next[0], True, found, values)
-            if own == whole[ref.name] or new is None:
+            if head[ref.name] == most or new is None:
                 continue
-            low, high = own.ends
+            low, high = head[ref.name].ends
             if new.low < low:
                 low = max((end for end in ends if end <= new.low), default=-math.inf)
             if new.high > high:
                 high = min((end for end in ends if end >= new.high), default=math.inf)
-            fits = whole[ref.name].low < low and high < whole[ref.name].high
-            wider[ref.name] = Interval(low, high) if fits else whole[ref.name]
-        if wider == head:
+            fits = most.low < low and high < most.high
+            head[ref.name] = Interval(low, high) if fits else most
+        if head == before:
             return found
-        head = wider
     return _turn(loop, whole, known)
 
 
@@ -427,9 +424,7 @@ def _cast(expr: Cast, arg: Interval) -> Interval:
     target = of_storage(np.dtype(expr.storage)) if expr.storage else of_type(expr.dtype)
     if isinstance(arg.low, int) and isinstance(arg.high, int):
         return arg if arg.within(target) else target
-    low = target.low if arg.low <= target.low else math.trunc(arg.low)
-    high = target.high if arg.high >= target.high else math.trunc(arg.high)
-    low, high = min(low, target.high), max(high, target.low)
+    low, high = (math.trunc(min(max(end, target.low), target.high)) for end in arg.ends)
     return Interval(min(low, 0), max(high, 0)) if arg.nan else Interval(low, high)
 
 
@@ -480,32 +475,26 @@ def refined(
 ) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
     plain = interval(atom, known)
-    comparison = made_as(test, values)
-    if isinstance(comparison, Unary) and comparison.op == "not":
-        return refined(atom, comparison.arg, not holds, known, values)
-    if isinstance(comparison, Binary) and comparison.op == ("&" if holds else "|"):
-        found = refined(atom, comparison.left, holds, known, values)
-        if found is None or isinstance(atom, Const):
-            return found
-        return refined(atom, comparison.right, holds, {**known, atom.name: found}, values)
-    if not isinstance(comparison, Binary) or comparison.op not in COMPARISONS or plain.nan:
-        return plain
-    if not comparison.left.dtype.is_integer:
-        # A comparison with NaN is false, so only what is known to be a number is refined.
-        sides = (interval(comparison.left, known), interval(comparison.right, known))
-        if any(side.nan for side in sides):
+    match made_as(test, values):
+        case Unary(op="not", arg=arg):
+            return refined(atom, arg, not holds, known, values)
+        case Binary(op="&" | "|" as op, left=left, right=right) if (op == "&") == holds:
+            found = refined(atom, left, holds, known, values)
+            if found is None or isinstance(atom, Const):
+                return found
+            return refined(atom, right, holds, {**known, atom.name: found}, values)
+        case Binary(op=op, left=left, right=right) if op in COMPARISONS:
+            # A comparison with NaN is false, so only what is known to be a number is refined.
+            if plain.nan or interval(left, known).nan or interval(right, known).nan:
+                return plain
+        case _:
             return plain
-    op = comparison.op if holds else _OPPOSITE[comparison.op]
-    for left, right, one in (
-        (comparison.left, comparison.right, op),
-        (comparison.right, comparison.left, _MIRRORED[op]),
-    ):
-        other = interval(right, known)
-        if atom == left:
-            return _narrowed(plain, one, other)
-        value = made_as(atom, values)
-        if isinstance(value, Unary) and value.op == "-" and value.arg == left:
-            inner = _narrowed(interval(left, known), one, other)
+    told, value = op if holds else _OPPOSITE[op], made_as(atom, values)
+    for one, other, how in ((left, right, told), (right, left, _MIRRORED[told])):
+        if atom == one:
+            return _narrowed(plain, how, interval(other, known))
+        if isinstance(value, Unary) and value.op == "-" and value.arg == one:
+            inner = _narrowed(interval(one, known), how, interval(other, known))
             if inner is None:
                 return None
             flipped = Interval(-inner.high, -inner.low)
@@ -598,21 +587,20 @@ def _window_ranges(
 ) -> tuple[Interval, ...]:
     known = {name: one for name, one, _ in given}
     values = named(expr.body)
-    first, kinds = alike(expr)
-    items = []
-    for position in first:
+
+    def bounded(position: int) -> Interval:
         inner = known.copy()
-        for assign in expr.body:
-            inner[assign.name] = bound(assign.value, inner, values, position)
-            if zero_product(assign.value, values, position):
-                zero = 0 if assign.value.dtype.is_integer else 0.0
-                inner[assign.name] = Interval(zero, zero)
-        wraps = any(inner[assign.name].wraps for assign in expr.body)
-        items.append(replace(interval(expr.result, inner), wraps=wraps))
-        if items[0] == ANY:
-            # Whatever the other weights are, no more is said of the window.
-            return (items[0],)
-    return tuple(items) if len(items) == 1 else tuple(items[kind] for kind in kinds)
+        for name, value in values.items():
+            zero = zero_product(value, values, position)
+            inner[name] = bound(value, inner, values, position)
+            if zero is not None:
+                inner[name] = interval(zero, known)
+        wraps = any(inner[name].wraps for name in values)
+        return replace(interval(expr.result, inner), wraps=wraps)
+
+    items = at_each(expr, bounded)
+    one = items[0] == ANY or all(item is items[0] for item in items)
+    return tuple(items[:1] if one else items)
 
 
 def words(value: Interval) -> str:
@@ -671,24 +659,24 @@ def working_type(
     name: str, expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8
 ) -> str:
     """The type in which an integer operation is done; `own` is that of its result, `name`."""
-    operands: tuple[Atom, ...] = ()
-    if isinstance(expr, Binary) and expr.op not in _MODULAR:
-        operands = (expr.left,) if expr.op == ">>" else (expr.left, expr.right)
-    elif isinstance(expr, Unary) and expr.op == "abs":
-        operands = (expr.arg,)
-    compares = isinstance(expr, Binary) and expr.op in COMPARISONS
-    if not operands or not operands[0].dtype.is_integer:
+    operands: tuple[Atom, ...]
+    match expr:
+        case Binary(op=op) if op not in _MODULAR:
+            operands = (expr.left,) if op == ">>" else (expr.left, expr.right)
+        case Unary(op="abs" as op):
+            operands = (expr.arg,)
+        case _:
+            return own
+    compares = op in COMPARISONS
+    if not operands[0].dtype.is_integer or (expr.dtype is DType.BOOL and not compares):
         return own
-    if expr.dtype is DType.BOOL and not compares:
-        return own
-    joined = functools.reduce(operator.or_, (interval(operand, known) for operand in operands))
+    spans = [interval(operand, known) for operand in operands]
+    joined = functools.reduce(operator.or_, spans)
     if expr.dtype.is_integer and not compares:
         joined = joined | known[name]
-        if isinstance(expr, Binary) and expr.op == "%":
+        if op == "%" and spans[1].low <= -1 <= spans[1].high:
             # The quotient that a remainder is made from may be that of the least by -1.
-            first, divisor = interval(expr.left, known), interval(expr.right, known)
-            if divisor.low <= -1 <= divisor.high:
-                joined = joined | Interval(-first.high, -first.low)
+            joined = joined | Interval(-spans[0].high, -spans[0].low)
     if joined.high >= 2**63 and all(operand.dtype is not DType.UINT for operand in operands):
         return "int64"
     return machine_type(DType.INT, joined, least)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -43,6 +43,8 @@ Body: TypeAlias = tuple[Assign, ...]
 
 # Writes an operation, and gives the operand that it is for others.
 Emit: TypeAlias = Callable[[Expr], Atom]
+
+Value = TypeVar("Value")
 
 
 class Lines:
@@ -240,18 +242,12 @@ def _identity(expr: Expr) -> Atom | None:
 # Weights of windows.
 
 
-def alike(reduce: Reduce) -> tuple[list[int], list[int]]:
-    """The first position of each kind of a window's elements, and the kind of each element.
-
-    Those of one kind have the same constant weights.
-    """
-    count = math.prod(reduce.shape)
+def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
+    """What is so at each position of a window, asked once of those with the same weights."""
     weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
-    if not weights:
-        return [0], [0] * count
-    numbers: dict[tuple[str, ...], int] = {}
-    kinds = [numbers.setdefault(texts, len(numbers)) for texts in zip(*weights, strict=True)]
-    first = [0] * len(numbers)
-    for position in reversed(range(count)):
-        first[kinds[position]] = position
-    return first, kinds
+    kinds = [*zip(*weights, strict=True)] or [()] * math.prod(reduce.shape)
+    found: dict[tuple[str, ...], Value] = {}
+    for position, kind in enumerate(kinds):
+        if kind not in found:
+            found[kind] = value(position)
+    return [found[kind] for kind in kinds]

@@ -281,7 +281,7 @@ def compile_chain(
     # What decides is written last.
     last = tuple(axis - kernel.ndim for axis in reversed(deciding))
     edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
-    pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
+    pairs = [pair for one in links for pair in zip(one.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)
     kernel = checked(rolled(kernel, schedule), reach)

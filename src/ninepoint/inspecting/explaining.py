@@ -28,8 +28,15 @@ from ..language.box import Box
 from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text
 from ..language.warned import cure
-from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
-from ..lowering.work import work
+from ..lowering.notes import (
+    Note,
+    row_notes,
+    shared_notes,
+    sum_notes,
+    whole_notes,
+    window_notes,
+    work,
+)
 from ..options import CALL_OPTIONS
 from ..planning import graph_text, plan_text
 from .asked import Asked

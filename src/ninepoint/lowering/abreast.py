@@ -71,7 +71,7 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
     in_place = None if far else flattened(forms["wholesome"], _LONGEST)
     if in_place is not None and _suitable(in_place, schedule):
         several = replace(in_place, rows=schedule.rows)
-        if together(several) is not None and effort(several) < effort(kept) * schedule.gain:
+        if together(several)[0] is not None and effort(several) < effort(kept) * schedule.gain:
             return several
     return rolled(kept, schedule)
 
@@ -108,18 +108,24 @@ def _suitable(kernel: Kernel, schedule: Schedule) -> bool:
     return plain and not of_bytes and rolling_axis(kernel) == -2
 
 
-def together(kernel: Kernel, prefix: str = "r") -> Kernel | None:
-    """The operations of all rows, if one loop can make them; of stages, if that is less work."""
+def together(kernel: Kernel, prefix: str = "r") -> tuple[Kernel | None, float]:
+    """The operations of all rows, if one loop can make them; of stages, if that is less work.
+
+    And what a point costs then, the stages aside: bytes of vectors, as if all were additions.
+    """
     written, sizes = abreast(kernel, prefix), _sizes(kernel)
+    alone = _row_effort(replace(kernel, rows=1))
     pointers = len(rows(written.body)) + len(written.outputs)
     # How much machine code it becomes, in operations.
     length = sum(FUNCTION if isinstance(a.value, Call) else 1 for a in written.body)
     floats = [sizes[a.name] for a in kernel.body if not a.value.dtype.is_integer]
     narrow = max(floats, default=0) <= _WIDEST * _lane(kernel, sizes)
     if pointers > _POINTERS or length > _LONGEST or not narrow:
-        return None
-    less = _row_effort(written) < _GAIN * kernel.rows * _row_effort(replace(kernel, rows=1))
-    return written if less or not kernel.stages else None
+        return None, alone
+    shared = _row_effort(written) / kernel.rows
+    if kernel.stages and shared >= _GAIN * alone:
+        return None, alone
+    return written, shared
 
 
 def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
@@ -142,23 +148,15 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
 
 def effort(kernel: Kernel) -> float:
     """What a point costs: bytes of vectors, as if all were additions."""
-    sizes, total = _sizes(kernel), _of_rows(kernel)
+    sizes, (_, total) = _sizes(kernel), together(kernel)
     for stage in kernel.stages:
-        total += _of_rows(replace(kernel, body=stage.body, outputs=stage.values))
+        total += together(replace(kernel, body=stage.body, outputs=stage.values))[1]
         total += PASS * sizes[stage.names[0]]
     return total
 
 
-def _of_rows(kernel: Kernel) -> float:
-    """The same of a row, the stages aside, several at once where that is less."""
-    written = together(kernel)
-    if written is None:
-        return _row_effort(replace(kernel, rows=1))
-    return _row_effort(written) / kernel.rows
-
-
 def _row_effort(kernel: Kernel) -> float:
-    """The same of a row by itself, the stages aside."""
+    """The same of a row by itself."""
     sizes = _sizes(kernel)
     lane = _lane(kernel, sizes)
     total = float(STORE * lane * len(kernel.outputs))

@@ -24,8 +24,8 @@ import numpy as np
 from ..analysis.rewrite import Body, reads
 from ..language.box import Box
 from ..language.dtypes import DType, short, value_type
-from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, Stage, State, Values
-from .fusion import Part, inlined, renumbered, unfit
+from ..language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
+from .fusion import inlined, relabelled, renumbered, unfit
 from .kept import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
 
@@ -36,21 +36,34 @@ Constant: TypeAlias = tuple[int, np.dtype, Literal["constant", "fill"]]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One call.
+    """One call: a lowered kernel, and the names that it has in the whole.
 
-    `part` names the values that it reads and makes.  `types` and `reaches` are those of its
-    outputs.  Links with equal numbers as `border` have equal borders and constants.  The rule
-    `keeps` values of the first fields, or `leaves` out points near the ends of rows, or of planes;
-    it puts any value at all there if `unbounded`, else values of the array and zeros.
+    `sources` says what its fields are: fields of the whole, or what an earlier call made.
+    `made` names its outputs; `names` those of its scalars and coefficients that have others.
+    `types` and `reaches` are those of its outputs.  Links with equal numbers as `border` have
+    equal borders and constants.  The rule `keeps` values of the first fields, or `leaves` out
+    points near the ends of rows, or of planes; it puts any value at all there if `unbounded`,
+    else values of the array and zeros.
     """
 
-    part: Part
+    kernel: Kernel
+    sources: Mapping[str, str]
+    made: tuple[str, ...]
+    names: Mapping[str, str]
     types: tuple[np.dtype, ...]
     reaches: tuple[Box, ...]
     border: int
     keeps: bool
     leaves: bool
     unbounded: bool
+
+    def placed(self, sources: Mapping[str, str], suffix: str) -> Kernel:
+        """Its kernel with the names of the whole, and for all else names with this end."""
+        kernel = self.kernel
+        arrays = {**self.names, **sources}
+        arrays |= {name: f"{name}{suffix}" for stage in kernel.stages for name in stage.names}
+        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
+        return relabelled(kernel, arrays, lambda _, name, k: name + suffix, scalars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +203,7 @@ class _Chain:
         self.links = links
         self.fields = fields
         self.wanted, self.cpu = wanted, cpu
-        self.ndim = links[0].part.kernel.ndim
+        self.ndim = links[0].kernel.ndim
         self.edges = Edges()
         self.stages: list[Stage] = []
         self.scalars: list[tuple[str, DType]] = []
@@ -198,41 +211,53 @@ class _Chain:
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
         self.sources: dict[str, dict[int | None, str]] = {}
-        self.far = [_read_beyond(link.part.kernel) for link in links]
+        self.far = [_read_beyond(link.kernel) for link in links]
+        # What calls make that may be computed where it is read.
+        self.plain: set[str] = set()
         # What each stage, by its name, has to read at the own point.
         self.owed: dict[str, Sequence[str]] = {}
-        # Who looks beyond the ends of each value, and which values the rule "keep" keeps.
-        self.readers: dict[str, dict[int, bool]] = {}
+        # Those of whose borders the rule puts any value at all beyond the ends.
+        self.unbounded = {link.border for link in links if link.unbounded}
+        # The borders of who looks beyond the ends of each value, and which values the rule "keep"
+        # keeps.
+        self.readers: dict[str, list[int]] = {}
         self.kept: set[str] = set()
         for link, far in zip(links, self.far, strict=True):
-            for name, source in link.part.sources.items():
+            for name, source in link.sources.items():
                 if name in far:
-                    one = self.readers.setdefault(source, {})
-                    one[link.border] = one.get(link.border, False) or link.unbounded
+                    borders = self.readers.setdefault(source, [])
+                    borders += [link.border] * (link.border not in borders)
             self.kept |= set(self._before(link))
 
     def kernel(self, schedule: Schedule) -> tuple[Kernel, Edges]:
         for name, _ in self.fields:
             self._spread(name, name, made=False)
-        plain: set[str] = set()
         for position in range(len(self.links) - 1):
-            plain |= self._kept(position)
+            self._keep(position)
         stage, self.edges.results = self._made(len(self.links) - 1)
         body, outputs = self._wanted(dict(zip(stage.names, stage.values, strict=True)), stage.body)
-        coefficients = {n: one for link in self.links for n, one in link.part.coefficients.items()}
+        # What the last of the fields are, if these are all positions that there are.
+        positions = {
+            link.sources[name]: one for link in self.links for name, one in link.kernel.placed
+        }
+        names = [name for name, _ in self.fields[len(self.fields) - len(positions) :]]
         kernel = Kernel(
             ndim=self.ndim,
             fields=tuple(self.fields),
             scalars=tuple(self.scalars),
-            coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
+            coefficients=tuple(
+                (link.names.get(name, name), dtype, shape)
+                for link in self.links
+                for name, dtype, shape in link.kernel.coefficients
+            ),
             body=body,
             outputs=outputs,
             stages=tuple(self.stages),
-            positions=self._positions(),
+            positions=tuple(positions[name] for name in names if positions.keys() == set(names)),
         )
-        if plain or self.cpu:
+        if self.plain or self.cpu:
             named = frozenset(name for stage in kernel.stages for name in stage.names)
-            kernel = inlined(kernel, schedule, None if self.cpu else plain)
+            kernel = inlined(kernel, schedule, None if self.cpu else self.plain)
             kernel = renumbered(kernel, named)
         kernel = _extended(
             kernel,
@@ -247,28 +272,44 @@ class _Chain:
     def _made(self, position: int) -> tuple[Values, tuple[Absent, ...]]:
         """What a call makes, and what is absent of it."""
         link = self.links[position]
-        part = link.part
-        self.scalars += [(part.names.get(n, n), d) for n, d in part.kernel.scalars]
+        self.scalars += [(link.names.get(n, n), d) for n, d in link.kernel.scalars]
         sources = {
             name: self.sources[value][link.border if name in self.far[position] else None]
-            for name, value in part.sources.items()
+            for name, value in link.sources.items()
         }
-        placed = replace(part, sources=sources).placed(f"_s{position}")
+        placed = link.placed(sources, f"_s{position}")
         self.stages += placed.stages
         before = [self.sources[value][None] for value in self._before(link)]
-        self.owed[part.made[0]] = before
-        return Values(tuple(part.made), placed.body, placed.outputs), self._absent(link, before)
+        self.owed[link.made[0]] = before
+        border = self.edges.border(link.border)
+        absent = tuple(
+            Absent(border, reach, self.edges.constant(border, dtype, "fill"), name)
+            for dtype, reach, name in zip(
+                link.types, link.reaches, before or ("",) * len(link.types), strict=True
+            )
+        )
+        return Values(link.made, placed.body, placed.outputs), absent
 
-    def _kept(self, position: int) -> set[str]:
-        """Keep what a call makes; the names of what may be computed where it is read."""
+    def _keep(self, position: int) -> None:
+        """Keep what a call makes."""
         link = self.links[position]
         stage, absent = self._made(position)
-        self.types |= dict(zip(stage.names, link.types, strict=True))
-        state = link.leaves or self._looked_at(stage.names)
-        self.stages.append(self._stored(stage, link, absent) if state else stage)
-        for name in stage.names:
+        names = stage.names
+        self.types |= dict(zip(names, link.types, strict=True))
+        if link.leaves or any(name in self.readers or name in self.kept for name in names):
+            # It is kept as an array would be.
+            free = link.unbounded
+            for name, one in zip(names, absent, strict=True):
+                readers = self.readers.get(name, [])
+                free = free or not self.unbounded.isdisjoint(readers)
+                beyond = self._beyond(next(iter(readers), None), self.types[name])
+                self.edges.arrays[name] = Edge(beyond, one)
+            self.stages.append(State(names, stage.body, stage.values, link.types, free))
+        else:
+            self.stages.append(stage)
+            self.plain |= set(names)
+        for name in names:
             self._spread(name, name, made=True)
-        return set() if state else set(stage.names)
 
     def _wanted(
         self, made: Mapping[str, Atom], body: tuple[Assign, ...]
@@ -289,12 +330,6 @@ class _Chain:
         self.edges.results = tuple(absent.get(value) for value in self.wanted)
         return (*body, *more), tuple(outputs)
 
-    def _positions(self) -> tuple[Position, ...]:
-        """What the last of the fields are, if these are all positions that there are."""
-        found = {name: one for link in self.links for name, one in link.part.positions.items()}
-        names = [name for name, _ in self.fields[len(self.fields) - len(found) :]]
-        return tuple(found[name] for name in names) if found.keys() == set(names) else ()
-
     # The arrays in which values stand.
 
     def _spread(self, value: str, array: str, made: bool) -> None:
@@ -304,7 +339,7 @@ class _Chain:
         """
         # A CPU keeps what it writes to rows in rows of its own.
         copied = self.cpu and not made and value in self.kept
-        borders: list[int | None] = [*self.readers.get(value, {})]
+        borders: list[int | None] = [*self.readers.get(value, [])]
         arrays = {
             border: array if made and not k else self._copy(array, f"{array}_c{2 * k}", border)
             for k, border in enumerate(borders or [None] * copied)
@@ -316,22 +351,10 @@ class _Chain:
         dtype = self.types[copy] = self.types[name]
         read = Read(value_type(dtype), name, (0,) * self.ndim)
         one = Assign(f"{copy}_1", read)
-        free = any(link.unbounded for link in self.links if link.border == border)
-        self.stages.append(
-            State((copy,), (one,), (Ref(read.dtype, one.name),), (dtype,), unbounded=free)
-        )
+        free = border in self.unbounded
+        self.stages.append(State((copy,), (one,), (Ref(read.dtype, one.name),), (dtype,), free))
         self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
         return copy
-
-    def _stored(self, stage: Values, link: Link, absent: Sequence[Absent]) -> State:
-        """A stage that is kept as an array would be."""
-        free = link.unbounded
-        for name, one in zip(stage.names, absent, strict=True):
-            readers = self.readers.get(name, {})
-            free = free or any(readers.values())
-            border = next(iter(readers), None)
-            self.edges.arrays[name] = Edge(self._beyond(border, self.types[name]), one)
-        return State(stage.names, stage.body, stage.values, link.types, unbounded=free)
 
     def _read(
         self, arrays: Sequence[str], body: tuple[Assign, ...], number: int
@@ -353,19 +376,8 @@ class _Chain:
 
     def _before(self, link: Link) -> tuple[str, ...]:
         """The values that its rule keeps where it leaves out points, if it keeps any."""
-        names = [link.part.sources[name] for name, _ in link.part.kernel.fields]
+        names = [link.sources[name] for name, _ in link.kernel.fields]
         return tuple(names[: len(link.types)]) if link.keeps else ()
-
-    def _looked_at(self, values: Sequence[str]) -> bool:
-        return any(value in self.readers or value in self.kept for value in values)
-
-    def _absent(self, link: Link, before: Sequence[str]) -> tuple[Absent, ...]:
-        border = self.edges.border(link.border)
-        kept = before or ("",) * len(link.types)
-        return tuple(
-            Absent(border, reach, self.edges.constant(border, dtype, "fill"), name)
-            for dtype, reach, name in zip(link.types, link.reaches, kept, strict=True)
-        )
 
     def _beyond(self, border: int | None, dtype: np.dtype) -> tuple[int, int] | None:
         if border is None:

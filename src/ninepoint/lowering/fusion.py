@@ -7,8 +7,8 @@
     out = v[-1] + v[0]          ->        t = a[0] * a[0]
                                           out = s + t
 
-The operations stay what they were, and in their order, so that no bit changes.  `chain` puts parts
-together, under names that no other part has.
+The operations stay what they were, and in their order, so that no bit changes.  `chain` puts
+kernels together, under names that no other has.
 
 What the compiler names by number ends in a digit: t0, v0_3, and so do the copies that it makes
 of what a user has named: u_0, r__2.  A name of the user's never ends so.
@@ -18,10 +18,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
-
-import numpy as np
 
 from ..analysis.rewrite import (
     Body,
@@ -41,7 +39,6 @@ from ..language.ir import (
     Histogram,
     Kernel,
     Offset,
-    Position,
     Read,
     Reduce,
     Ref,
@@ -57,39 +54,7 @@ from .cost import operation, saved_by_row
 from .schedule import Schedule
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A lowered kernel, and the names that it has in the whole.
-
-    `sources` says what its fields are: fields of the whole, or what an earlier part made.
-    `made` names its outputs; `names` those of its scalars and coefficients that have others.
-    """
-
-    kernel: Kernel
-    sources: Mapping[str, str]
-    made: tuple[str, ...]
-    names: Mapping[str, str]
-
-    @property
-    def coefficients(self) -> dict[str, tuple[np.dtype, Offset]]:
-        """The types and the shapes of its coefficients, by their names in the whole."""
-        return {self.names.get(n, n): (d, s) for n, d, s in self.kernel.coefficients}
-
-    @property
-    def positions(self) -> dict[str, Position]:
-        """The positions that it reads, by their names in the whole."""
-        return {self.sources[name]: one for name, one in self.kernel.placed}
-
-    def placed(self, suffix: str) -> Kernel:
-        """Its kernel with the names of the whole, and for all else names with this end."""
-        kernel = self.kernel
-        arrays = {**self.names, **self.sources}
-        arrays |= {name: f"{name}{suffix}" for stage in kernel.stages for name in stage.names}
-        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
-        return _relabelled(kernel, arrays, lambda _, name, k: name + suffix, scalars)
-
-
-def _relabelled(
+def relabelled(
     kernel: Kernel,
     arrays: Mapping[str, str],
     label: Callable[[str, str, int], str],
@@ -156,7 +121,9 @@ def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) ->
     for stage in reversed(kernel.stages):
         if not isinstance(stage, Values) or (only is not None and stage.names[0] not in only):
             continue
-        count = sum(len(_offsets(body, stage)) for body in bodies(kernel))
+        count = sum(
+            len({read.offset for read in reads(body, stage.names)}) for body in bodies(kernel)
+        )
         how = dict(schedule.stages).get(stage.names[0])
         # What it costs to compute a point, loads counted as additions.
         work = sum(operation(assign.value) for assign in stage.body)
@@ -164,11 +131,6 @@ def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) ->
         if how == "inline" or (how is None and again <= schedule.shared - 1):
             kernel = _without(kernel, stage)
     return kernel
-
-
-def _offsets(body: Body, stage: Stage) -> set[Offset]:
-    """Where a body reads a stage."""
-    return {read.offset for read in reads(body, stage.names)}
 
 
 def _without(kernel: Kernel, stage: Values) -> Kernel:
@@ -208,7 +170,7 @@ def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     for name in (name for stage in kernel.stages for name in stage.names):
         short = f"v{len(arrays) - len(named & arrays.keys())}"
         arrays[name] = name if name in named else short
-    return _relabelled(kernel, arrays, lambda prefix, _, k: f"{prefix}{k}")
+    return relabelled(kernel, arrays, lambda prefix, _, k: f"{prefix}{k}")
 
 
 def flattened(kernel: Kernel, most: int) -> Kernel | None:

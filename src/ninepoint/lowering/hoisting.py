@@ -11,30 +11,27 @@ A remainder of sums, differences and products is one of their remainders, as lon
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
 from ..analysis.ranges import Interval, ranges
-from ..analysis.rewrite import drop_dead, mapped, named, operands, reads
+from ..analysis.rewrite import Lines, binary, drop_dead, mapped, named, operands, reads
+from ..language import ir
 from ..language.dtypes import DType, value_type
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
-    BinaryOp,
     Carried,
     Const,
     Expr,
     Kernel,
-    Lines,
     Noting,
     Position,
     Read,
     Reduce,
     Ref,
     atoms,
-    needed,
 )
 from .storage import natural_dtypes
 
@@ -50,34 +47,52 @@ def hoisted(kernel: Kernel) -> Kernel:
         return kernel
     kernel = _divided(kernel)
     axes, known = _dependence(kernel), ranges(kernel)
-    chosen = _chosen(kernel, axes)
-    if not chosen:
-        return kernel
+    # What is used by what does not depend on one axis alone.
+    used = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
+    for assign in kernel.body:
+        if len(axes[assign.name]) > 1 or _ELSE in axes[assign.name]:
+            used.update(operands(assign.value))
     read: dict[str, Expr] = {}
     fields, positions = list(kernel.fields), list(kernel.positions)
     for axis in range(kernel.ndim):
-        names = [name for name in chosen if axes[name] == {axis}]
-        if not names:
+        values = tuple(
+            Ref(a.value.dtype, a.name)
+            for a in kernel.body
+            if a.name in used and axes[a.name] == {axis} and not isinstance(a.value, Read)
+        )
+        if not values:
             continue
-        line = _line(kernel, names)
-        lines = Lines(line, natural_dtypes(line))
-        for k, (name, value) in enumerate(zip(names, line.outputs, strict=True)):
-            dtype = lines.dtypes[k]
+        line = _line(kernel, values)
+        lines = ir.Lines(line, natural_dtypes(line))
+        for k, (value, dtype) in enumerate(zip(values, lines.dtypes, strict=True)):
             if value_type(dtype) is not value.dtype:
                 continue
-            span = known[name] if value.dtype.is_integer else Interval(0, 0)
+            span = known[value.name] if value.dtype.is_integer else Interval(0, 0)
             low, high = map(int, span.ends)
             positions.append(Position(axis, positions[0].among, low, high, lines, k))
             fields.append((f"line{len(read)}", dtype))
-            read[name] = Read(value.dtype, fields[-1][0], (0,) * kernel.ndim)
+            read[value.name] = Read(value.dtype, fields[-1][0], (0,) * kernel.ndim)
+    if not read:
+        return kernel
     body = tuple(Assign(a.name, read.get(a.name, a.value)) for a in kernel.body)
-    return _read(
-        drop_dead(replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body))
+    return _pruned(replace(kernel, fields=tuple(fields), positions=tuple(positions), body=body))
+
+
+def _line(kernel: Kernel, values: tuple[Ref, ...]) -> Kernel:
+    """The kernel of one axis that gives these values."""
+    body = mapped(
+        kernel.body,
+        lambda expr: replace(expr, offset=(0,)) if isinstance(expr, Read) else expr,
+    )
+    line = Kernel(1, kernel.fields[len(kernel.given) :], (), (), body, values)
+    return _pruned(
+        replace(line, positions=tuple(replace(one, axis=0) for one in kernel.positions))
     )
 
 
-def _read(kernel: Kernel) -> Kernel:
-    """The kernel without positions that it does not read."""
+def _pruned(kernel: Kernel) -> Kernel:
+    """The kernel without what no result needs, positions among it."""
+    kernel = drop_dead(kernel)
     used = {read.field for read in reads(kernel.body)}
     placed = [(name, one) for name, one in kernel.placed if name in used]
     types = dict(kernel.fields)
@@ -92,11 +107,7 @@ def _divided(kernel: Kernel) -> Kernel:
     """The kernel, with remainders of what depends on several axes as those of its parts."""
     axes, known = _dependence(kernel), ranges(kernel)
     values = named(kernel.body)
-    body: list[Assign] = []
-
-    def emit(op: BinaryOp, left: Atom, right: Atom) -> Ref:
-        body.append(Assign(f"h{len(body)}", Binary(DType.INT, op, left, right)))
-        return Ref(DType.INT, body[-1].name)
+    lines = Lines("h")
 
     def rest(atom: Atom, divisor: Const) -> Atom | None:
         """Something that has the same remainder, of small numbers.
@@ -107,24 +118,23 @@ def _divided(kernel: Kernel) -> Kernel:
         if _ELSE in own or atom.dtype is not DType.INT:
             return None
         if not isinstance(atom, Ref) or len(own) < 2:
-            return emit("%", atom, divisor)
+            return binary("%", atom, divisor, lines.emit)
         value = values[atom.name]
         if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
             return None
         left, right = rest(value.left, divisor), rest(value.right, divisor)
         if left is None or right is None or known[atom.name].wraps:
             return None
-        return emit(value.op, left, right)
+        return binary(value.op, left, right, lines.emit)
 
     for name, value in values.items():
         divisor = _divisor(value)
-        own = axes[name]
-        several = len(own) > 1 and _ELSE not in own
+        several = len(axes[name]) > 1 and _ELSE not in axes[name]
         if several and divisor is not None and isinstance(value, Binary):
             last = rest(value.left, divisor) or value.left
             value = Binary(DType.INT, "%", last, divisor)
-        body.append(Assign(name, value))
-    return drop_dead(replace(kernel, body=tuple(body)))
+        lines.body.append(Assign(name, value))
+    return drop_dead(replace(kernel, body=tuple(lines.body)))
 
 
 def _divisor(value: Expr) -> Const | None:
@@ -156,37 +166,3 @@ def _dependence(kernel: Kernel) -> dict[str, _Axes]:
             own = frozenset[int]().union(*(found[name] for name in operands(value)))
         found[assign.name] = own
     return found
-
-
-def _chosen(kernel: Kernel, axes: Mapping[str, _Axes]) -> list[str]:
-    """What depends on one axis and is used by what does not, in order."""
-    single = {a.name for a in kernel.body if len(axes[a.name]) == 1 and _ELSE not in axes[a.name]}
-    used = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
-    for assign in kernel.body:
-        if axes[assign.name] and assign.name not in single:
-            used.update(operands(assign.value))
-    return [
-        assign.name
-        for assign in kernel.body
-        if assign.name in used & single and not isinstance(assign.value, Read)
-    ]
-
-
-def _line(kernel: Kernel, names: list[str]) -> Kernel:
-    """The kernel of one axis that gives these values."""
-    values = named(kernel.body)
-    outputs = tuple(Ref(values[name].dtype, name) for name in names)
-    body = mapped(
-        needed(kernel.body, outputs),
-        lambda expr: replace(expr, offset=(0,)) if isinstance(expr, Read) else expr,
-    )
-    line = Kernel(
-        ndim=1,
-        fields=kernel.fields[len(kernel.given) :],
-        scalars=(),
-        coefficients=(),
-        body=body,
-        outputs=outputs,
-        positions=tuple(replace(one, axis=0) for one in kernel.positions),
-    )
-    return _read(line)

@@ -42,11 +42,6 @@ class Kept:
         """How many planes are made before the first of the result."""
         return max(self.high[self.axis] - self.low[self.axis], height(self.stage) - 1)
 
-    @property
-    def wider(self) -> int:
-        """How many more columns than the result it has."""
-        return self.high[-1] - self.low[-1]
-
 
 def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     """What is kept of each stage that is read, in their order."""

@@ -41,16 +41,14 @@ from ..language.ir import (
 class Turn:
     """How offsets are written along other axes, and along which windows run that ran along some.
 
-    A step along the last axis of taps is so many `lanes` longer.  A kernel with `unfit` stages
-    has no such form: what slides along rows, or runs down them, would have to do so along others.
+    Where so many `lanes` are interleaved, a step along the last axis of taps is as much longer,
+    and no offset may be computed.  Else stages have no such form that slide along rows, or run
+    down them: they would have to do so along others.
     """
 
     offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
     axes: Callable[[Offset], Offset] = lambda axes: axes
-    lanes: int = 1
-    unfit: tuple[type[Stage], ...] = (Histogram, State, RunningSum)
-    # Whether a kernel has such a form too that computes an offset.
-    computes: bool = True
+    lanes: int = 0
 
     def box(self, box: Box) -> Box:
         """Where the other kernel looks."""
@@ -58,10 +56,11 @@ class Turn:
 
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
-        if any(isinstance(stage, self.unfit) for stage in kernel.stages):
+        unfit = (State,) if self.lanes else (Histogram, State, RunningSum)
+        if any(isinstance(stage, unfit) for stage in kernel.stages):
             return None
         walked = (one for body in bodies(kernel) for one in within(body))
-        if not self.computes and any(isinstance(one.value, Gather) for one in walked):
+        if self.lanes and any(isinstance(one.value, Gather) for one in walked):
             return None
         return replace(
             kernel,
@@ -76,7 +75,9 @@ class Turn:
                 return replace(expr, offset=self.offset(expr.offset))
             case Tap():
                 origin, axes = self.offset(expr.origin), self.axes(expr.axes)
-                return replace(expr, origin=origin, axes=axes, lanes=expr.lanes * self.lanes)
+                return replace(
+                    expr, origin=origin, axes=axes, lanes=expr.lanes * (self.lanes or 1)
+                )
             case Gather():
                 index = self.offset(expr.index)
                 return replace(
@@ -94,13 +95,13 @@ class Turn:
     def _stage(self, one: Stage) -> Stage:
         if isinstance(one, Histogram):
             element = Assign(one.element.name, self._expression(one.element.value))
-            return replace(one, element=element, lanes=one.lanes * self.lanes)
+            return replace(one, element=element, lanes=one.lanes * (self.lanes or 1))
         return replace(one, body=mapped(one.body, self._expression))
 
 
 def interleaved(lanes: int) -> Turn:
     """Rows in which each column has so many lanes."""
-    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes, unfit=(State,), computes=False)
+    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes)
 
 
 # One more axis at the end.

@@ -6,27 +6,53 @@
 
 The words come from the passes themselves: `recognising.sums` and `algorithms.ways` run the same
 code as the compilation, and the rest compares the kernel before a pass with that after it.
+
+Work: what a lowered kernel does for one point, counted.
+
+    t0 = x[-1] (uint8);  t1 = x[1] (uint8);  t2 = t1 - t0 (int16);  out = t2
+        ->      2 loads, 1 store, 1 operation in lanes of int16
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..analysis.footprint import tap_offsets
-from ..analysis.rewrite import bodies, reads
-from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
+from ..analysis.ranges import machine_type, of_type, ranges, turn_ranges, working_type
+from ..analysis.rewrite import Body, bodies, named, reads
+from ..language.ir import (
+    RANKED,
+    Carried,
+    Element,
+    Gather,
+    Histogram,
+    Inside,
+    Kernel,
+    Loop,
+    Read,
+    Reduce,
+    RunningSum,
+    Stage,
+    Tap,
+)
+from .abreast import abreast
 from .algorithms import ways
 from .recognising import sums
 from .schedule import Refused, Schedule
-from .sharing import saving
+from .sharing import best
 from .staging import ELEMENT_KEPT, KEPT
 from .windows import most, small
-from .work import work
 
 # Explicit sums of fewer terms are not worth a word.
 _TERMS = 4
+
+# How many words of places lie between a median and the next one, about.
+_WORDS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +135,7 @@ def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> Iterator[
         return
     made = after.stages[len(before.stages) :]
     lines = [_kept(stage, after) for stage in made]
-    left = saving(after)
+    left, _ = best(after)
     if left > 0:
         lines.append(
             f"{'no more' if made else 'nothing'}: {left:g} operations would be saved, "
@@ -155,3 +181,95 @@ def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
     if reduce.kind in RANKED:
         return f"a sorting network of {count} elements, at each point"
     return f"{count} elements, written out at each point"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Loads, stores and operations for each point.
+
+    `lanes` pairs each machine type with the operations done in it.  What several rows share
+    counts in part for each of them.
+    """
+
+    loads: float
+    stores: float
+    operations: float
+    lanes: tuple[tuple[str, float], ...]
+
+    @property
+    def widest(self) -> int:
+        """The bits of the widest lane."""
+        return max((np.dtype(name).itemsize * 8 for name, _ in self.lanes), default=0)
+
+
+def work(kernel: Kernel) -> Work:
+    """Count the work of a kernel whose stages are made.
+
+    Each stage counts once a point: what its rows have beyond the result's is small for images of
+    more than a few rows.
+    """
+    rows, kernel = kernel.rows, abreast(kernel)
+    count = _Count(kernel)
+    for stage in kernel.stages:
+        count.stage(stage)
+    count.body(kernel.body)
+    stores = len(kernel.outputs) + sum(len(stage.names) for stage in kernel.stages)
+    lanes = sorted(count.lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
+    return Work(
+        count.loads / rows,
+        stores / rows,
+        sum(count.lanes.values()) / rows,
+        tuple((name, operations / rows) for name, operations in lanes),
+    )
+
+
+class _Count:
+    def __init__(self, kernel: Kernel) -> None:
+        self.known = ranges(kernel)
+        self.fields = dict(kernel.fields)
+        self.loads = 0
+        self.lanes: Counter[str] = Counter()
+
+    def stage(self, stage: Stage) -> None:
+        if isinstance(stage, Histogram):
+            # What enters and what leaves, and where the wanted one is found: among half the
+            # coarse and the fine bins, or some words of places.  To put an element in order
+            # takes a few steps for each of its bytes.
+            size = self.fields[stage.read.field].itemsize
+            short = size == 1 and stage.values[0].dtype.is_integer
+            moved, found = 2 * len(stage.lines), 16 if short else 6 * size + _WORDS
+            self.loads += moved
+            self.lanes["int64"] += 2 * moved + found
+            return
+        self.body(stage.body)
+        if isinstance(stage, RunningSum):
+            # The row that comes and the one that leaves, and the sum before.
+            self.body(stage.body)
+            self.lanes[machine_type(stage.value.dtype, self.known[stage.name])] += 2
+            self.loads += 1
+
+    def body(self, body: Body) -> None:
+        for name, expr in named(body).items():
+            match expr:
+                case Read() | Gather():
+                    self.loads += 1
+                case Reduce():
+                    self._window(expr)
+                case Loop():
+                    self.known |= turn_ranges(expr, self.known)
+                    self.body(expr.body)
+                case Inside() | Carried() | Element():
+                    pass  # the last is the same at every point
+                case _:
+                    own = machine_type(expr.dtype, self.known[name])
+                    lane = working_type(name, expr, own, self.known)
+                    self.lanes[max(own, lane, key=lambda one: np.dtype(one).itemsize)] += 1
+
+    def _window(self, reduce: Reduce) -> None:
+        """A loop at each point."""
+        count = math.prod(reduce.shape)
+        for value in (*named(reduce.body).values(), reduce):
+            if isinstance(value, Tap):
+                self.loads += count
+            else:
+                self.lanes[machine_type(value.dtype, of_type(value.dtype))] += count

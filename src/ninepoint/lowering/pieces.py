@@ -39,17 +39,11 @@ class Piece:
 def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     """The pieces of a body that makes one float; one where it is short or cannot be cut."""
     assert isinstance(value, Ref)
-    whole = (Piece(body, value.name),)
-    if (
-        _length(body) < LONG
-        or not value.dtype.is_float
-        or value.name not in {a.name for a in body}
-    ):
-        return whole
-    if any(isinstance(assign.value, Reduce | Noting) for assign in body):
-        return whole
+    types = {assign.name: assign.value.dtype for assign in body}
+    plain = not any(isinstance(assign.value, Reduce | Noting) for assign in body)
+    if not (plain and value.dtype.is_float and value.name in types and _length(body) >= LONG):
+        return (Piece(body, value.name),)
     ordered = _ordered(body, value.name)
-    types = {assign.name: assign.value.dtype for assign in ordered}
     last: dict[str, int] = {value.name: len(ordered)}
     for place, assign in enumerate(ordered):
         last |= dict.fromkeys(operands(assign.value), place)
@@ -57,14 +51,12 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     start, before, alive = 0, "", set[str]()
     for place, assign in enumerate(ordered):
         alive = {name for name in alive | {assign.name} if last[name] > place}
-        part = ordered[start : place + 1]
-        enough = _length(part) >= SHORT
-        if alive == {assign.name} and enough and types[assign.name] is value.dtype:
-            found.append(Piece(tuple(part), assign.name, before))
+        part = tuple(ordered[start : place + 1])
+        ends = assign.name == value.name
+        alone = alive == {assign.name} and types[assign.name] is value.dtype
+        if ends or (alone and _length(part) >= SHORT):
+            found.append(Piece(part, assign.name, before))
             start, before = place + 1, assign.name
-    rest = tuple(ordered[start:])
-    if rest:
-        found.append(Piece(rest, value.name, before))
     return tuple(found)
 
 

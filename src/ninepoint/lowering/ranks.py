@@ -231,37 +231,21 @@ class Valid:
     def chosen(self, found: Sequence[Atom], counts: Sequence[Atom], emit: Emit) -> Atom:
         """The result, of the elements that are wanted and what is added of all parts."""
         dtype, which = self.dtype, counts[-1]
-        if not self.balanced:
-            which = binary("-", which, Const(which.dtype, "1.0"), emit)
-        ways = [
-            interpolated(found[place : place + 2], fraction, dtype, emit)
-            for place, fraction in self.places
-        ]
-        result = _choice(ways, which, emit)
-        if not self.apart:
-            return result
-        least = Const(counts[0].dtype, "1.0")
-        none = binary("<", counts[0], least, emit)
-        return emit(Select(dtype, none, Const(dtype, "nan"), result))
-
-
-def _choice(ways: Sequence[Atom], which: Atom, emit: Emit) -> Atom:
-    """The way of this whole number, found by its bits, the highest first."""
-    tests: list[Atom] = []
-    for bit in reversed(range((len(ways) - 1).bit_length())):
-        power = Const(which.dtype, repr(float(2**bit)))
-        tests.append(binary(">=", which, power, emit))
-        if bit:
-            less = binary("-", which, power, emit)
-            which = emit(Select(which.dtype, tests[-1], less, which))
-    level = list(ways)
-    for test in reversed(tests):
-        level += level[-1:] * (len(level) % 2)
-        level = [
-            low if high == low else emit(Select(low.dtype, test, high, low))
-            for low, high in zip(level[::2], level[1::2], strict=True)
-        ]
-    return level[0]
+        nan = Const(dtype, "nan")
+        result: Atom = nan
+        last: Atom = nan
+        for number, (place, fraction) in enumerate(self.places, 0 if self.balanced else 1):
+            way = interpolated(found[place : place + 2], fraction, dtype, emit)
+            if number == 0:
+                result = way
+            elif way != last:
+                enough = binary(">=", which, Const(which.dtype, repr(float(number))), emit)
+                result = emit(Select(dtype, enough, way, result))
+            last = way
+        if self.balanced and self.apart:
+            none = binary("<", counts[0], Const(counts[0].dtype, "1.0"), emit)
+            result = emit(Select(dtype, none, nan, result))
+        return result
 
 
 def exchanged(kernel: Kernel) -> Kernel:
@@ -279,8 +263,11 @@ def exchanged(kernel: Kernel) -> Kernel:
         known: dict[str, Expr] = {}
 
         def emit(name: str, expr: Expr) -> Atom:
-            if isinstance(expr, Select) and _answered(expr, known):
-                return expr.other
+            match expr:
+                case Select(test=test, then=Const(text="nan"), other=other):
+                    # A NaN is chosen where the other value is one by itself.
+                    if _asked(test, known) <= _through(other, known):
+                        return other
             known[name] = expr
             return Ref(expr.dtype, name)
 
@@ -288,13 +275,6 @@ def exchanged(kernel: Kernel) -> Kernel:
         return needed([Assign(*one) for one in known.items()], values), values
 
     return in_bodies(kernel, change)
-
-
-def _answered(choice: Select, known: Mapping[str, Expr]) -> bool:
-    """Whether a NaN is chosen where the other value is one by itself."""
-    if not isinstance(choice.then, Const) or choice.then.text != "nan":
-        return False
-    return _asked(choice.test, known) <= _through(choice.other, known)
 
 
 def _asked(test: Atom, known: Mapping[str, Expr]) -> set[Atom]:

@@ -34,7 +34,15 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.ranges import Interval, ranges, window_range
-from ..analysis.rewrite import made_as, mapped, named, number, operands, simplify, uncast
+from ..analysis.rewrite import (
+    made_as,
+    mapped,
+    named,
+    number,
+    operands,
+    simplify,
+    uncast,
+)
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -74,32 +82,28 @@ def picked(kernel: Kernel, request: Request) -> Kernel:
 def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) -> Reduce:
     """The reduction of those elements that count."""
     values = named(reduce.body)
-    element = made_as(reduce.result, values)
-    match element:
+    match made_as(reduce.result, values):
         case Select(test=test, then=then, other=other):
             mask = made_as(test, values)
             if not isinstance(mask, Weight):
                 return reduce
             chosen = [text == "True" for text in mask.texts]
-            if isinstance(then, Const) and not isinstance(other, Const):
+            if isinstance(then, Const):
                 then, other, chosen = other, then, [not one for one in chosen]
-            if not isinstance(other, Const):
-                return reduce
-            items = window_range(replace(reduce, result=then), known)
-            if not _neutral(reduce, other, items):
-                return reduce
-            return _of(reduce, then, chosen)
+            if isinstance(other, Const) and not isinstance(then, Const):
+                items = window_range(replace(reduce, result=then), known)
+                if _neutral(reduce, other, items):
+                    return _of(reduce, then, chosen)
         case Binary(op="*", left=left, right=right) if reduce.kind == "sum":
             for factor, rest in ((left, right), (right, left)):
                 mask = uncast(factor, values)
                 if not isinstance(mask, Weight) or not set(mask.texts) <= _TRUTHS:
                     continue
-                if not isinstance(rest, Const) and rest.dtype is element.dtype:
+                if not isinstance(rest, Const) and rest.dtype is reduce.result.dtype:
                     chosen = [text in ("True", "1", "1.0") for text in mask.texts]
-                    if _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct:
-                        # Such weights are a product of factors, or written out at once.
-                        return reduce
-                    return _of(reduce, rest, chosen)
+                    # Such weights are a product of factors, or written out at once.
+                    plain = _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct
+                    return reduce if plain else _of(reduce, rest, chosen)
     return reduce
 
 
@@ -309,26 +313,24 @@ def factors(reduce: Reduce, values: Mapping[str, Expr]) -> tuple[Atom, Factors, 
     for name, value in values.items():
         if isinstance(value, Weight) or heavy.intersection(operands(value)):
             heavy.add(name)
-    weightless = frozenset(values) - heavy
-    result = reduce.result
+    weightless, result = frozenset(values) - heavy, reduce.result
     if not isinstance(result, Ref) or result.name not in heavy:
-        return result, tuple(() for _ in reduce.shape), weightless
-    product = values[result.name]
-    if not isinstance(product, Binary) or product.op != "*":
-        raise Refused("its weights are not simply multiplied with")
-    for weight, element in ((product.left, product.right), (product.right, product.left)):
-        if not isinstance(element, Ref) or element.name in heavy:
-            continue
-        table = uncast(weight, values)
-        if isinstance(table, Weight) and reduce.kind in ("sum", "mean"):
-            numbers = [Const(table.dtype, text).value for text in table.texts]
-            array = np.array(numbers, np.complex128).reshape(reduce.shape)
-            if array.imag.any():
-                raise Refused("its weights are complex")
-            # By its type: a bool counts as 0 or 1.
-            whole = all(isinstance(value, int) for value in numbers)
-            found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
-            return element, found, weightless
+        return result, ((),) * len(reduce.shape), weightless
+    match values[result.name]:
+        case Binary(op="*", left=left, right=right, dtype=dtype) if reduce.kind in ("sum", "mean"):
+            for weight, element in ((left, right), (right, left)):
+                table = uncast(weight, values)
+                if not isinstance(element, Ref) or element.name in heavy:
+                    continue
+                if isinstance(table, Weight):
+                    numbers = [Const(table.dtype, text).value for text in table.texts]
+                    array = np.array(numbers, np.complex128).reshape(reduce.shape)
+                    if array.imag.any():
+                        raise Refused("its weights are complex")
+                    # By its type: a bool counts as 0 or 1.
+                    whole = all(isinstance(value, int) for value in numbers)
+                    found = separated(array.real, whole, TOLERANCE.get(dtype, FINE))
+                    return element, found, weightless
     raise Refused("its weights are not simply multiplied with")
 
 

@@ -59,8 +59,7 @@ class Boxes:
     @property
     def cost(self) -> float:
         """What a point costs, in additions."""
-        made = sum(ELEMENT * len(pieces) + _KEPT for _, pieces in self.kept)
-        return made + ELEMENT * len(self.pieces)
+        return ELEMENT * self.reads + _KEPT * len(self.kept)
 
     @property
     def reads(self) -> int:
@@ -84,17 +83,17 @@ def _boxes(places: Iterable[Pair], idempotent: bool, axis: int) -> Boxes:
     starts: dict[int, list[Pair]] = {}
     for place, length in _runs(places, axis):
         starts.setdefault(length, []).append(place)
-    beside = {length: _runs(where, 1 - axis) for length, where in starts.items()}
     # Runs of one length side by side are read once each where they are joined.
+    beside = {length: _runs(where, 1 - axis) for length, where in starts.items()}
     joined = {
-        length: _Chain(Counter(n for _, n in row), idempotent) for length, row in beside.items()
+        length: _chosen(Counter(n for _, n in row), idempotent) for length, row in beside.items()
     }
     uses = {
         length: sum(len(joined[length].of(n)) for n in joined[length].levels)
         + sum(len(joined[length].parts(n)) for _, n in row)
         for length, row in beside.items()
     }
-    chain = _Chain(uses, idempotent)
+    chain = _chosen(uses, idempotent)
     kept = [(_pair(axis, n, 1), _moved(chain.of(n), axis)) for n in chain.levels]
     pieces: list[Piece] = []
     for length, row in beside.items():
@@ -127,51 +126,42 @@ def _runs(places: Iterable[Pair], axis: int) -> list[tuple[Pair, int]]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
 class _Chain:
-    """Which lengths of runs are kept in rows, and of what each is made.
+    """Which lengths of runs are kept in rows, and of what each is made."""
 
-    `uses` says how often each length is read.
-    """
-
-    def __init__(self, uses: Mapping[int, int], idempotent: bool) -> None:
-        self.uses = {n: count for n, count in uses.items() if n > 1}
-        self.idempotent = idempotent
-        self.levels: tuple[int, ...] = ()
-        if self.uses:
-            self._choose(max(self.uses))
+    levels: tuple[int, ...]
+    idempotent: bool
 
     def of(self, length: int) -> tuple[Pair, ...]:
         """The pieces of a run: how long each is, and where it begins."""
-        return self._cut(length, self.levels)
+        return cut(length, [1, *(n for n in self.levels if n < length)], self.idempotent)
 
     def parts(self, length: int) -> tuple[Pair, ...]:
         """A run as it is read: one piece, or those that it is made of."""
         whole = length == 1 or length in self.levels
         return ((length, 0),) if whole else self.of(length)
 
-    def _cut(self, length: int, levels: tuple[int, ...]) -> tuple[Pair, ...]:
-        return cut(length, [1, *(n for n in levels if n < length)], self.idempotent)
+    def cost(self, uses: Mapping[int, int]) -> float:
+        """What it costs where each length is read so often."""
+        total = sum(ELEMENT * len(self.of(n)) + _KEPT for n in self.levels)
+        return total + sum(count * ELEMENT * len(self.parts(n)) for n, count in uses.items())
 
-    def _cost(self, levels: tuple[int, ...]) -> float:
-        total = sum(ELEMENT * len(self._cut(n, levels)) + _KEPT for n in levels)
-        for n, count in self.uses.items():
-            total += count * ELEMENT * (1 if n in levels else len(self._cut(n, levels)))
-        return total
 
-    def _choose(self, longest: int) -> None:
-        """Begin with what is read, and add or drop one length after the other."""
-        between = levels(longest, self.idempotent)
-        some = {n for n in (*self.uses, *_powers(longest, 2), *between) if n > 1}
-        self.levels = tuple(sorted({*self.uses, *between} - {1}))
-        cost = self._cost(self.levels)
-        for _ in range(3 if len(some) <= _SOUGHT else 0):
-            before = cost
-            for n in sorted(some):
-                others = tuple(sorted({n} ^ set(self.levels)))
-                if (other := self._cost(others)) < cost:
-                    self.levels, cost = others, other
-            if cost == before:
-                break
+def _chosen(uses: Mapping[int, int], idempotent: bool) -> _Chain:
+    """Begin with what is read, so often each, and add or drop one length after the other."""
+    longest = max(uses)
+    between = levels(longest, idempotent)
+    some = sorted({*uses, *_powers(longest, 2), *between} - {1})
+    chain = _Chain(tuple(sorted({*uses, *between} - {1})), idempotent)
+    for _ in range(3 if len(some) <= _SOUGHT else 0):
+        before = chain
+        for n in some:
+            other = _Chain(tuple(sorted({n} ^ set(chain.levels))), idempotent)
+            chain = min(chain, other, key=lambda one: one.cost(uses))
+        if chain == before:
+            break
+    return chain
 
 
 def levels(length: int, idempotent: bool, radix: int = 0) -> tuple[int, ...]:

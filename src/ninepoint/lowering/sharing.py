@@ -70,17 +70,15 @@ def evened(kernel: Kernel) -> Kernel:
         used = [roots[one] for one in operands(expr) if one in roots]
         if _turns(expr, values):
             roots[name] = name
-            asked.update(used)
         elif len(used) == 1 and _keeps_sign(expr):
             roots[name] = used[0]
-        elif not _is_even(expr, used):
+            continue
+        if not _is_even(expr, used):
             asked.update(used)
     asked = {roots.get(name, name) for name in asked}
-    free = {name for name, root in roots.items() if name == root} - asked
-
     body = tuple(
         Assign(name, replace(expr, left=expr.right, right=expr.left))
-        if isinstance(expr, Binary) and name in free
+        if isinstance(expr, Binary) and roots.get(name) == name and name not in asked
         else Assign(name, expr)
         for name, expr in values.items()
     )
@@ -93,16 +91,11 @@ def _turns(expr: Expr, values: Mapping[str, Expr]) -> bool:
         return False
     if not expr.dtype.is_float and expr.dtype is not DType.INT:
         return False
-    left, right = _element(expr.left, values), _element(expr.right, values)
-    if left is None or right is None:
+    # Elements may be given another type.
+    left, right = uncast(expr.left, values), uncast(expr.right, values)
+    if not isinstance(left, Read) or not isinstance(right, Read):
         return False
     return left.field == right.field and left.offset < right.offset
-
-
-def _element(atom: Atom, values: Mapping[str, Expr]) -> Read | None:
-    """The element that an operand is, maybe as another type."""
-    expr = uncast(atom, values)
-    return expr if isinstance(expr, Read) else None
 
 
 def _keeps_sign(expr: Expr) -> bool:
@@ -132,28 +125,21 @@ def _is_even(expr: Expr, used: list[str]) -> bool:
 def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Keep what is computed at several shifts, the most rewarding class first."""
     while True:
-        saved, members = _best(kernel)
+        saved, members = best(kernel)
         if saved <= schedule.shared - 1:
             return kernel
         kernel = _kept(kernel, members)
 
 
-def saving(kernel: Kernel) -> float:
-    """How many operations a point the best class would save, were it kept; 0 if none would."""
-    return max(0, _best(kernel)[0])
-
-
-def _best(kernel: Kernel) -> tuple[float, Mapping[str, Offset]]:
-    """How many operations a point the best class saves, and its members' shifts."""
-    best: tuple[float, Mapping[str, Offset]] = -math.inf, {}
+def best(kernel: Kernel) -> tuple[float, Mapping[str, Offset]]:
+    """How many operations a point the best class saves, were it kept, and its members' shifts."""
+    found: list[tuple[float, Mapping[str, Offset]]] = [(-math.inf, {})]
     for members in _classes(kernel):
         count = len(set(members.values()))
         if count > 1:
             cone = needed(kernel.body, [Ref(DType.BOOL, next(iter(members)))])
-            saved = saved_by_row(sum(operation(one.value) for one in cone), count)
-            if saved > best[0]:
-                best = saved, members
-    return best
+            found.append((saved_by_row(sum(operation(one.value) for one in cone), count), members))
+    return max(found, key=lambda one: one[0])
 
 
 def _classes(kernel: Kernel) -> Collection[dict[str, Offset]]:

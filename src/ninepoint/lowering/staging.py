@@ -195,7 +195,7 @@ class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
     def __init__(self, kernel: Kernel, schedule: Schedule, slides: bool = True) -> None:
-        self.kernel = kernel
+        self.kernel, self.types = kernel, dict(kernel.fields)
         self.schedule = schedule
         self.slides = slides
         self.main = Lines("t")
@@ -255,9 +255,7 @@ class Staging:
         if twice and not idempotent:
             raise Refused("elements are picked twice")
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
-        floats = reduce.kind in ("sum", "mean", "prod", "var")
-        floats = floats and not reduce.result.dtype.is_integer
-        if self.by_rows(extents, source.axes, floats) and small(reduce, self.schedule):
+        if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
         found = [boxes(tuple(places), idempotent) for places in _planes(source).values()]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
@@ -335,13 +333,12 @@ class Staging:
             raise Refused("its elements have weights")
         return source
 
-    def by_rows(self, extents: Sequence[int], axes: Sequence[int], floats: bool = False) -> bool:
+    def by_rows(self, extents: Sequence[int], axes: Sequence[int]) -> bool:
         """Whether a window is done along its rows first, which rows made at once share.
 
-        Where `floats` are added this is their order, however many rows are made.
+        Floats are added in this order, however many rows are made.
         """
-        near = max(extents) <= NEAR and min(axes) >= self.kernel.ndim - 2
-        return near and (floats or self.schedule.rows > 1)
+        return max(extents) <= NEAR and min(axes) >= self.kernel.ndim - 2
 
     def over_axes(
         self,
@@ -359,8 +356,7 @@ class Staging:
         lines = map(_Line, source.axes, shape, weights)
         work = [line for line in lines if line.length > 1 or line.weights]
         work = work or [_Line(source.axes[-1], 1)]
-        floats = fold.op == "+" and not fold.dtype.is_integer
-        if self.by_rows(shape, source.axes, floats):
+        if self.by_rows(shape, source.axes):
             work.reverse()
         if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
@@ -401,28 +397,27 @@ class Staging:
         """Tell how an axis was done: where pieces hold many elements, by doubling."""
         if line.length == 1:
             return
-        doubled = pieces != len(line.places)
+        axis, rows = line.axis, self.kernel.ndim - 2
+        how = "at once"
+        if pieces != len(line.places):
+            how = "by doubling"
+            if fold.idempotent:
+                why = "not running: what left the window cannot be taken back"
+            elif not fold.dtype.is_integer:
+                why = "not running: a running sum of floats would drift"
+            elif axis != rows:
+                why = f"axis {axis}: not running: running sums go down the rows"
+            else:
+                why = "not running: the schedule has running=False"
+        elif line.weights:
+            why = "neither running nor doubling: the elements have weights"
+        elif axis < rows:
+            why = f"axis {axis}: stages are kept along the last two axes only"
+        else:
+            most = max(self.schedule.direct, self.schedule.radix)
+            why = f"neither running nor doubling: up to {most} are taken at once"
         verb = "weighted and added" if line.weights else fold.verb
-        how = "by doubling" if doubled else "at once"
-        why = self._why_doubled(line, fold) if doubled else self._why_at_once(line)
-        self.note(f"axis {line.axis}: {line.length} {verb} {how}, {where}", why)
-
-    def _why_at_once(self, line: _Line) -> str:
-        if line.weights:
-            return "neither running nor doubling: the elements have weights"
-        if line.axis < self.kernel.ndim - 2:
-            return f"axis {line.axis}: stages are kept along the last two axes only"
-        most = max(self.schedule.direct, self.schedule.radix)
-        return f"neither running nor doubling: up to {most} are taken at once"
-
-    def _why_doubled(self, line: _Line, fold: Fold) -> str:
-        if fold.idempotent:
-            return "not running: what left the window cannot be taken back"
-        if not fold.dtype.is_integer:
-            return "not running: a running sum of floats would drift"
-        if line.axis != self.kernel.ndim - 2:
-            return f"axis {line.axis}: not running: running sums go down the rows"
-        return "not running: the schedule has running=False"
+        self.note(f"axis {axis}: {line.length} {verb} {how}, {where}", why)
 
     def _doubled(self, source: Tap, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""

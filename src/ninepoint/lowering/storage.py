@@ -23,7 +23,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,7 +40,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Emit, binary, made_as, named, number, replayed, simplify
+from ..analysis.rewrite import Emit, Lines, binary, named, number, replayed, simplify
 from ..language.dtypes import DType, common, short, value_type
 from ..language.ir import (
     COMPARISONS,
@@ -111,14 +110,10 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
     """
     assert request.dtypes is not None, "the types of the results are chosen before"
     known, overflow = ranges(kernel), request.overflow
-    body = list(kernel.body)
     outputs: list[Atom] = []
-
-    def emit(expr: Expr) -> Ref:
-        name = f"s{len(body)}"
-        body.append(Assign(name, expr))
-        return Ref(expr.dtype, name)
-
+    lines = Lines("s")
+    lines.body += kernel.body
+    emit = lines.emit
     for output, storage in zip(kernel.outputs, request.dtypes, strict=True):
         value = interval(output, known)
         target = value_type(storage)
@@ -127,7 +122,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
         if target is DType.BOOL and output.dtype is not DType.BOOL:
             outputs.append(emit(Cast(DType.BOOL, output)))
         elif target.is_integer and target is not DType.BOOL:
-            if output.dtype.is_float and overflow != "wrap" and not _is_whole(output, body):
+            if output.dtype.is_float and overflow != "wrap":
                 output = emit(Call(output.dtype, "rint", (output,)))
             outputs.append(_integer(output, value, storage, overflow, emit))
         elif target is output.dtype:
@@ -137,14 +132,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
             table = short(storage)
             once = table is not None and table.round and output.dtype is DType.F64
             outputs.append(emit(Cast(target, output, storage.name if once else "")))
-    return replace(kernel, body=tuple(body), outputs=tuple(outputs))
-
-
-def _is_whole(output: Atom, body: Sequence[Assign]) -> bool:
-    """Whether a float is made as a whole number."""
-    made = made_as(output, named(body))
-    rounded = isinstance(made, Call) and made.function in WHOLE
-    return rounded or (isinstance(made, Cast) and made.arg.dtype.is_integer)
+    return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs))
 
 
 def _integer(
@@ -220,19 +208,19 @@ class _Rewriter:
         self.body: list[Assign] = []
 
     def kernel(self) -> Kernel:
-        outputs = replayed(self.source.body, self.source.outputs, self._replaced)
-        return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
-
-    def _replaced(self, name: str, expr: Expr) -> Atom:
-        made = self._integer(expr)
-        if made is None:
+        def replaced(name: str, expr: Expr) -> Atom:
+            made = self._integer(expr)
+            if made is not None:
+                return made
             whole = self._whole(name, expr) if expr.dtype in _EXACT else None
             if whole is not None:
                 # The float stays, until nothing uses it.
                 self.whole[name] = whole
             self.body.append(Assign(name, expr))
-            made = Ref(expr.dtype, name)
-        return made
+            return Ref(expr.dtype, name)
+
+        outputs = replayed(self.source.body, self.source.outputs, replaced)
+        return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
 
     def emit(self, expr: Expr) -> Atom:
         name = f"n{len(self.body)}"
@@ -264,7 +252,7 @@ class _Rewriter:
                 return self._rounded(function, arg) if inner is None else inner
             case Unary(op="-"):
                 inner = self._of(expr.arg)
-                if inner is not None and not _holds_zero(interval(inner, self.known)):
+                if inner is not None and not Interval(0, 0).within(interval(inner, self.known)):
                     return self.emit(Unary(DType.INT, "-", inner))
             case Select():
                 then, other = self._of(expr.then), self._of(expr.other)
@@ -322,7 +310,3 @@ class _Rewriter:
         tie = binary("==", rest, zero, self.emit)
         step = self.emit(Select(DType.INT, tie, odd, zero))
         return binary("-", rounded, step, self.emit)
-
-
-def _holds_zero(value: Interval) -> bool:
-    return value.low <= 0 <= value.high

@@ -98,7 +98,8 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
     count = len(items)
     match reduce.kind:
         case "sum" | "mean":
-            items = [i for i in items if not _is_zero(i)] or items[:1]
+            others = [i for i in items if not isinstance(i, Const) or i.text not in ("0", "0.0")]
+            items = others or items[:1]
             total = combined(items, "+", emit)
             if reduce.kind == "mean":
                 return divided(total, dtype, count, emit)
@@ -168,10 +169,6 @@ def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
         found = emit(Select(DType.INT, better, number(DType.INT, position), found))
         best = emit(Select(item.dtype, better, item, best))
     return found
-
-
-def _is_zero(atom: Atom) -> bool:
-    return isinstance(atom, Const) and atom.text in ("0", "0.0")
 
 
 def total_type(reduce: Reduce, item: Interval, least: int = 8) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...loops.nodes import SHORT
-from ...lowering.quantiles import ordered_by
+from ...lowering.algorithms import ordered_by
 from ...lowering.ranks import quantile_position
 from ..numba.points import Point, Window
 

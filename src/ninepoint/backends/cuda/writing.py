@@ -20,7 +20,7 @@ from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Constant, Link, chained
 from ...lowering.cost import operation
-from ...lowering.fusion import Part, flattened, unfit
+from ...lowering.fusion import flattened, unfit
 from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
@@ -124,9 +124,10 @@ def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Sou
         return None
     compiled = forms.compiled
     made = tuple(f"result{k}" for k in range(len(compiled.out_dtypes)))
-    part = Part(kernel, {name: name for name, _ in kernel.fields}, made, {})
+    sources = {name: name for name, _ in kernel.fields}
     keeps = any("keep" in pair for pair in rules)
-    link = Link(part, compiled.out_dtypes, compiled.reaches, 0, keeps, False, keeps)
+    types, reaches = compiled.out_dtypes, compiled.reaches
+    link = Link(kernel, sources, made, {}, types, reaches, 0, keeps, False, keeps)
     whole = chained([link], kernel.fields, made, forms.request.schedule)
     return strips(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 

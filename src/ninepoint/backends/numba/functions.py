@@ -158,7 +158,7 @@ class Functions(Layout):
 
     def _rows_at_once(self, one: Made, prefix: str) -> Made | None:
         """Several rows of a stage or of the result, whose operations' names begin so."""
-        written = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
         if written is None:
             return None
         self.known |= ranges(written)
