@@ -109,6 +109,17 @@ def test_loops_and_names_that_are_bound_again():
     np.testing.assert_allclose(thrice(x[:7, :8]), thrice.debug(x[:7, :8]), rtol=1e-5)
 
 
+def test_a_loop_around_calls_whose_length_is_computed_of_a_scalar():
+    with pytest.raises(npt.StencilError, match="cannot depend on 'n'"):
+
+        @npt.stencil
+        def repeated(x, n=2):
+            twice = 2 * n
+            for _ in range(twice):
+                x = blur(x)
+            return x[0, 0]
+
+
 @npt.stencil
 def inner(x):
     s = blur(x)

@@ -66,7 +66,7 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
             return position % n
         case "reflect":
             folded = position % (2 * n)
-            return np.minimum(folded, 2 * n - 1 - folded)
+            return np.where(folded < n, folded, 2 * n - 1 - folded)
         case "mirror":
             period = max(1, 2 * n - 2)  # n == 1 has one element, at index 0, and period 1
             folded = position % period

@@ -159,9 +159,15 @@ class _Splitter(ast.NodeTransformer):
             case ast.Assign(targets=targets, value=ast.Call() as call) if callee := self.callee(
                 call
             ):
+                # From here on the names stand for what is made.
                 names = [_targets(target) for target in targets]
-                if all(names):
-                    self.bind(call, callee, cast(list[list[str]], names))
+                made = self.made(call, callee, names[0]) if all(names) else ()
+                for some in names if made else ():
+                    if len(some) != len(made):
+                        place, count = self.function.span(call), len(made)
+                        raise errors.stage_outputs(place, callee.name, count, len(some))
+                    self.meaning |= zip(some, made, strict=True)
+                if made:
                     return
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)):
                 if self.meaning.get(source) in self.stages:
@@ -181,12 +187,13 @@ class _Splitter(ast.NodeTransformer):
 
     def loop(self, node: ast.For, callee: Any) -> Iterator[ast.stmt]:
         """A constant loop around calls, unrolled."""
-        unknown = [u for u in _loads(node.iter) if self.array(u) or self.varies(u)]
+        items = self.substituted(node.iter)
+        unknown = [name for name in _loads(items) if name in self.bound]
         parts = (part for one in node.body for part in ast.walk(one))
         if unknown or any(isinstance(part, ast.Break | ast.Continue) for part in parts):
             words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
             raise errors.stage_place(self.function.span(node.iter), callee.name, words)
-        for item in eval(_code(self.substituted(node.iter)), live_names(self.function)):
+        for item in eval(_code(items), live_names(self.function)):
             known = ast.copy_location(ast.Constant(item), node.iter)
             assign = ast.copy_location(ast.Assign([copied(node.target)], known), node)
             yield from self.block([assign, *map(copied, node.body)])
@@ -208,16 +215,14 @@ class _Splitter(ast.NodeTransformer):
         meant = self.meaning.get(name)
         return meant if isinstance(meant, str) else None
 
-    def varies(self, name: str) -> bool:
-        """Whether a name differs from point to point, as far as the text says."""
-        array = self.array(name)
-        if array is not None:
-            return array in self.stages or name in self.fields
-        return name not in self.meaning and name in self.bound
-
     def varying(self, node: ast.AST) -> list[str]:
-        """What of an expression differs from point to point."""
-        found = [name for name in _loads(node) if self.varies(name)]
+        """What of an expression differs from point to point, as far as the text says."""
+        found = []
+        for name in _loads(node):
+            array = self.array(name)
+            known = name in self.meaning or name not in self.bound
+            if not known or array in self.stages or (array and name in self.fields):
+                found.append(name)
         calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
         asks = any(self.function.constants.get(ast.unparse(c.func)) is index for c in calls)
         return [*found, "npt.index"] if asks else found
@@ -278,7 +283,7 @@ class _Splitter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         meant = self.array(node.id)
-        if meant is not None and meant != node.id and isinstance(node.ctx, ast.Load):
+        if meant and isinstance(node.ctx, ast.Load):
             return ast.copy_location(ast.Name(meant, ast.Load()), node)
         return node
 
@@ -293,16 +298,6 @@ class _Splitter(ast.NodeTransformer):
             self.meaning = outside
 
     visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
-
-    def bind(self, node: ast.Call, callee: Any, targets: list[list[str]]) -> None:
-        """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
-        made = self.made(node, callee, targets[0])
-        for names in targets:
-            if len(names) != len(made):
-                raise errors.stage_outputs(
-                    self.function.span(node), callee.name, len(made), len(names)
-                )
-            self.meaning |= zip(names, made, strict=True)
 
     def fresh(self, name: str) -> str:
         """A name like this one that means nothing else."""
@@ -409,18 +404,18 @@ def _uses(definition: ast.AST) -> tuple[set[str], set[tuple[int, int]]]:
         node.value
         for node in nodes
         if isinstance(node, ast.Assign)
-        and any(not names.isdisjoint(_targets(target) or ()) for target in node.targets)
+        and any(not names.isdisjoint(_targets(target)) for target in node.targets)
     ]
     calls = {(c.lineno, c.col_offset) for c in (*bases, *named) if isinstance(c, ast.Call)}
     loaded = (n for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
     return {one.id for one in loaded if one not in apart}, calls
 
 
-def _targets(node: ast.expr) -> list[str] | None:
-    """The names that are bound; None where something else is."""
+def _targets(node: ast.expr) -> list[str]:
+    """The names that are bound; none where something else is."""
     nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
     names = [one.id for one in nodes if isinstance(one, ast.Name)]
-    return names if len(names) == len(nodes) else None
+    return names if len(names) == len(nodes) else []
 
 
 def _loads(node: ast.AST) -> Iterator[str]:

@@ -87,7 +87,10 @@ def _own_version(value: Any) -> Callable[..., Any] | None:
         return lambda window, *arguments: window.reduce(REFERENCE[name], *arguments)
     if functions.is_known(value):
         return partial(_called, value)
-    return partial(_shape, value) if is_shape(value) else None
+    if is_shape(value):
+        # A shape of a window is an array of constants.
+        return lambda *arguments, **options: whole(value, *arguments, **options).view(Constant)
+    return None
 
 
 def _readable(value: Any) -> Any:
@@ -162,12 +165,6 @@ def _among(field: Field, others: Sequence[Field]) -> Any:
         if whole.shape[axis] != cut.shape[axis] and cut.shape[axis] in lengths - {1}:
             return cut
     return whole
-
-
-def _shape(function: Any, *arguments: Any, **options: Any) -> Any:
-    """A shape of a window, which is an array of constants."""
-    options = {name: bare(value) for name, value in options.items()}
-    return function(*map(bare, arguments), **options).view(Constant)
 
 
 class _Known:
