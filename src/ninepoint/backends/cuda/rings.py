@@ -163,10 +163,10 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
     here = Box((0, 0), (0, 0))
     extents = dict.fromkeys(levels[-1].names, _Extent(here, here))
     for level in reversed(levels):
-        found = [extents[name] for name in level.names if name in extents]
-        if not found:
+        own_extents = [extents[name] for name in level.names if name in extents]
+        if not own_extents:
             continue  # nothing reads it
-        whole = reduce(_Extent.__or__, found)
+        whole = reduce(_Extent.__or__, own_extents)
         extents |= dict.fromkeys(level.names, whole)
         at = replace(whole, looked=here) if level.state else whole
         for read in reads(level.body):
