@@ -101,9 +101,10 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     def fits(axis: int) -> bool:
         return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
 
-    core = list(range(-motion.ndim, 0))
+    core = range(-motion.ndim, 0)
     longest = max(core, key=shape.__getitem__)
-    for axis in [*range(-len(shape), -motion.ndim), core[0], longest]:
+    axes: list[int] = [*range(-len(shape), -motion.ndim), core[0], longest]
+    for axis in axes:
         if fits(axis) and not refusal(motion, shapes, axis):
             return axis
     return None
