@@ -27,8 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint import limits as limit
-from ninepoint import program
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
@@ -39,13 +37,15 @@ from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
 from ninepoint.backends.numba.cpu import interpreted as as_plain_python
 from ninepoint.backends.pipeline import Forms
+from ninepoint.base import limits as limit
+from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
 from ninepoint.inspecting.explaining import no_chain, notes
 from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
-from ninepoint.limits import Limits
 from ninepoint.lowering.notes import Note, Work, work
 from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
+from ninepoint.program.program import program
 
 
 @contextmanager

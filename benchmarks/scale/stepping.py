@@ -21,10 +21,10 @@ from dask.callbacks import Callback
 import ninepoint as npt
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.work import Block, Domain
-from ninepoint.calls import Call
-from ninepoint.iteration import Scalars
-from ninepoint.motion import Motion
-from ninepoint.program import Program
+from ninepoint.iteration.iterate import Scalars
+from ninepoint.iteration.motion import Motion
+from ninepoint.program.calls import Call
+from ninepoint.program.program import Program
 
 from ..report import ROOT
 from .row import Row

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .undisturbed import handed_on
+from .base.undisturbed import handed_on
 
 if TYPE_CHECKING:
     from . import filters, shapes
-    from .api import Stencil
+    from .api.decorate import stencil
+    from .api.pointwise import Ufunc, ufunc
+    from .api.stencil import Stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
-    from .decorate import stencil
     from .gufuncs.api import Gufunc, gufunc
     from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .io.opening import open
     from .io.paths import ImageReadError
     from .io.saving import save
+    from .iteration.slabs.ranks import distribute
     from .language.errors import StencilError
     from .language.positions import index, spacing
     from .language.statistics import entropy, mode, trimmed_mean
@@ -40,9 +42,7 @@ if TYPE_CHECKING:
         RoundingWarning,
     )
     from .lowering.schedule import Schedule
-    from .pointwise import Ufunc, ufunc
-    from .recording import Lazy, compute, lazy
-    from .slabs.ranks import distribute
+    from .running.recording import Lazy, compute, lazy
 
 __version__ = "0.1.0"
 

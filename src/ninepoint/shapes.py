@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .tracebacks import door
+from .base.tracebacks import door
 
 Shape: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -264,11 +264,6 @@ def box(*sizes: int) -> Shape:
     lengths = tuple(_whole("sizes", size, 1) for size in sizes)
     _check_points(lengths)
     return np.ones(lengths, dtype=bool)
-
-
-def is_shape(value: Any) -> bool:
-    """Whether it is one of these functions."""
-    return getattr(value, "__module__", "") == __name__ and value.__name__ in __all__
 
 
 def _round(name: str, radius: float, ndim: int) -> Shape:

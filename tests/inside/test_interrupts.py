@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from ninepoint.undisturbed import undisturbed
+from ninepoint.base.undisturbed import undisturbed
 
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 

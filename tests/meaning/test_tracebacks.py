@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint import tracebacks
+from ninepoint.base import tracebacks
 
 PACKAGE = npt.__file__.removesuffix("__init__.py")
 

@@ -172,7 +172,7 @@ def _isinstance(value: object, module: str, name: str) -> bool:
 
 def is_lazy(value: object) -> bool:
     """Whether it is a lazy value of ours; none is there before its module is."""
-    module = sys.modules.get("ninepoint.recording")
+    module = sys.modules.get("ninepoint.running.recording")
     return module is not None and isinstance(value, module.Lazy)
 
 

@@ -27,8 +27,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import limits
 from ..backends.compiled import Bound
+from ..base import limits
 from .accepted import copied, listed, write
 from .borders import Array, Border
 from .lanes import Lanes, Turned, arranged

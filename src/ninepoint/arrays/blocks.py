@@ -34,7 +34,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
-from ..remembered import Remembered
+from ..base.remembered import Remembered
 from .accepted import is_cupy
 from .borders import Array
 from .grid import Chunks, Work, looks, needed, outputs_of

@@ -23,10 +23,10 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
-from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from ..remembered import Remembered
+from ..base import limits
+from ..base.remembered import Remembered
 from .borders import Array
 from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run
 from .layout import Layout, Region, Shape, Values, around

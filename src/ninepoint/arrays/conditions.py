@@ -21,8 +21,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..base.tracebacks import door
 from ..language.dtypes import widened
-from ..tracebacks import door
 
 # The highest degree of a polynomial that an array goes on as.
 HIGHEST = 3

@@ -20,10 +20,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import LEAST, empty
 from ..backends.threads import Held, run_parallel, thread_count
+from ..base import limits
 from ..language.dtypes import short
 from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, may_overlap, rows_of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..remembered import Remembered
+from ..base.remembered import Remembered
 from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy

@@ -18,9 +18,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import empty
+from ..base import limits
 from .borders import Array, Border
 from .chains import Chain
 from .layout import Shape

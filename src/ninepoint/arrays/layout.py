@@ -25,7 +25,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from .. import limits
+from ..base import limits
 from ..language.box import Box, joined
 from .borders import ABSENT, Border
 from .gathering import Extension, Extensions, Gather, Span, along

@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .. import undisturbed
+from ..base import undisturbed
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .. import limits
+from ..base import limits
+from ..base.remembered import Remembered
 from ..language.box import Box, Length, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..remembered import Remembered
 from .generated import Module
 from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements

@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from ..undisturbed import undisturbed
+from ..base.undisturbed import undisturbed
 from .llvm import native
 from .llvm.layout import numpys
 from .llvm.runtime import FREE, HEAD, OWN, USED

@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-from .. import limits
-from ..notebook import Passing, present
+from ..base import limits
+from ..base.notebook import Passing, present
 
 # Silences what is said here; so does the level of the logger.
 VARIABLE = "NINEPOINT_QUIET"

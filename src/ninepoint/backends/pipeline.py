@@ -22,6 +22,7 @@ import numpy as np
 
 from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
+from ..base.undisturbed import imported
 from ..language import errors
 from ..language.box import Box, joined
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
@@ -45,7 +46,6 @@ from ..lowering.passes import (
 from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes
-from ..undisturbed import imported
 from .cache import identifier
 from .compiled import Compiled
 from .generated import Module

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.remembered import digest
 from ..lowering.schedule import VERIFY, Schedule
-from ..remembered import digest
 from . import cache as disk
 from .compiled import Compiled
 

@@ -50,7 +50,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..undisturbed import Later, undisturbed
+from ..base.undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
     from .llvm import native, runtime

@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import __version__
+from ..base.undisturbed import imported
 from ..language.errors import StencilError
-from ..undisturbed import imported
 
 DONE, FAILED, INTERRUPTED = 0, 1, 130
 

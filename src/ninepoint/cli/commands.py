@@ -15,6 +15,7 @@ from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
 from ..backends.numba import cpu
 from ..backends.threads import thread_count
+from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
@@ -28,8 +29,7 @@ from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
 from ..language.errors import StencilError
-from ..recording import lazy
-from ..undisturbed import imported
+from ..running.recording import lazy
 from . import UsageError
 from .kernels import Kernel, find_kernel
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..api import Stencil
+from ..api.stencil import Stencil
 from ..language.errors import StencilError
 from . import UsageError
 

@@ -21,17 +21,17 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..api import Stencil
+from ..api.decorate import stencil
+from ..api.stencil import Stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
-from ..decorate import stencil
+from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.errors import hint
 from ..language.signature import with_options
-from ..options import PLACE, Place
-from ..recording import Lazy
-from ..running import as_fields
+from ..program.options import PLACE, Place
+from ..running.dispatch import as_fields
+from ..running.recording import Lazy
 from ..shapes import real, whole
-from ..tracebacks import door
 
 Size: TypeAlias = tuple[int, ...]
 

@@ -9,8 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api import Stencil
-from ..decorate import stencil
+from ..api.decorate import stencil
+from ..api.stencil import Stencil
 from ..language.statistics import ranked
 from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets, reduction
 

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api import Stencil
-from ..decorate import stencil
+from ..api.decorate import stencil
+from ..api.stencil import Stencil
 from .filtering import (
     KEPT,
     MOST_POINTS,

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import limits
 from ..arrays.accepted import storage_types
+from ..base import limits
+from ..base.remembered import Registry
+from ..base.tracebacks import door, shorten
+from ..base.undisturbed import Later
 from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import Function, capture
-from ..options import refuse_unknown
-from ..remembered import Registry
-from ..tracebacks import door, shorten
-from ..undisturbed import Later
-from ..waiting import waiting
+from ..program.options import refuse_unknown
+from ..program.waiting import waiting
 from .calling import arguments, called, types_of, whole
 from .definition import CALL_OPTIONS, GufuncDefinition, Options, packed
 from .signature import Signature, parsed

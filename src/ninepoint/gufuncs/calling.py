@@ -34,8 +34,8 @@ from ..arrays.accepted import (
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.layout import Shape
+from ..base.undisturbed import imported
 from ..language.dtypes import computed
-from ..undisturbed import imported
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .signature import Signature
 

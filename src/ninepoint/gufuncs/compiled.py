@@ -31,8 +31,8 @@ from ..backends.numba.cpu import interpreted
 from ..backends.numba.users import INSIDE, by_type
 from ..backends.patience import announced
 from ..backends.universal import Universal
+from ..base.undisturbed import undisturbed
 from ..language.dtypes import castable, short
-from ..undisturbed import undisturbed
 from .bodies import (
     body,
     body_in_place,

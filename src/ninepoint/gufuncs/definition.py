@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.remembered import digest
 from ..language import errors
 from ..language.positions import Spacing
 from ..language.source import (
@@ -27,8 +28,7 @@ from ..language.source import (
     returned_values,
     with_helpers,
 )
-from ..options import Parameters, no_number, renamed
-from ..remembered import digest
+from ..program.options import Parameters, no_number, renamed
 from .signature import Signature
 
 # What a call takes besides the function's own parameters.

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import limits
 from ..arrays.accepted import check_writable, listed
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
+from ..base import limits
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.source import with_helpers
-from ..waiting import before_writing, waiting
+from ..program.waiting import before_writing, waiting
 from .calling import Arguments, Items, as_input, items, single_or_tuple
 from .compiled import Compiled, Operand, WrongShape, compile_for
 from .definition import GufuncDefinition

@@ -13,15 +13,15 @@ import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
-from ..calls import Call
-from ..definition import Definition
-from ..graph import Graph, Node, graph_of
 from ..language.errors import hint
 from ..language.positions import Spacing
 from ..language.stages import OPTIONS
 from ..lowering.schedule import Schedule
-from ..options import CALL_OPTIONS, PLACE, Place
-from ..planning import Plan, plan
+from ..program.calls import Call
+from ..program.definition import Definition
+from ..program.graph import Graph, Node, graph_of
+from ..program.options import CALL_OPTIONS, PLACE, Place
+from ..program.planning import Plan, plan
 from .displays import many
 
 

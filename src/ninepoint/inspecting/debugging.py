@@ -14,11 +14,11 @@ from ..arrays.conditions import Condition
 from ..arrays.every import cut_shapes, finer_values
 from ..arrays.layout import layout
 from ..arrays.numpy import behind, stretched, whole_shape
-from ..calls import Call
-from ..graph import graph_of
 from ..language import reference
 from ..language.box import Box
-from ..program import reaching
+from ..program.calls import Call
+from ..program.graph import graph_of
+from ..program.program import reaching
 from .measuring import kind_of, plain_array
 
 

@@ -9,18 +9,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from .. import limits
 from ..arrays.every import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
-from ..graph import Node
-from ..iteration import Scalars
+from ..base import limits
+from ..iteration.iterate import Scalars
+from ..iteration.motion import Motion
 from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
-from ..motion import Motion
-from ..planning import Group, plan
+from ..program.graph import Node
+from ..program.planning import Group, plan
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 

@@ -21,9 +21,6 @@ from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.lanes import told
 from ..backends.numba.cpu import interpreted
 from ..backends.pipeline import Forms
-from ..calls import Call
-from ..chaining import unfit
-from ..graph import Node, has_conditions
 from ..language.box import Box
 from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text
@@ -37,8 +34,11 @@ from ..lowering.notes import (
     window_notes,
     work,
 )
-from ..options import CALL_OPTIONS
-from ..planning import graph_text, plan_text
+from ..program.calls import Call
+from ..program.chaining import unfit
+from ..program.graph import Node, has_conditions
+from ..program.options import CALL_OPTIONS
+from ..program.planning import graph_text, plan_text
 from .asked import Asked
 from .displays import WIDTH, many, rate_text, time_text
 from .measuring import measurable, measured, part

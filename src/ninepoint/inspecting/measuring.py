@@ -28,10 +28,10 @@ from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
-from ..definition import Definition
-from ..options import Place
-from ..program import beside
-from ..running import as_fields
+from ..program.definition import Definition
+from ..program.options import Place
+from ..program.program import beside
+from ..running.dispatch import as_fields
 from .asked import Asked, asked
 from .displays import bar, rate_text, table, time_text
 

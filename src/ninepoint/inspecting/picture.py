@@ -20,12 +20,12 @@ from html import escape
 from ..analysis.footprint import tap_offsets
 from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
-from ..definition import Definition
 from ..language import errors
 from ..language.box import Box
 from ..language.ir import Kernel, Offset, Read, Reduce
 from ..language.signature import signature_text
 from ..language.stages import StageCall
+from ..program.definition import Definition
 from .asked import Asked, asked
 
 _CELL = 18  # [pixels]

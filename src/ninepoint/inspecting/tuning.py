@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import listed
-from ..definition import Definition
 from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
+from ..program.definition import Definition
 from .asked import Asked
 from .displays import bar, table, time_text
 from .measuring import in_turn

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
-from ..undisturbed import imported
+from ..base.undisturbed import imported
 from .paths import AmongInputsError, need
 from .progress import Progress, shown
 from .resume import Journal, Meaning, Seen, facts_of

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from ..undisturbed import imported
+from ..base.undisturbed import imported
 from .paths import need
 
 if TYPE_CHECKING:

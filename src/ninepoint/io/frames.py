@@ -23,8 +23,8 @@ import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
 from ..backends.threads import cores, run_parallel
+from ..base.tracebacks import door
 from ..language.colour import coloured_shape
-from ..tracebacks import door
 from .formats import (
     FORMATS,
     IMAGES,

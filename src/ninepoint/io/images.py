@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
+from ..base.tracebacks import door
+from ..base.undisturbed import imported
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
-from ..tracebacks import door
-from ..undisturbed import imported
 from . import formats, tiff
 from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .paths import (

@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..undisturbed import imported
+from ..base.undisturbed import imported
 from .paths import DAMAGE, ImageReadError, Stamp, need, opening, readable, said
 from .run import Shape, Units
 

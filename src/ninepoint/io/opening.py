@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..tracebacks import door
-from ..undisturbed import imported
+from ..base.tracebacks import door
+from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, natural, open_hdf5, open_netcdf, open_npy

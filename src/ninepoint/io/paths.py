@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..undisturbed import imported
+from ..base.undisturbed import imported
 
 # What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
 # (tests/io/test_files_damage.py, tests/io/test_damage.py).  The last is NumPy's, for the header

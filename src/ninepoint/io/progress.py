@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from ..notebook import Passing, present
-from ..undisturbed import imported
+from ..base.notebook import Passing, present
+from ..base.undisturbed import imported
 
 # Between two pictures of the bar [seconds].
 PAUSE = 0.2

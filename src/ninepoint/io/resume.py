@@ -36,13 +36,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..remembered import digest
-from ..undisturbed import imported
+from ..base.remembered import digest
+from ..base.undisturbed import imported
 from .images import Part, files_of
 from .paths import stamp, write_whole
 
 if TYPE_CHECKING:
-    from ..calls import Call
+    from ..program.calls import Call
 
 Meaning: TypeAlias = "list[tuple[str, Any]]"
 
@@ -184,13 +184,13 @@ class Seen:
             return "part"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
-            case "ninepoint.program.Program":
+            case "ninepoint.program.program.Program":
                 self.calls |= {node.call.token: node.call for node in one.nodes}
                 return "program"
-            case "ninepoint.calls.Call":
+            case "ninepoint.program.calls.Call":
                 self.calls[one.token] = one
                 return "call"
-            case "ninepoint.definition.Definition" | "builtins.function":
+            case "ninepoint.program.definition.Definition" | "builtins.function":
                 # Dask names a function by what it does; the files it may mention are its own.
                 return "function"
         module = type(one).__module__.partition(".")[0]

@@ -35,7 +35,7 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
-from ..undisturbed import imported, start
+from ..base.undisturbed import imported, start
 from .progress import Advance, Progress, finished
 
 Shape: TypeAlias = tuple[int, ...]

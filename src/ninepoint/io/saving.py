@@ -9,7 +9,7 @@ from typing import Any
 
 from ..arrays.accepted import is_xarray
 from ..arrays.engines import as_dask
-from ..tracebacks import door
+from ..base.tracebacks import door
 from . import ome
 from .contents import Contents, Cut, Variable, contents, lazily
 from .formats import IMAGES

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..base.undisturbed import imported
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
-from ..undisturbed import imported
 from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
 from .opened import Array, Found, Opened, open_raster
 from .paths import DAMAGE, ImageReadError, need, readable, said

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_dataset, is_xarray
+from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.warned import MetadataWarning, warn
-from ..undisturbed import imported
 from .contents import (
     Contents,
     Cut,

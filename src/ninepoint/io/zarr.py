@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ..undisturbed import imported
+from ..base.undisturbed import imported
 from . import ome
 from .contents import Contents, Cut, Variable, check_dims, layout, stored_by_xarray
 from .opened import Found, Opened, labelled, listed, open_variable, opened, pick

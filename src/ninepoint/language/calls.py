@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from ..shapes import is_shape
 from . import errors
 from .callables import FUNCTIONS, is_pure, known_call, strong
 from .dtypes import Coefficients, Field
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
+from .functions import is_shape
 from .positions import Spacing, index
 from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +69,8 @@ FLOAT_FUNCTIONS = {
     )
     for name in _NAMES.split()
 }
+
+
+def is_shape(value: Any) -> bool:
+    """Whether it is one of the functions of `ninepoint.shapes`, which a kernel may call."""
+    return getattr(value, "__module__", "") == "ninepoint.shapes" and callable(value)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..tracebacks import door
+from ..base.tracebacks import door
 
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
 # array has more elements.

@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..shapes import is_shape
 from . import errors, statistics
 from .definitions import (
     Definition,
@@ -37,6 +36,7 @@ from .definitions import (
 )
 from .dtypes import widened
 from .errors import Span, alike
+from .functions import is_shape
 from .positions import Spacing, index, spacing
 
 # The functions of this package take whole arrays: filters, `imread` and others.

@@ -25,7 +25,7 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
-from ... import limits
+from ...base import limits
 from .. import accepted
 from ..blocks import Job, meta_of, part_of
 from ..grid import (

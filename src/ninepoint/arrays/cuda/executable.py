@@ -22,7 +22,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint import limits
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import looks_at_points
@@ -42,9 +41,10 @@ from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
 from ninepoint.backends.cuda.writing import written
+from ninepoint.base import limits
+from ninepoint.base.remembered import Remembered
 from ninepoint.language import errors
 from ninepoint.language.box import Box
-from ninepoint.remembered import Remembered
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from ...remembered import Remembered
+from ...base.remembered import Remembered
 from ..cache import binary
 from . import driver
 from .source import FAR, OPTIONS

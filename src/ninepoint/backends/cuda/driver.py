@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...undisturbed import imported
+from ...base.undisturbed import imported
 from . import failures
 
 # An array in the memory of a GPU, of CuPy.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import limits
+from ...base import limits
 
 OUT_OF_MEMORY = 2
 _INVALID, _TOO_MANY_RESOURCES, _TIMEOUT = 1, 701, 702

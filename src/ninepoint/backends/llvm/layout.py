@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...undisturbed import imported
+from ...base.undisturbed import imported
 
 # What computes a block of a kernel.
 BLOCK = "ninepoint_block"

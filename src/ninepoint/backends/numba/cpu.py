@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ... import undisturbed
+from ...base import undisturbed
 from ...language.dtypes import DType, computed, short
 from .. import cache
 from ..compiled import Compiled, Loaded

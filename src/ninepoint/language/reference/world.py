@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...shapes import is_shape
+from ..functions import is_shape
 from ..positions import index
 from ..readable import with_room
 from ..source import ArrayFunction, Function, Unusable, rebuild

@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numba import from_dtype, njit, types
 
+from ....base.remembered import digest
+from ....base.undisturbed import undisturbed
 from ....language import errors
 from ....language.box import Length
 from ....language.dtypes import Argument, Coefficients, DType, Field, Scalar, common, computed
@@ -30,8 +32,6 @@ from ....language.positions import GREATEST, LEAST
 from ....language.source import Function, meaning, returned_values
 from ....lowering.schedule import Request
 from ....lowering.storage import misfit
-from ....remembered import digest
-from ....undisturbed import undisturbed
 from ... import cache
 from ...compiled import Compiled, Loaded
 from ...generated import Module

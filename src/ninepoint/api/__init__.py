@@ -1,0 +1,1 @@
+"""What users hold: stencils and functions of points, and their calls."""

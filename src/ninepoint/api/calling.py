@@ -1,0 +1,196 @@
+"""The ordinary way of a call, which takes arrays of any kind, and of an iteration.
+
+datasets         variable by variable
+lazy values      recorded
+all others       a program, evaluated; `Stencil.__call__` remembers how, for arrays in memory
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..arrays import accepted, spacings
+from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from ..arrays.channels import check_steps
+from ..arrays.sides import unnamed
+from ..iteration.in_memory import InMemory
+from ..iteration.iterate import Iteration, Scalars, iterate
+from ..iteration.motion import Motion
+from ..iteration.slabs.ranks import on_ranks
+from ..program.calls import Call
+from ..program.definition import Definition
+from ..program.graph import graph_of, has_conditions
+from ..program.options import Place
+from ..program.program import Program
+from ..program.waiting import before_writing
+from ..running.dispatch import ON_GPU, evaluate, typed
+from ..running.recording import Lazy, known, named_results, recorded
+
+if TYPE_CHECKING:
+    from ..arrays.xarray import Named
+
+# Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
+# end takes about as long as two of them.
+MANY = 4
+
+
+def called(call: Call, fields: Arrays, place: Place) -> Any:
+    """What a call gives for fields of any kind."""
+    if any(map(is_dataset, fields)):
+        place.check(fields)
+        return _over_datasets(call, fields, place)
+    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
+        return recorded(fields, call, place)
+    fields, types = typed(call.definition, fields)
+    call.check_spaced()
+    program = Program(*graph_of(call, types), call.definition.schedule_for(types))
+    made = evaluate(program, fields, place)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
+    """The results for datasets among the fields, variable by variable."""
+    from ..arrays.xarray import over_variables
+
+    given = dict(zip(call.definition.fields, fields, strict=True))
+
+    def one(variables: Mapping[str, Any]) -> Any:
+        return called(call, list((given | dict(variables)).values()), place)
+
+    def ndim(variable: Any) -> int:
+        types = [accepted.native(variable.dtype)] * len(fields)
+        graph, _ = graph_of(call.spaced(), types)
+        return graph.nodes[-1].ndim
+
+    return over_variables(one, given, place.dims, ndim)
+
+
+# Iterations.
+
+
+def iterated(
+    definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
+) -> Any:
+    """The state after the steps, for arrays of any kind."""
+    before_writing(plan.out)
+    fields = [known(values[name]) for name in definition.fields]
+    if any(map(is_dataset, fields)):
+        raise TypeError(
+            "iterate takes DataArrays, not a Dataset; give its variables one by one, "
+            "as dataset[name]."
+        )
+    Place(out=plan.out, threads=plan.threads, device=plan.device).check(fields)
+    fields, types = typed(definition, fields)
+    given = {name: values[name] for name in definition.scalars}
+    scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
+    call = Call.of(definition, scalars.at(0), boundary, cval)
+    named: Named | None = None
+    if any(map(is_xarray, fields)):
+        # Imported here: xarray is optional, and the caller has it.
+        from ..arrays import xarray as on_xarray
+
+        named = on_xarray.Named(fields, graph_of(call.spaced(), types)[0].nodes[-1].ndim)
+        found = spacings.found(call.spacings, named, definition, call.boundary)
+        scalars, call = scalars.spaced(found), call.spaced(found)
+    call.check_spaced()
+    motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
+    motion.check_lengths()
+    if plan.steps:
+        check_steps(fields, motion.ndim, definition.name)
+    if named is None:
+        states = _after(motion, fields, plan)
+    else:
+        states = _by_names(motion, fields, named, plan)
+    return states[0] if len(states) == 1 else tuple(states)
+
+
+def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+    """The state after all steps, for arrays without names."""
+    graph = motion.graph
+    laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    if not there:
+        graph.warn()
+    if laid and there:
+        raise TypeError(ON_GPU)
+    if laid and plan.comm is not None:
+        raise TypeError(
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
+        )
+    cut = any(map(is_chunked, arrays))
+    if cut or plan.comm is not None:
+        size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
+        motion = motion.sized(size, plan.steps)
+    if plan.comm is not None:
+        return _on_ranks(motion, arrays, plan, there or cut)
+    if cut:
+        return _in_chunks(motion, arrays, plan)
+    state: type[InMemory] = InMemory
+    if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
+        # Imported here: CuPy is optional, and the caller has it.
+        from ..iteration.on_device import OnDevice
+
+        state = OnDevice
+    return iterate(state(motion, arrays, plan), plan, motion.scalars)
+
+
+def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
+    """The same of arrays of which each process has a part."""
+    if motion.graph.places:
+        raise TypeError(
+            f"'{motion.call.definition.name}' asks for positions, which processes with "
+            "parts of an array do not know; give them as a field of its own, of which each "
+            "has its part."
+        )
+    if elsewhere:
+        raise TypeError(
+            "comm= takes arrays of NumPy, in each process its own part: the points on "
+            "both sides come from other processes."
+        )
+    return on_ranks(motion, arrays, plan)
+
+
+def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+    """The same of lazy arrays, by the workers of a cluster if there are any."""
+    # Imported here: Dask is optional, and the caller has it or its like.
+    from ..iteration.lazy import InChunks
+
+    state, graph = InChunks(motion, arrays, plan), motion.graph
+    apart = plan.device is not None or has_conditions(graph) or graph.places
+    if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
+        # Imported here: it is optional, and the caller has it.
+        from ..iteration.slabs.cluster import on_cluster
+
+        made = on_cluster(motion, arrays, state.chunks, plan)
+        if made is not None:
+            return made
+    return iterate(state, plan, motion.scalars)
+
+
+def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:
+    """The state after the steps, for xarray objects."""
+    # Imported here: xarray is optional, and the caller has it.
+    from ..arrays.xarray import arranged, restored
+
+    dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
+    likes = named_results(motion.graph, named)
+    callback = plan.callback
+
+    def back(states: Arrays) -> list[Any]:
+        return [restored(one, dims, like) for one, like in zip(states, likes, strict=True)]
+
+    if callback is not None:
+        shown: Callable[..., Any] = callback
+        plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
+    boundary = unnamed(motion.call.boundary, named, dims, len(named.core))
+    motion = replace(motion, call=replace(motion.call, boundary=boundary))
+    arrays = [arranged(field, dims) for field in named.fields]
+    made = _after(motion, arrays, plan)
+    if plan.steps:
+        return back(made)
+    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

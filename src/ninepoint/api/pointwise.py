@@ -1,0 +1,482 @@
+"""`@ufunc`: makes a function of numbers apply to whole arrays, element by element.
+
+    multiply(x, y)     ->     a stencil that looks at no neighbour, along one axis
+
+It is a way of writing a kernel: what is compiled, planned and run is what a stencil is.  What is
+NumPy's here are the manners of a call: numbers among the arrays, results without axes, and
+arrays of other libraries, which are asked.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from ..arrays import accepted
+from ..arrays.accepted import (
+    is_cupy,
+    is_dask,
+    is_dataset,
+    is_device,
+    is_lazy,
+    is_xarray,
+    listed,
+    storage_types,
+)
+from ..arrays.borders import Boundary
+from ..arrays.foreign import Applied, asked, asks
+from ..base.remembered import Remembered
+from ..base.tracebacks import door, shorten
+from ..base.undisturbed import Later
+from ..language.dtypes import kind_of
+from ..language.parameters import array_parameters, indexed_parameters
+from ..language.signature import as_read
+from ..language.source import Function, capture, returned_values
+from ..lowering.schedule import Schedule
+from ..program.calls import Call
+from ..program.definition import Definition
+from ..program.options import Options, Place, overflow_rule, refuse_unknown
+from ..program.waiting import before_writing, waiting
+from ..running.binding import Quick, quick
+from .decorate import NOTHING, decorator
+from .stencil import Stencil
+
+if TYPE_CHECKING:
+    from ..inspecting import debugging
+else:
+    debugging = Later("..inspecting.debugging", __package__)
+
+_OPTIONS = ("dtype", "overflow", "fastmath", "schedule")
+
+# Options of stencils that say nothing where there are no neighbours, and why.
+_REFUSED = {
+    "boundary": "looks at no neighbour, so there is no border",
+    "cval": "looks at no neighbour, so there is no border",
+    "every": "gives a result for each element",
+    "upsample": "gives one result for each element",
+    "axes": "works along all axes",
+    "dims": "works along all dimensions",
+}
+
+# A dimension for DataArrays that have none; not one of a user's.
+_ELEMENT = "ninepoint element"
+
+
+class Ufunc(Stencil):
+    """A function of numbers, to be applied to whole arrays.
+
+    Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
+    kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def power(x, y, *, scale=1.0):
+    ...     return scale * x**y
+    >>> power.fields, power.scalars, power.nin, power.nout
+    (('x', 'y'), ('scale',), 2, 1)
+    """
+
+    _kind = "ufunc"
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
+        # What calls of some types have in common, and those like the last.
+        self._quicks: Remembered[Any, Quick | None] = Remembered(64)
+        self._last: Quick | None = None
+        # The text is gone through once, not for each column of pandas.
+        self._names, values = (
+            definition.parameters,
+            returned_values(definition.function.definition),
+        )
+        self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
+
+    @property
+    def nin(self) -> int:
+        """How many arrays it takes."""
+        return len(self.fields)
+
+    @property
+    def nout(self) -> int:
+        """How many arrays it gives, as far as its text shows."""
+        return self._nout
+
+    def _numbered(self, names: Collection[str]) -> Ufunc:
+        """Give the ufunc for calls that are given numbers for these fields."""
+        key = tuple(sorted(names))
+        if not key:
+            return self
+        if key not in self._with_numbers:
+            self._with_numbers[key] = Ufunc(self.definition.with_numbers(key))
+        return self._with_numbers[key]
+
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        out: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        threads: int | None = None,
+        device: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the function to each element of arrays.
+
+        Parameters
+        ----------
+        *args, **named
+            Arrays and scalars, as the function's parameters.  Parameters by position are arrays
+            of NumPy, Dask or xarray, or numbers, and broadcast as NumPy's do, those of xarray by
+            the names of their dimensions.  Arrays of other libraries that take part in NumPy's
+            functions, such as the columns of pandas, take part here too.  Parameters that have
+            a number for a default, or a name only, are scalars.
+        out : array or tuple of arrays, optional
+            Where to write the result; it may overlap an array, and be of a shorter float type.
+        dtype : dtype or sequence of dtype, optional
+            The type of the result, or of each; its byte order is the machine's.
+        overflow : {"saturate", "wrap"}, optional
+            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute on the GPU what lies in the memory of the CPU; as for a stencil.
+
+        Returns
+        -------
+        array, number or tuple of these
+            One for each value the function returns, of the kind of the arrays; a number of NumPy
+            where none of them has an axis.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types.
+        ValueError
+            If shapes, `dtype` or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def over(x, y, *, gain=1):
+        ...     return gain * (x - y) if x > y else 0
+        >>> over(np.array([[1], [9]], dtype="uint8"), np.array([2, 5], dtype="uint8"), gain=10)
+        array([[ 0,  0],
+               [70, 40]])
+        """
+        try:
+            if out is not None and waiting:
+                before_writing(out)
+            values: tuple[Any, ...] | None = args
+            if named or len(args) != self._arguments.count:
+                _refuse(self.__name__, named)
+                values = self._arguments.bound(args, named)
+            plain = dtype is None and overflow is None and threads is None and device is None
+            if values is not None:
+                last = self._last
+                if plain and last is not None and list(map(type, values)) == last.kinds:
+                    made = last.call(values, out)
+                    if made is not None:
+                        return made
+                for value, field in zip(values, self._plain, strict=True):
+                    own = type(value) is np.ndarray or is_cupy(value)
+                    if field and not (own and value.ndim):
+                        Place(threads=threads, device=device).check(())
+                        options = {"dtype": dtype, "overflow": overflow, "threads": threads}
+                        return self._special(values, out, {**options, "device": device})
+            result = super().__call__(
+                *args,
+                out=out,
+                dtype=dtype,
+                overflow=overflow,
+                threads=threads,
+                device=device,
+                **named,
+            )
+            if plain and values is not None:
+                self._last = self._quick(values)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _quick(self, values: Sequence[Any]) -> Quick | None:
+        """How a call like one that went well is done at once, if it can be."""
+        kinds = tuple([one.dtype if type(one) is np.ndarray else None for one in values])
+        key = (*map(type, values), *kinds)
+        if key not in self._quicks:
+            given = dict(zip(self.parameters, values, strict=True))
+            call = Call.of(self.definition, given, None, None, None, None)
+            self._quicks[key] = quick(call, values)
+        return self._quicks[key]
+
+    def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """A call on something else than arrays of NumPy that have axes."""
+        given = dict(zip(self._names, values, strict=True))
+        fields = {name: given[name] for name in self.fields}
+        if asks((*fields.values(), *listed(out))):
+            return self._asked(given, out, options)
+        if any(map(is_dataset, fields.values())):
+            from ..arrays.xarray import over_variables
+
+            return over_variables(
+                lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
+            )
+        if all(_has_no_axes(value) for value in fields.values()):
+            return self._of_numbers(given, out, options)
+        one = self._done_by(given)
+        if one is not self:
+            result = one._again(given, out, options)
+            if one._last is not None and list(map(type, values)) == one._last.kinds:
+                self._last = one._last
+            return result
+        args, named = self._arguments.given(given)
+        # Any one of the dimensions: all others are a stack of them.
+        labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
+        dims = next((one.dims[-1:] for one in labelled if one.dims), None)
+        return super().__call__(*args, out=out, dims=dims, **options, **named)
+
+    def _asked(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """What arrays of other libraries make of the function."""
+        fields = self.fields
+
+        def function(*arrays: Any, out: Any = None) -> Any:
+            return self._again({**given, **dict(zip(fields, arrays, strict=True))}, out, options)
+
+        applied = Applied(function, self.__name__, self.nin, self.nout)
+        return asked(applied, [given[name] for name in fields], out)
+
+    def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """Call with these values of the parameters."""
+        args, named = self._arguments.given(given)
+        return self(*args, out=out, **options, **named)
+
+    def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """A call on numbers and on arrays without axes: one on arrays with one element."""
+        for one in listed(out):
+            if isinstance(one, np.ndarray) and one.ndim:
+                raise ValueError(f"out has shape {one.shape}, but the result has ().")
+        fields = {name: given[name] for name in self.fields}
+        # Beside an array on a GPU a number is a number, and lies nowhere.
+        beside = any(map(is_device, fields.values()))
+        fields = {
+            name: value if beside and not is_device(value) else _with_axis(value, name)
+            for name, value in fields.items()
+        }
+        inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
+        made = self._again({**given, **fields}, inner or None, options)
+        if out is not None:
+            return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
+        if isinstance(made, tuple):
+            return tuple(map(_without_axis, made))
+        return _without_axis(made)
+
+    def _done_by(self, values: Mapping[str, Any]) -> Ufunc:
+        numbers = [name for name in self.fields if _is_number(values[name])]
+        # Where there are no arrays, that is said of what takes arrays.
+        return self._numbered(numbers if len(numbers) < len(self.fields) else ())
+
+    def _forget(self) -> None:
+        for one in (self, *self._with_numbers.values()):
+            one._bound_calls.clear()
+            # What is quick is of the schedule before.
+            one._quicks.clear()
+            one._last = None
+
+    @door
+    def debug(
+        self,
+        /,
+        *args: Any,
+        dtype: Any = None,
+        overflow: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Compute the result by calling the function itself for every element, in Python.
+
+        Slow and exact: prints, breakpoints and the debugger work inside the function.  The
+        result is the definition that every back end is tested against.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays and numbers only.
+        dtype, overflow
+            As for a call.
+
+        Returns
+        -------
+        array, number or tuple of these
+            As a call gives.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def halved(x):
+        ...     print("given", x)
+        ...     return x // 2
+        >>> int(halved.debug(7))
+        given 7
+        3
+        """
+        _refuse(self.__name__, named)
+        values = self._bound(args, named)
+        alone = all(_has_no_axes(values[name]) for name in self.fields)
+        one = self if alone else self._done_by(values)
+        call = Call.of(one.definition, values, None, None, dtype, overflow)
+        made = debugging.by_definition(call, [values[name] for name in one.fields], None)
+        if isinstance(made, tuple):
+            return tuple(each[()] for each in made)
+        return made[()]
+
+
+@overload
+def ufunc(function: Callable[..., Any], /) -> Ufunc: ...
+
+
+@overload
+def ufunc(
+    *,
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+) -> Callable[[Callable[..., Any]], Ufunc]: ...
+
+
+@as_read
+@door
+def ufunc(
+    function: Any = NOTHING,
+    /,
+    *,
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+    **unknown: Any,
+) -> Any:
+    """Make a function of numbers apply to whole arrays, element by element.
+
+    The function is read, not run.  No types are declared; each combination of types is compiled
+    when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens to an element of each array.  Parameters by position are arrays; those that
+        have a number for a default, or are given by name only (after ``*``), are scalars, of
+        which another value compiles nothing anew.
+    dtype, overflow
+        The defaults of a call; see `Ufunc.__call__`.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule, optional
+        Choices of the compiler, such as `Ufunc.schedule` gives; they change the speed only.
+
+    Returns
+    -------
+    Ufunc
+        Called with arrays and numbers.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be compiled; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def escape(c, *, most=50):
+    ...     z = 0j
+    ...     for n in range(most):
+    ...         z = z * z + c
+    ...         if abs(z) > 2:
+    ...             return n
+    ...     return most
+    >>> x, y = np.linspace(-2, 1, 5), np.linspace(-1, 1, 3)
+    >>> escape(x + 1j * y[:, None], most=20)
+    array([[ 0,  2,  3,  3,  1],
+           [20, 20, 20, 20,  2],
+           [ 0,  2,  3,  3,  1]])
+    """
+    refuse_unknown("ufunc", unknown, _OPTIONS)
+    # What is wrong with them is said at once, not where the function is given.
+    dtypes, rule = storage_types(dtype), overflow_rule(overflow)
+
+    def options(captured: Function) -> Options:
+        indexed = indexed_parameters(captured) - set(array_parameters(captured))
+        return Options(
+            Boundary.of("fill"),
+            0,
+            ((0, 0),),
+            tuple(name for name in captured.parameters if name in indexed),
+            dtypes,
+            rule,
+            bool(fastmath),
+            schedule or Schedule(),
+            pointwise=True,
+        )
+
+    def make(plain: FunctionType) -> Ufunc:
+        captured = capture(plain)
+        return Ufunc(Definition(captured, options(captured), plain))
+
+    return decorator("ufunc", function, make)
+
+
+def _refuse(name: str, named: Mapping[str, Any]) -> None:
+    """Raise for options that say nothing where there are no neighbours."""
+    for option in _REFUSED.keys() & named.keys():
+        raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether what is given for an array is a number, which is a scalar then.
+
+    Integers of less than 64 bits are arrays: that they are small is known only of arrays.
+    """
+    if type(value) in (bool, int, float, complex):
+        return True
+    if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
+        return False
+    kind = kind_of(value.dtype)
+    return kind in "bfc" or (kind in "iu" and value.dtype.itemsize == 8)
+
+
+def _has_no_axes(value: Any) -> bool:
+    """Whether a value is a number, or an array without axes."""
+    ndim = getattr(value, "ndim", None)
+    return not (np.ndim(value) if ndim is None else ndim)
+
+
+def _with_axis(value: Any, name: str) -> Any:
+    """A number, or an array without axes, as an array with one element."""
+    if is_lazy(value):
+        value = value.compute()
+    if is_xarray(value):
+        return value.expand_dims(_ELEMENT)
+    if is_dask(value) or is_device(value):
+        return value[None]
+    return accepted.as_field(value, name)[None]
+
+
+def _without_axis(result: Any) -> Any:
+    """The result for an array with one element, as for one without axes."""
+    return result.isel({_ELEMENT: 0}) if is_xarray(result) else result[0]

@@ -1,0 +1,732 @@
+"""The object that `@stencil` makes.
+
+Type checkers and editors are told of calls which array gives which:
+
+    @npt.stencil
+    def heat(u, r=0.2): ...          Stencil[(u, r=...), result]
+
+    heat(array, 0.3)                 an array of NumPy, Dask or xarray gives one of its kind
+    heat(array)                      parameters are those of the function
+    heat(array, boundary="wrap")     with an option of a call they are not checked
+
+A checker cannot add options to the parameters of another function, so there is a signature for
+each option, in `signatures.pyi`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+
+from ..arrays.channels import may_hold
+from ..arrays.keys import call_key
+from ..base.remembered import Registry, Remembered
+from ..base.tracebacks import door, shorten
+from ..base.undisturbed import Later
+from ..language.signature import (
+    Page,
+    docstring,
+    options_of,
+    signature,
+    signature_text,
+    with_options,
+)
+from ..language.source import ArrayFunction
+from ..lowering.schedule import Schedule
+from ..program.calls import Call, Leaves, flow_of
+from ..program.definition import Definition
+from ..program.options import CALL_OPTIONS, Place
+from ..program.waiting import before_writing, waiting
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    from ..inspecting import asked as asking
+    from ..inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from ..inspecting.asked import Asked
+    from ..inspecting.measuring import Measurement
+    from ..inspecting.tuning import Tuning
+    from ..iteration import iterate as iteration
+    from ..running import binding
+    from ..running.binding import BoundCall
+    from . import calling
+    from .signatures import called
+
+    # What a stencil is a function of, and what its function gives at one point.
+    P = typing_extensions.ParamSpec("P", default=...)
+    R_co = typing_extensions.TypeVar("R_co", covariant=True, default=Any)
+else:
+    P = ParamSpec("P")
+    R_co = TypeVar("R_co", covariant=True)
+    # A call of a stencil on arrays of NumPy needs none of these.
+    asking = Later("..inspecting.asked", __package__)
+    binding = Later("..running.binding", __package__)
+    calling = Later(".calling", __package__)
+    debugging = Later("..inspecting.debugging", __package__)
+    displays = Later("..inspecting.displays", __package__)
+    explaining = Later("..inspecting.explaining", __package__)
+    iteration = Later("..iteration.iterate", __package__)
+    measuring = Later("..inspecting.measuring", __package__)
+    picture = Later("..inspecting.picture", __package__)
+    tuning = Later("..inspecting.tuning", __package__)
+
+
+class Stencil(ArrayFunction, Generic[P, R_co]):
+    """A function of a point and its neighbours, to be applied to whole arrays.
+
+    Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
+    parameters; see `__call__`.  Where the function calls other stencils on its fields, each
+    call gives the array that it would give by itself, border and all; where it can, it is done
+    together with the kernel, row by row, so that it is never stored whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def larger(x, factor=2):
+    ...     return x[0] > factor * x[-1]
+    >>> larger
+    <stencil larger(x, factor=2)>
+    >>> larger.fields, larger.scalars, dict(larger.defaults)
+    (('x',), ('factor',), {'factor': 2})
+    """
+
+    definition: Definition
+
+    # What it is, in messages.
+    _kind = "stencil"
+
+    def __init__(self, definition: Definition) -> None:
+        function, live = definition.function, definition.live
+        self.definition = definition
+        self.__name__ = function.name
+        self.__qualname__ = getattr(live, "__qualname__", function.name)
+        # Without one `help` would show this class instead.
+        self.__doc__ = docstring(function) or (
+            f"A {self._kind} of {', '.join(function.parameters)}; "
+            f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
+        )
+        self.__signature__ = with_options(signature(function), options_of(type(self).__call__))
+        self.__module__ = getattr(live, "__module__", __name__)
+        if live is not None:
+            self.__wrapped__ = live
+        self._plain = tuple(p in definition.fields for p in function.parameters)
+        # What does calls that went well, by their kind.
+        self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
+        self._arguments = definition.arguments
+        # A program of several calls is bound for what each of them is given.
+        self._flow = None if definition.stages is None else flow_of(definition)
+        _stencils.add(definition.token, self)
+
+    def __repr__(self) -> str:
+        return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()} - {"definition"})
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Give the stencil itself: `help` shows its parameters."""
+        return self
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where a function that it compiles uses the stencil."""
+        raise ValueError(
+            f"The {self._kind} '{self.__name__}' makes whole arrays, so no function that Numba "
+            "compiles can call it; call it before, and give the function what it makes."
+        )
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.definition)
+
+    def __dask_tokenize__(self) -> str:
+        return self.definition.token
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self.definition.parameters
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parameters that are read relative to the point."""
+        return self.definition.fields
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of all other parameters: numbers, and small arrays."""
+        return self.definition.scalars
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return types.MappingProxyType(dict(self.definition.defaults))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether it was made from a function of numbers."""
+        return self.definition.pointwise
+
+    # Calling.
+
+    def _apply(
+        self,
+        /,
+        *args: Any,
+        boundary: Any = None,
+        cval: Any = None,
+        axes: Sequence[int] | None = None,
+        dims: Sequence[Any] | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        every: int | Sequence[int] | None = None,
+        upsample: int | Sequence[int] | None = None,
+        threads: int | None = None,
+        device: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the stencil to whole arrays.
+
+        Parameters
+        ----------
+        *args, **named
+            Fields, scalars and coefficient arrays, as the function's parameters.  A field is
+            an array of NumPy, CuPy, Dask or xarray, or another one in the memory of a GPU;
+            the last axes are the stencil's, those before are a stack, and fields broadcast as
+            NumPy's do.
+        boundary : str or sequence, optional
+            What a neighbour outside the array is: "fill", "keep", "valid", "constant",
+            "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
+            pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
+        cval : number, optional
+            The value of "fill" and "constant".
+        axes : sequence of int, optional
+            The axes that the stencil works on, in the order of its offsets.
+        dims : sequence of str, optional
+            The same by name, for xarray objects.
+        out : array or tuple of arrays, optional
+            Where to write the result; it may overlap a field, and be of a shorter float type.
+        dtype : dtype or sequence of dtype, optional
+            The type of the result, or of each; its byte order is the machine's.
+        overflow : {"saturate", "wrap"}, optional
+            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+        every : int or sequence of int, optional
+            Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
+            that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
+            One number is that of all axes.
+        upsample : int or sequence of int, optional
+            How many times as many points the result has, along all axes or along each: the
+            result p is computed around the element p // k, and ``npt.index()`` is p.
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
+            part at a time where they are too large, and the chunks of Dask arrays one by one.
+            By default a call is done where its arrays are: those of CuPy on their GPU.
+
+        Returns
+        -------
+        array or tuple of arrays
+            One for each value the function returns, of the kind of the fields; of CuPy for any
+            array on a GPU.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types, or not for a GPU.
+        ValueError
+            If shapes, border, `cval`, `dtype` or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers, or if some arrays lie on a
+            GPU and others do not.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
+        array([ 3,  8, 12,  7], dtype=int16)
+        """
+        try:
+            if out is not None and waiting:
+                before_writing(out)
+            bound = args
+            if named or len(args) != self._arguments.count:
+                bound = self._fitted(args, named)
+            key = None
+            if dims is None and device is None:
+                key = call_key(
+                    bound,
+                    (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
+                )
+            leaves: Leaves = ()
+            if key is not None:
+                if self._flow is not None:
+                    leaves, more = self._flow.of(bound)
+                    key = None if more is None else (*key, more)
+                short = self._bound_calls.get(key)
+                if short is not None:
+                    # The values of a border are as free as those of the parameters.
+                    free = boundary is None or type(boundary) is str
+                    return short(bound if free else (*bound, boundary), leaves, out)
+            values = dict(zip(self.parameters, bound, strict=True))
+            call = Call.of(
+                self.definition, values, boundary, cval, dtype, overflow, every, upsample
+            )
+            fields = [values[name] for name in self.fields]
+            place = Place(axes, dims, out, threads, device)
+            if axes is None and not self.pointwise and any(map(may_hold, fields)):
+                # What may be colour images is asked about each time.
+                key = None
+            if key is not None:
+                short = binding.bound(call, bound, place)
+                if short is not None:
+                    result = short(bound, leaves, out)
+                    # Only what went well is remembered.
+                    self._bound_calls[key] = short
+                    return result
+            return calling.called(call, fields, place)
+        except Exception as error:
+            shorten(error)
+            raise
+
+    if TYPE_CHECKING:
+        # For checkers and editors: see above.
+        __call__ = called
+    else:
+        _apply.__name__ = "__call__"
+        _apply.__qualname__ = "Stencil.__call__"
+        __call__ = _apply
+
+    def _fitted(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The value of every parameter, as Python would bind them."""
+        bound = self._arguments.bound(args, named)
+        if bound is None:
+            raise self._arguments.unfit(self.__name__, args, named)
+        return bound
+
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The same by their names."""
+        return dict(zip(self.parameters, self._fitted(args, named), strict=True))
+
+    @door
+    def iterate(
+        self,
+        /,
+        *args: Any,
+        steps: int,
+        boundary: Any = None,
+        cval: Any = None,
+        callback: Callable[..., Any] | None = None,
+        every: int | None = None,
+        until: float | None = None,
+        threads: int | None = None,
+        progress: bool | Callable[[int, int], None] | None = None,
+        out: Any = None,
+        device: str | None = None,
+        comm: Any = None,
+        snapshots: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the stencil again and again, each time to its own result.
+
+        The results take the place of the first fields, in order; the other fields stay.  On
+        NumPy arrays several steps are done in one pass over memory where that is faster; the
+        result is that of single steps.  Besides the inputs two states are held, however many
+        steps there are.
+
+        Parameters
+        ----------
+        *args, **named
+            Fields, scalars and coefficient arrays, as for a call.  The inputs are not changed,
+            unless they are `out`.
+            A scalar may be a function of the step, counted from 0, or an array with a value
+            for each step, taken as a Python number; an array of one axis is that unless
+            `standard_indexing` names its parameter.
+        steps : int
+            How many steps, not negative.
+        boundary, cval, threads
+            As for a call.
+        callback : callable, optional
+            Called as ``callback(step, *state)`` after every `every` steps and after the last
+            one, with the number of steps done; a true result ends the iteration.  It may
+            keep the arrays, or write to those of NumPy to change the state.
+        every : int, optional
+            How many steps lie between two calls of `callback`, or two checks of `until`; by
+            default all of them for `callback`, and 1 for `until`.
+        until : float, optional
+            End when no element of the state changes by more than this in one step.
+        progress : bool or callable, optional
+            True shows a bar, False none; by default there is one in
+            notebooks and on terminals, if it takes longer than a second.  A function
+            is called with the numbers of steps done and in all.
+        out : array or tuple of arrays, optional
+            Where to write the last state, for NumPy arrays: one for each state.  They may be the
+            fields themselves, which are then changed, so that one more state is held, not two.
+        device : {"cuda"}, optional
+            Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
+            taken back before too for each call of `callback`.  All of it must fit, save for
+            Dask arrays, whose chunks are taken there one by one.
+
+        comm : mpi4py.MPI.Comm, optional
+            The arrays are this process's part of the state: the processes have parts of it one
+            after the other along the first of the stencil's axes, in their order, and all call
+            this alike.  So is the result, and what `callback` is given; `until` holds for all.
+            See `distribute`.
+        snapshots : int, optional
+            On a Dask cluster: how many steps lie between two copies of the state in the memory
+            of other workers, which is what the loss of a worker costs; 0 for none.  By default
+            as many as keep the time that they take below a twentieth.
+
+        Returns
+        -------
+        array or tuple of arrays
+            The state after the last step.
+
+        Raises
+        ------
+        ValueError
+            If `steps`, `every` or `until` is out of range, the state's shape would change, the
+            result's dtype is not that of the state, or the parts of processes differ.
+        TypeError
+            As for a call, and if `until` is no number, or `callback` or `progress` no function.
+
+        Notes
+        -----
+        Of Dask arrays a task does several steps of a chunk, and takes its neighbours' points once
+        for all of them.  The result is lazy; the state is computed before where somebody looks
+        at it, and where the graph would have more than some 100 000 tasks.  With a client of
+        `distributed` and many steps each worker holds one part of the state, all steps are done
+        at once, and the result lies on the workers: see "Simulations" in the page on clusters.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil(boundary="keep")
+        ... def heat(u, r):
+        ...     return u[0] + r * (u[-1] - 2 * u[0] + u[1])
+        >>> heat.iterate(np.array([0.0, 0.0, 8.0, 0.0, 0.0]), 0.25, steps=2)
+        array([0., 2., 3., 2., 0.])
+        """
+        plan = iteration.Iteration(
+            steps, every, until, callback, threads, progress, comm, snapshots, out, device
+        )
+        values = self._bound(args, named)
+        return calling.iterated(self.definition, values, plan, boundary, cval)
+
+    # Looking inside.
+
+    @door
+    def debug(
+        self,
+        /,
+        *args: Any,
+        boundary: Any = None,
+        cval: Any = None,
+        axes: Sequence[int] | None = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        every: int | Sequence[int] | None = None,
+        upsample: int | Sequence[int] | None = None,
+        **named: Any,
+    ) -> Any:
+        """Compute the result by calling the function itself at every point, in Python.
+
+        Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
+        result is the definition that every back end is tested against.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, NumPy arrays only.
+        boundary, cval, axes, dtype, overflow, every, upsample
+            As for a call.
+
+        Returns
+        -------
+        array or tuple of arrays
+            As a call gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil(boundary="wrap")
+        ... def difference(x):
+        ...     print("at", x[0])
+        ...     return x[0] - x[-1]
+        >>> difference.debug(np.array([1, 4]))
+        at 1
+        at 4
+        array([-3,  3])
+        """
+        Place(axes, named.pop("dims", None)).check(())
+        values = self._bound(args, named)
+        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
+        call.check_spaced()
+        return debugging.by_definition(call, [values[name] for name in self.fields], axes)
+
+    @door
+    def source(self, *types: Any, target: str = "cpu") -> str:
+        """Give the texts that are compiled for fields of given types, one for each pass.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+        target : {"cpu", "cuda"}, optional
+            What the texts are for; that of a GPU, which has the border's rule in it, is there on
+            machines without one too.
+
+        Returns
+        -------
+        str
+            Python modules, or texts of CUDA C++, one after the other.
+
+        Raises
+        ------
+        StencilError
+            If a GPU cannot compute the kernel.
+        ValueError
+            If `target` is unknown.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> pair = npt.stencil(lambda x: x[0] + x[1])
+        >>> "def " in pair.source("uint8")
+        True
+        >>> "__global__ void" in pair.source("uint8", target="cuda")
+        True
+        """
+        return Page(explaining.texts(asking.asked(self.definition, types), target))
+
+    @door
+    def ir(self, *types: Any) -> str:
+        """Give the intermediate form, of a kernel without stages with the range of every value.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+
+        Returns
+        -------
+        str
+            An assignment a line.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> print(npt.stencil(lambda x: (x[0] + x[1]) // 2).ir("uint8"))
+        kernel (x: uint8), 1 axis
+          t0 = x[0]                                      0 .. 255
+          t1 = x[1]                                      0 .. 255
+          t2 = t0 + t1                                   0 .. 510
+          t3 = t2 // 2                                   0 .. 255
+          return t3
+        """
+        return Page(explaining.intermediate(asking.asked(self.definition, types)))
+
+    @door
+    def schedule(self, *types: Any) -> Schedule:
+        """Give the choices with which the kernel is compiled.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field, for what `tune` may have found for them; one alone serves for
+            all.
+
+        Returns
+        -------
+        Schedule
+            Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> npt.stencil(lambda x: x[0] + x[1]).schedule().rows
+        3
+        """
+        if not types:
+            return self.definition.options.schedule
+        return asking.asked(self.definition, types).schedule
+
+    @door
+    def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
+        """Measure other schedules on real arrays, and keep the fastest for this machine.
+
+        From then on calls with fields of these types use it, in this process and in others.
+        Only what leaves every bit of the result is tried.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays; a ufunc takes numbers, too.
+        seconds : float, optional
+            After so long nothing new is tried; most of it is spent compiling.
+
+        Returns
+        -------
+        Tuning
+            Prints what was tried; `schedule` is the fastest, `gain` how many times faster it
+            is than what the compiler chose.
+
+        Raises
+        ------
+        TypeError
+            If a field is no NumPy array.
+        ValueError
+            If an array is empty, or the stencil was decorated with a schedule.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> difference.tune(np.zeros(1000), seconds=0).gain
+        1.0
+        """
+        if self.definition.options.schedule != Schedule():
+            raise ValueError(
+                f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
+            )
+        stencil, one, _ = self._to_measure(args, named, "tune()")
+        # All write to the same arrays: to make new ones would take a part of the time.
+        out = stencil(*args, **named)
+
+        def variant(other: Definition) -> Callable[[], Any]:
+            return functools.partial(type(stencil)(other), *args, **{"out": out, **named})
+
+        found = tuning.tuned(one, variant, seconds)
+        self._forget()
+        return found
+
+    @door
+    def explain(self, /, *arrays: Any, **named: Any) -> str:
+        """Tell how the kernel is understood and computed, and with arrays, how fast.
+
+        With types only, nothing is compiled or run, and the text depends on the kernel alone.
+        With NumPy arrays the kernel is compiled and measured as `bench` does it, which takes
+        about half a second; of large arrays a part is taken.
+
+        Parameters
+        ----------
+        *arrays : array or dtype
+            The fields, or their types; one alone serves for all.
+        **named
+            Values of scalars without a default, and options of a call such as `boundary`; with
+            ``device="cuda"`` the text says what a GPU does, and no GPU is needed for it.
+
+        Returns
+        -------
+        str
+            Lines of text: where the kernel looks, its border rule, the proved ranges, the
+            algorithm of each window and sum with why it is no other, the types of the lanes,
+            operations and bytes for each point; then how long compiling took, and how fast a call
+            is beside a copy.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> def corner(x):
+        ...     return x[0, 0] + x[1, 1]
+        >>> print(npt.stencil(corner).explain("uint8"))
+        corner: x uint8 -> uint16
+          path        understood: analysed, its inner loop can become vectors
+          looks       offsets 0..1 x 0..1 (4 elements in the box)
+          border      fill with 0
+          result      whole numbers from 0 to 510
+          algorithm   as written:
+                        no window, and nothing to share
+          lanes       16 bits at the widest: 1 in uint16
+          operations  1 operation, 2 loads and 1 store a point
+          memory      3 bytes a point: 1 read once, 2 written once
+        """
+        one = asking.asked(self.definition, arrays, named)
+        return displays.Explanation(explaining.explained(self, one, named))
+
+    @door
+    def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
+        """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
+
+        The calls write to arrays that are there already, as the copy does. Ends after 5
+        seconds if there are 3 samples by then.  On a GPU a sample ends when the GPU is done, and
+        the copy is one on it; with ``device="cuda"`` a call is there and back.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays, or arrays of a GPU; a ufunc takes numbers, too.
+        repeat : int, optional
+            How many samples are taken; one is many calls where a call is short.
+
+        Returns
+        -------
+        Measurement
+            Prints as one line; `points_per_second`, `bytes_per_second` and `copy_ratio` are
+            the figures, from medians.
+
+        Raises
+        ------
+        TypeError
+            If a field is no array of NumPy or of a GPU, or `repeat` no whole number.
+        ValueError
+            If `repeat` is less than 1, or an array is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> found = difference.bench(np.zeros(1000), repeat=3)
+        >>> found.points, found.bytes
+        (1000, 16000)
+        """
+        measuring.check_repeat(repeat)
+        stencil, one, options = self._to_measure(args, named, "bench()", gpu=True)
+        return measuring.measured(stencil, one, options, repeat, 5.0)
+
+    def _to_measure(
+        self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
+    ) -> tuple[Stencil, Asked, dict[str, Any]]:
+        """What a call is done by, the call itself on real arrays, and its options."""
+        options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
+        given = {name: value for name, value in named.items() if name not in options}
+        values = self._bound(args, given)
+        Call.of(self.definition, values).check_spaced()
+        stencil = self._done_by(values)
+        return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
+
+    def _done_by(self, values: Mapping[str, Any]) -> Stencil:
+        """What does a call with these values of the parameters."""
+        return self
+
+    def _forget(self) -> None:
+        """Forget what is prepared, after another schedule was found."""
+        self._bound_calls.clear()
+
+    def _repr_svg_(self) -> str | None:
+        """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
+        return picture.drawn(self.definition)
+
+
+_stencils: Registry[Stencil] = Registry()
+
+
+def _restored(kind: type[Stencil], definition: Definition) -> Stencil:
+    return _stencils.restored(definition.token, lambda: kind(definition))

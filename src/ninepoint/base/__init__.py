@@ -1,0 +1,1 @@
+"""What all packages use: interrupts, tracebacks, limits, and what is remembered."""

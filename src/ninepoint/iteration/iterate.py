@@ -1,0 +1,280 @@
+"""`Stencil.iterate`: how often, who looks at the state in between, and the loop over the steps.
+
+What has the state does the steps: as arrays in memory (`memory_states`), on a GPU, in chunks, or a
+part of it in each process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
+from ..io.progress import Progress, shown
+
+# Elements that are compared at once to see how far a step went.
+COMPARED = 1 << 16
+
+# Steps that take no longer [s] are done before one wonders how far they are.
+_SOON = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """How often, who looks at the state in between, and where it is."""
+
+    steps: int
+    every: int | None
+    until: float | None
+    callback: Callable[..., Any] | None
+    threads: int | None
+    progress: Progress = None
+    comm: Any = None
+    snapshots: int | None = None
+    out: Any = None
+    device: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise for what nobody can do."""
+        for name, least, more in (
+            ("steps", 0, ""), ("every", 1, ""), ("snapshots", 0, ": steps between two")
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is None and name != "steps":
+                continue
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if not whole or value < least:
+                raise ValueError(
+                    f"{name}={value!r} must be a whole number, {least} or more{more}."
+                )
+            object.__setattr__(self, name, int(value))
+        _check_watching(self.callback, self.until, self.progress)
+        if self.every is None and self.until is not None:
+            object.__setattr__(self, "every", 1)
+
+    def ends(
+        self,
+        step: int,
+        state: Arrays,
+        before: Arrays,
+        shown: Arrays | None = None,
+    ) -> bool:
+        """Show the state after so many steps, and say whether it is the last.
+
+        What is `shown` is the state as a caller has it, where that is another one.
+        """
+        close = self.is_close(state, before)
+        given = state if shown is None else shown
+        return bool(self.callback is not None and self.callback(step, *given)) or close
+
+    def is_close(self, state: Arrays, before: Arrays) -> bool:
+        """Whether the last step has changed so little that it is the last of all."""
+        if self.until is None:
+            return False
+        pairs = zip(state, before, strict=True)
+        return all(change(*pair, self.until) <= self.until for pair in pairs)
+
+    @property
+    def in_a_row(self) -> int:
+        """How many steps are done between two looks, without the one before a look."""
+        return min(self.every or self.steps, self.steps) - (self.until is not None)
+
+
+def _check_watching(callback: Any, until: Any, progress: Any) -> None:
+    """Raise where nobody could look at the state so."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
+    if until is not None:
+        if isinstance(until, bool | np.bool_) or not isinstance(
+            until, int | float | np.integer | np.floating
+        ):
+            raise TypeError(f"until={until!r} must be a number: how much an element may change.")
+        if not until >= 0:
+            raise ValueError(f"until={until!r} must be 0 or more: no change is less than that.")
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
+
+
+class Scalars:
+    """The arguments that are no fields: some stay the same, some have a value for each step."""
+
+    def __init__(
+        self, fixed: Mapping[str, Any], varying: Mapping[str, Callable[[int], Any]] | None = None
+    ) -> None:
+        self._fixed, self._varying = fixed, varying or {}
+        self._known: dict[int, Mapping[str, Any]] = {}
+
+    @staticmethod
+    def of(values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> Scalars:
+        """What was given for so many steps, of which `arrays` are small arrays of a step."""
+        fixed: dict[str, Any] = {}
+        varying: dict[str, Callable[[int], Any]] = {}
+        for name, value in values.items():
+            refuse_foreign(value, f"'{name}'")
+            if callable(value):
+                varying[name] = value
+            elif np.ndim(value) == 1 and name not in arrays:
+                if len(value) < steps:
+                    raise ValueError(
+                        f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
+                        "for each, or name it in standard_indexing if it is a small array."
+                    )
+                varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+            else:
+                fixed[name] = value
+        return Scalars(fixed, varying)
+
+    @property
+    def vary(self) -> bool:
+        """Whether steps differ in them."""
+        return bool(self._varying or self._known)
+
+    def at(self, step: int) -> Mapping[str, Any]:
+        """The values at one step; a function is called once for each, in their order."""
+        if step in self._known or not self._varying:
+            return self._known.get(step, self._fixed)
+        now = {name: value(step) for name, value in self._varying.items()}
+        self._known[step] = {**self._fixed, **now}
+        return self._known[step]
+
+    def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
+        """Take these for the steps from the first on, and nothing for others."""
+        self._known = dict(enumerate(each, first))
+
+    def spaced(self, values: Mapping[str, Any]) -> Scalars:
+        """The same with other values of those that stay the same."""
+        found = Scalars({**self._fixed, **values}, self._varying)
+        found._known = {step: {**one, **values} for step, one in self._known.items()}
+        return found
+
+    def forget(self, step: int) -> None:
+        """Drop the values of all steps before."""
+        for known in [k for k in self._known if k < step]:
+            del self._known[known]
+
+
+def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
+    if not len(values):
+        # No step asks for it, but its type is looked at.  An empty list has none, and a whole
+        # number is what most kernels take.
+        zero = values.dtype.type(0).item() if typed else 0
+        return lambda step: zero
+    return lambda step: values[step].item()
+
+
+def change(after: Any, before: Any, enough: float = math.inf) -> float:
+    """The greatest change of an element; NaN where one is no number.
+
+    A change of more than `enough` may be the greatest of some elements only: the rest is not
+    looked at then, which leaves a step far from its end as fast as one that nobody watches.
+    """
+    if not after.size:
+        return 0.0
+    if is_chunked(after):
+        return _far_in_chunks(after, before)
+    if is_cupy(after):
+        return _far(after, before)
+    greatest = 0.0
+    a, b = after.reshape(-1), before.reshape(-1)
+    # In parts: an iteration promises to hold two states and no more.
+    for first in range(0, a.size, COMPARED):
+        part = _far(a[first : first + COMPARED], b[first : first + COMPARED])
+        if not part <= greatest:
+            greatest = part
+        if not greatest <= enough:
+            break
+    return greatest
+
+
+def _far_in_chunks(after: Any, before: Any) -> float:
+    library = library_of(after)
+    # The first state may be of another shape, or cut otherwise.
+    before = library.broadcast_to(before, after.shape)
+    if before.chunks != after.chunks:
+        before = before.rechunk(after.chunks)
+    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
+    far = library.map_blocks(_far_of_chunk, after, before, dtype="float64", chunks=chunks)
+    return float(library.max(far))
+
+
+def _far_of_chunk(after: Any, before: Any) -> np.ndarray:
+    return np.full((1,) * after.ndim, change(after, before))
+
+
+def _far(a: Any, b: Any) -> float:
+    kind = a.dtype.kind
+    if kind == "b":
+        return float(np.any(a != b))
+    with np.errstate(all="ignore"):
+        if kind not in "iu":
+            steps = np.abs(a - b)
+            greatest = float(np.max(steps))
+            # Equal infinities have not changed.
+            return greatest if greatest < math.inf else float(np.max(np.where(a == b, 0, steps)))
+        # The difference of two integers may need a bit more than they have: it wraps, and is
+        # right as an unsigned number.
+        wide = np.maximum(a, b) - np.minimum(a, b)
+        return float(np.max(wide.view(wide.dtype.str.replace("i", "u"))))
+
+
+class Advance(Protocol):
+    """A state of one kind of arrays: done in blocks of `longest` steps, of some units, or of one.
+
+    For blocks of another length something would have to be compiled.
+    """
+
+    longest: int
+    unit: int
+
+    def forward(self, first: int, length: int) -> int:
+        """Do so many steps from `first` on, or the first of them; how many were done.
+
+        None are where it has ended by itself.
+        """
+
+    def ends(self, step: int) -> bool:
+        """Show the state after so many steps, and say whether it is the last."""
+
+    def final(self) -> list[Any]:
+        """Give the state as the caller gets it."""
+
+
+def iterate(state: Advance, plan: Iteration, scalars: Scalars | None = None) -> list[Any]:
+    """Do the steps block by block; gives the state after the last.
+
+    What scalars are at steps that are done is forgotten.
+    """
+    with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
+        before = 0
+        for done in advance(state, plan):
+            advanced(done - before)
+            before = done
+            if scalars is not None:
+                scalars.forget(done)
+    return state.final()
+
+
+def advance(state: Advance, plan: Iteration, done: int = 0) -> Iterator[int]:
+    """Do the steps that are not done, until the state ends; gives how many are done in all.
+
+    Blocks are as long as they may be; what is left are some units, then single steps.  The step
+    before one asks how much has changed is done by itself.
+    """
+    while done < plan.steps:
+        stop = plan.steps
+        if plan.every is not None:
+            stop = min(stop, (done // plan.every + 1) * plan.every)
+        left = stop - done - (plan.until is not None)
+        length = min(left, state.longest)
+        if length < state.longest:
+            length = max(1, length // state.unit * state.unit)
+        some = state.forward(done, length)
+        done += some
+        if some:
+            yield done
+        if (done == stop or not some) and state.ends(done):
+            return

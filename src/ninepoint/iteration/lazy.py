@@ -1,0 +1,130 @@
+"""The state of an iteration as lazy arrays: several steps in a task, and graphs that end.
+
+T steps     one task a chunk, which takes its neighbours' points once for all of them
+a look      the state is computed where it is, and the next steps go on from there
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import accepted
+from ..arrays.accepted import Arrays, is_dask, is_expression
+from ..arrays.engines import check as check_fields
+from ..arrays.engines import engine_of
+from ..arrays.grid import grid, refuse_unknown
+from ..base import limits
+from ..program.graph import has_conditions, with_boundaries
+from ..program.options import Place
+from ..program.program import Program
+from ..running.dispatch import evaluate
+from .iterate import Iteration
+from .motion import Motion
+
+# What a task costs besides its work, with all that is done for it elsewhere [s]: some 0.2 ms on
+# threads and 1 ms on a cluster.
+TASK = 0.5e-3
+
+
+class InChunks:
+    """The state of an iteration as lazy arrays."""
+
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
+        self._motion, self._plan = motion, plan
+        motion.check()
+        engine_of(fields)
+        check_fields(fields)
+        for field in filter(is_dask, fields):
+            refuse_unknown(field)
+        self._states = self._before = list(fields)
+        shape = motion.state_shape(fields)
+        self.chunks = chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
+        self._tasks = 2 * motion.states * math.prod(map(len, chunks))
+        self._later = 0
+        part = [max(sizes) for sizes in chunks]
+        cut = [
+            axis
+            for axis in range(-motion.ndim, 0)
+            if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
+        ]
+        # As little beyond the next chunk as can be, but chunks of a few points are no reason for
+        # an exchange at each step.
+        row = plan.in_a_row
+        least = min((n for sizes in chunks if len(sizes) > 1 for n in sizes), default=1)
+        self.longest = max(
+            motion.between(part, cut, TASK, row),
+            min(motion.together, least, max(1, row)),
+        )
+        if has_conditions(motion.graph):
+            self.longest = 1
+        self.unit = motion.unit(self.longest)
+
+    def forward(self, first: int, length: int) -> int:
+        """Do the steps in as few tasks as can be."""
+        if self._later >= max(
+            limits.current.later_tasks, limits.current.later_steps * self._tasks
+        ):
+            self._states = _held(self._states)
+            self._later = 0
+        motion = self._motion
+        each = [motion.scalars.at(step) for step in range(first, first + length)]
+        graph, wanted = motion.repeated(each)
+        # Where borders have conditions it is one step.
+        nodes = with_boundaries(graph.nodes, lambda node: node.boundary.after(first))
+        # Whether these are colour images was asked before: the axes are the last ones.
+        graph = graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
+        # Steps that are left over would need kernels of their own if they were joined.
+        schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
+        place = Place(threads=self._plan.threads, device=self._plan.device)
+        made = evaluate(Program(graph, wanted, schedule), self._states, place)
+        self._before, self._states = self._states, [*made, *self._states[len(made) :]]
+        self._later += self._tasks
+        return length
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is computed for it; the next steps go on from there."""
+        if self._plan.until is None and self._plan.callback is None:
+            return False
+        count = self._motion.states
+        before = self._before[:count] if self._plan.until is not None else []
+        held = _held([*self._states[:count], *before])
+        self._states[:count] = held[:count]
+        self._before = held[count:] or self._states
+        self._later = 0
+        return self._plan.ends(step, self.final(), self._before[:count])
+
+    def final(self) -> list[Any]:
+        """Give the state without the fields beside it."""
+        # Where no step was done these are the arrays that were given.
+        return [_native(one) for one in self._states[: self._motion.states]]
+
+
+def _native(array: Any) -> Any:
+    dtype = np.dtype(array.dtype)
+    return array if dtype.isnative else array.astype(accepted.native(dtype))
+
+
+def _held(arrays: Arrays) -> list[Any]:
+    """The arrays, computed where their chunks are, once that is done."""
+    lazy = [array for array in arrays if is_dask(array) or is_expression(array)]
+    if not lazy:
+        # Those of Cubed: they are computed where somebody asks for their elements.
+        return list(arrays)
+    # Imported here: it is optional, and the caller has it.
+    import dask.base
+
+    base: Any = dask.base
+    made = iter(base.persist(*lazy))
+    held = [next(made) if is_dask(array) or is_expression(array) else array for array in arrays]
+    distributed: Any = sys.modules.get("distributed")
+    futures = [] if distributed is None else distributed.futures_of(held)
+    # Raises what a task has raised.
+    for done in distributed.wait(futures).done if futures else []:
+        if done.status != "finished":
+            done.result()
+    return held

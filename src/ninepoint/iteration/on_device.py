@@ -1,0 +1,128 @@
+"""The state of an iteration on a GPU: step by step, or several steps at once.
+
+    arrays of a GPU      stay there
+    arrays of the CPU    are taken there once, before the first step, and back once, after the last
+
+Nothing waits for the GPU between the steps, save where somebody looks at the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import cuda
+from ..arrays import numpy as on_numpy
+from ..arrays.accepted import Arrays, as_field, is_cupy, write
+from ..backends.cuda import driver
+from ..base import limits
+from ..program.chaining import unfit
+from ..program.graph import Graph
+from .in_memory import InMemory
+from .iterate import Iteration
+from .motion import Motion
+
+# What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
+# writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
+# GPUs of 2020 to 2025 move 1.5 to 5 TB/s.
+_START, _SPEED = 10e-6, 3e12
+
+
+class OnDevice(InMemory):
+    """The state of an iteration as arrays of one GPU.
+
+    Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
+    is written there goes to the GPU before the next step.
+    """
+
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
+        self._sent = not any(map(is_cupy, fields))
+        self._shown: list[Any] | None = None
+        super().__init__(motion, fields, plan)
+        self._repeatable = False
+        # What the caller gave is never written to, nor what a callback may have kept.
+        self._owned = self._sent and all(one.shape == self._shape for one in self._states)
+
+    def _taken(self, fields: Arrays) -> list[Any]:
+        if self._sent:
+            return [driver.uploaded(as_field(field)) for field in fields]
+        return list(fields)
+
+    def _stretched(self, arrays: Arrays) -> list[Any]:
+        return list(arrays)
+
+    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
+        made = super()._positions(graph, arrays)
+        if self._lengths:
+            # Several steps in one pass take arrays of one shape.
+            made = [np.ascontiguousarray(np.broadcast_to(one, self._shape)) for one in made]
+        return cuda.taken_to(arrays, made) if made else made
+
+    def _passes(self, size: int) -> Sequence[int]:
+        """As many steps as are done before somebody looks, in passes of about the same length.
+
+        One step by itself tells what it changed; what is left over is a shorter pass, if that is
+        worth it.
+        """
+        plan, schedule = self._plan, self._motion.schedule
+        asked, between = schedule.steps, plan.in_a_row
+        if not asked and not _is_worth(size, plan.steps):
+            return []
+        graph, wanted = self._motion.step
+        for node in graph.needed(wanted):
+            cuda.understood(node.compiled)
+        most = min(asked or limits.current.recorded_steps, between)
+        if most < 2 or unfit(graph.needed(wanted), wanted, schedule):
+            return []
+        length = most if asked else -(-between // -(-between // most))
+        rest, looks = between % length, plan.steps // between
+        if rest > 1 and (asked or _is_worth(size, looks * (rest - 1))):
+            return [length, rest]
+        return [length]
+
+    def _laid(self, fields: Arrays) -> list[Any]:
+        return list(fields)
+
+    def _empty(self, dtype: np.dtype) -> Any:
+        return driver.empty(self._shape, dtype)
+
+    def _aim(self, given: Arrays) -> None:
+        """The state is written there at the end."""
+
+    def forward(self, first: int, length: int) -> int:
+        """Do some steps; they go on from what was shown of a state that was sent."""
+        with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown or (), strict=False):
+                driver.refill(state, shown)
+            self._shown = None
+            return super().forward(first, length)
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is somebody else's from then on; or a copy of it."""
+        looks = self._plan.callback is not None
+        if looks and self._sent:
+            self._shown = [driver.downloaded(state) for state in self._states]
+        ended = self._plan.ends(step, self._states, self._before, self._shown)
+        self._owned = self._owned and (self._sent or not looks)
+        return ended
+
+    def final(self) -> list[Any]:
+        """Give the state: none of the arrays that were given, save for `out`."""
+        states = self._states
+        if self._sent:
+            states = self._shown or [driver.downloaded(state) for state in states]
+        elif not self._target and states is self._given:
+            return [state.copy() for state in states]
+        for target, state in zip(self._target, states, strict=False):
+            if self._sent:
+                write(target, state)
+            else:
+                target[...] = state
+        return on_numpy.each_out(self._plan.out, len(states)) if self._target else states
+
+
+def _is_worth(size: int, steps: int) -> bool:
+    """Whether so many steps of states of `size` bytes take longer than is soon, one by one."""
+    return steps * (_START + 2 * size / _SPEED) >= limits.current.worth_passes_seconds

@@ -1,0 +1,454 @@
+"""Definitions: what a stencil means, checked, and compiled for the types that come.
+
+    def corners(x, k):                    Definition     fields x, scalars k
+        xx = square(x, 2 * k)      ->       stages       xx = square(x, 2 * k)
+        return xx[0, 1] - k                 rest(...)    a definition with the fields x, xx
+
+Equal tokens mean the same.  A definition whose function calls other stencils holds those calls,
+and the definition of what remains without them; only definitions without calls are compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays import accepted
+from ..arrays.accepted import is_chunked, is_xarray, refuse_foreign
+from ..arrays.every import Every
+from ..backends import records
+from ..backends.compiled import Compiled
+from ..base.remembered import Registry, Remembered, digest
+from ..base.undisturbed import Later
+from ..language import errors
+from ..language.dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from ..language.parameters import (
+    array_parameters,
+    array_uses,
+    divides_position,
+    indexed_parameters,
+    indices,
+    own_calls,
+)
+from ..language.positions import Spacing
+from ..language.readable import shown_at_home, with_room
+from ..language.source import Function
+from ..language.stages import split
+from ..language.warned import PerformanceWarning, slow_kernel, warn
+from ..lowering.schedule import Request, Schedule
+from .options import CALL_OPTIONS, Options, Parameters, no_number, renamed
+
+if TYPE_CHECKING:
+    from ..backends import pipeline
+    from ..language import frame, parse, values
+else:
+    # What was compiled before is neither read nor lowered.
+    parse = Later("..language.parse", __package__)
+    pipeline = Later("..backends.pipeline", __package__)
+    frame = Later("..language.frame", __package__)
+    values = Later("..language.values", __package__)
+
+# Mistakes that do not depend on the types of the arguments, so that they are raised when the
+# kernel is decorated. Any other is raised at the first call.
+_CERTAIN = frozenset(
+    "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
+    "window-step window-empty assigned-field assigned-constant recursion undefined-name "
+    "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
+    "bad-constant offset-position position-field stage-use mask-empty mask-shape mask-type "
+    "window-index ufunc-index ufunc-position ufunc-stage".split()
+)
+
+# Those that a call may mend which makes more results.
+_WITH_FACTORS = ("offset-not-constant", "offset-position")
+
+# The most results around each element: more would take minutes to compile.
+MOST_RESULTS = 256
+
+_definitions: Registry[Definition] = Registry()
+
+# The definitions that a `PerformanceWarning` told of.
+_told: set[str] = set()
+
+
+class Definition:
+    """What a stencil means: a function of a point and its neighbours, and its options.
+
+    With `whole` it is what remains of that definition without its calls, and if it is `keeping`,
+    it has all fields of `whole`, in their order, though it may not read some.
+
+    Attributes
+    ----------
+    function : Function
+        The user's function; without its calls, if this is what remains of another definition.
+    options : Options
+        What the stencil was decorated with.
+    known_by_token : bool
+        That its token says all of it, functions included.
+    live : function or None
+        The function itself, in the process where it was decorated.
+    fields, scalars : tuple of str
+        The parameters that are read relative to the point, and all others.
+    arguments : Parameters
+        Puts the arguments of a call in their order.
+    stages : Stages or None
+        The calls of other stencils.
+    token : str
+        Names the meaning, in any process.
+    graphs : dict
+        Graphs of its calls that differ in nothing but the data; emptied when it is tuned.
+    """
+
+    known_by_token = True
+
+    def __init__(
+        self,
+        function: Function,
+        options: Options,
+        live: Any = None,
+        whole: Definition | None = None,
+        keeping: bool = False,
+    ) -> None:
+        self.function = function
+        self.options = options
+        self.live = live
+        # To a function of numbers the others that it calls are functions of numbers too.
+        self.pointwise = options.pointwise
+        self.stages = split(function) if whole is None and not self.pointwise else None
+        self.graphs: Remembered[Any, Any] = Remembered(16)
+        self.arguments = Parameters(function, function.defaults)
+        self._whole, self._keeping = whole, keeping
+        self._compiled: dict[Any, Compiled] = {}
+        self._compiling = threading.Lock()
+        self._schedules: dict[str, Schedule] = {}
+        self._variants: dict[Any, Definition] = {}
+        arrays, standard = self._arrays(), set(options.standard_indexing)
+        self.fields = tuple(p for p in function.parameters if p in arrays - standard)
+        self.scalars = tuple(p for p in function.parameters if p not in self.fields)
+        self._standard = arrays & standard
+        self.token: str
+        if whole is not None:
+            self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
+        else:
+            self.token = digest((function, options.named))
+        with shown_at_home(function):
+            if whole is None:
+                # What stages make is never given by name: it may be called as an option is.
+                self._check_names()
+            if self.stages is None:
+                self._check_factors()
+            if not records.noted(self.name, self.token):
+                frame.refuse(function)
+                if self.stages is None:
+                    self._check_body()
+        if self.stages is not None:
+            with shown_at_home(function):
+                self._rest, self._keeping_rest = self._remaining(False), self._remaining(True)
+        if whole is None:
+            _definitions.add(self.token, self)
+
+    def __reduce__(self) -> Any:
+        if self._whole is not None:
+            return Definition.rest, (self._whole, self._keeping)
+        return _restored, (self.token, self.function, self.options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Definition) and self.token == other.token
+
+    def __hash__(self) -> int:
+        return hash(self.token)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.function.name
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self.function.parameters
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return self.function.defaults
+
+    @property
+    def rank(self) -> int:
+        """Along how many axes it works, as far as its text shows."""
+        if self.options.neighborhood is not None:
+            return len(self.options.neighborhood)
+        rest = self.rest(False)
+        return indices(rest.function, rest.fields) or 1
+
+    def along(self, rank: int) -> Definition:
+        """A ufunc done along so many axes at once, as a part of what works along these."""
+        if not self.pointwise or rank == self.rank:
+            return self
+        return self._variant(neighborhood=((0, 0),) * rank)
+
+    def upsampled(self, factors: Every) -> Definition:
+        """The same with so many times as many points."""
+        if self.pointwise and factors != 1:
+            raise TypeError(
+                f"the ufunc '{self.name}' gives one result for each element; leave 'upsample=' "
+                "out."
+            )
+        return self if factors == self.options.upsample else self._variant(upsample=factors)
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
+        factors = self.options.upsample
+        if factors == 1:
+            return ()
+        return factors if isinstance(factors, tuple) else (factors,) * self.rank
+
+    def with_numbers(self, names: Collection[str]) -> Definition:
+        """A ufunc some of whose fields are given numbers: to it they are scalars."""
+        if not names:
+            return self
+        return self._variant(numbers=tuple(sorted({*self.options.numbers, *names})))
+
+    def _variant(self, **changes: Any) -> Definition:
+        """The same function with other options, made once."""
+        key = tuple(changes.items())
+        if key not in self._variants:
+            options = replace(self.options, **changes)
+            self._variants[key] = Definition(self.function, options, self.live)
+        return self._variants[key]
+
+    def rest(self, keeping: bool) -> Definition:
+        """Give what remains without the calls; `keeping` all fields, for the rule "keep"."""
+        if self.stages is None:
+            return self
+        return self._keeping_rest if keeping else self._rest
+
+    def _remaining(self, keeping: bool) -> Definition:
+        assert self.stages is not None
+        function = self.stages.remainder(self.fields if keeping else ())
+        standard = [n for n in self.options.standard_indexing if n in function.parameters]
+        options = replace(self.options, standard_indexing=tuple(standard))
+        return Definition(function, options, None, self, keeping)
+
+    def _arrays(self) -> set[str]:
+        """The parameters that are arrays: read with an index, or given to a call as a field.
+
+        Of a ufunc: those by position, unless their default is a number.
+        """
+        found = indexed_parameters(self.function)
+        if self.pointwise:
+            found |= set(array_parameters(self.function)) - set(self.options.numbers)
+        if self.stages is not None:
+            found |= {name for call in self.stages.calls for name in call.fields}
+        if self._whole is not None:
+            assert self._whole.stages is not None
+            # A field of which nothing is left but its length is one all the same.
+            found |= {*self._whole.stages.made, *self._whole.fields}
+        return found & set(self.parameters)
+
+    # Mistakes that can be seen without knowing the arguments.
+
+    def _check_names(self) -> None:
+        function, options = self.function, self.options
+        for name in function.parameters:
+            if name in CALL_OPTIONS:
+                raise ValueError(
+                    f"'{name}' is an option of every call, so no parameter of '{function.name}' "
+                    f"can have that name; {renamed(name)}."
+                )
+        for name, default in function.defaults.items():
+            if default is None:
+                raise ValueError(no_number(name, function.name))
+            if isinstance(default, Spacing) and self.pointwise:
+                raise ValueError(
+                    f"'{name}' of the ufunc '{function.name}' is {default!r}, and a ufunc has no "
+                    "axes; use a stencil, or another default."
+                )
+            if isinstance(default, Spacing) and (name in self.fields or name in self._standard):
+                raise ValueError(
+                    f"'{name}' of '{function.name}' is read with an index, and {default!r} is one "
+                    f"number; compute with '{name}' as it is, or leave the default out."
+                )
+        for name in options.standard_indexing:
+            if name not in function.parameters:
+                raise ValueError(
+                    f"standard_indexing names '{name}', which is no parameter of "
+                    f"'{function.name}' ({', '.join(function.parameters)})."
+                )
+        first = function.parameters[:1]
+        if first in (("self",), ("cls",)) and (self.pointwise or first[0] not in self.fields):
+            raise errors.method(function.place, function.name, first[0])
+        if self.pointwise:
+            arrays = array_parameters(function)
+            for place, name, whole in array_uses(function, arrays):
+                raise (errors.ufunc_whole if whole else errors.ufunc_index)(place, name)
+            if not arrays:
+                raise errors.ufunc_no_field(function.place, function.name)
+        elif not self.fields:
+            for place, name in own_calls(function):
+                raise errors.recursion(place, name)
+            raise errors.no_field(function.place, function.name)
+
+    def _check_factors(self) -> None:
+        factors, rank = self.options.upsample, self.rank
+        if isinstance(factors, tuple) and len(factors) != rank:
+            raise ValueError(
+                f"upsample={factors} has {len(factors)} factors, but '{self.name}' works along "
+                f"{rank} {'axis' if rank == 1 else 'axes'}."
+            )
+        if (results := math.prod(self.factors)) > MOST_RESULTS:
+            raise ValueError(
+                f"upsample={factors} makes {results} results around each element, more than a "
+                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
+                "and finer ones of these, or of one axis after the other."
+            )
+
+    def _check_body(self) -> None:
+        function, options = self.function, self.options
+        if options.standard_indexing:
+            return
+        arguments = {
+            name: Field(name, np.dtype("int64"), self.pointwise)
+            if name in self.fields
+            else Scalar(name, DType.INT, weak=True)
+            for name in function.parameters
+        }
+        try:
+            parse.read(function, arguments, options.neighborhood, self.factors)
+        except values.NotUnderstood:
+            return
+        except errors.StencilError as error:
+            if error.diagnostic.code not in _CERTAIN:
+                return
+            if error.diagnostic.code in _WITH_FACTORS and divides_position(function):
+                # What is left of a position may be constant with the factors of a call.
+                return
+            raise
+
+    # Compiling.
+
+    @property
+    def kept(self) -> int:
+        """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
+        return len((self._whole or self).fields)
+
+    def compiled(
+        self, types: Sequence[np.dtype], scalars: Mapping[str, Any], request: Request
+    ) -> Compiled:
+        """Compile for fields of these types and scalars such as these, once."""
+        fields = dict(zip(self.fields, types, strict=True))
+        kinds = tuple(
+            Field(name, fields[name], self.pointwise)
+            if name in fields
+            else kind_of(name, scalars[name], name in self._standard)
+            for name in self.parameters
+        )
+        key = (kinds, request)
+        found = self._compiled.get(key)
+        if found is None:
+            with self._compiling:
+                found = self._compiled.get(key)
+                if found is None:
+                    compile = functools.partial(self._make, kinds, request)
+                    found = records.recalled(self.name, (self.token, key), compile)
+                    if not found.unread:
+                        records.note(self.name, self.token)
+                    self._compiled[key] = found
+        return found
+
+    def _make(self, kinds: Sequence[Argument], request: Request) -> Compiled:
+        arguments = {kind.name: kind for kind in kinds}
+        compile = functools.partial(pipeline.compile_kernel, self.function, arguments, request)
+        with shown_at_home(self.function):
+            return with_room(compile, self.function)
+
+    def check(self, scalars: Mapping[str, Any]) -> None:
+        """Raise for a value that is no scalar, whether anything uses it or not."""
+        for name in self.scalars:
+            kind_of(name, scalars[name], name in self._standard)
+
+    def warn(self, compiled: Compiled) -> None:
+        """Say once that the kernel takes the general path.
+
+        Not in a process that was sent the stencil: whoever sent it has been told.  Nor of a ufunc,
+        whose elements are at hand on either path.
+        """
+        if compiled.unread is None or self.pointwise:
+            return
+        told = self._whole or self
+        if told.live is None or told.token in _told or not told.options.performance_warnings:
+            return
+        found = slow_kernel(compiled.unread, told.name, compiled.reason, compiled.factor)
+        warn(str(found), PerformanceWarning)
+        _told.add(told.token)
+
+    def schedule_for(self, types: Sequence[np.dtype]) -> Schedule:
+        """What the stencil was decorated with, or what was found by tuning for these types."""
+        if self.options.schedule != Schedule():
+            return self.options.schedule
+        kinds = _kinds(types)
+        found = self._schedules.get(kinds)
+        if found is None:
+            found = self._schedules[kinds] = records.tuned(self.token, kinds) or Schedule()
+        return found
+
+    def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
+        """Use a schedule for these types from now on; gives the file that keeps it."""
+        path = records.keep_tuned(self.token, _kinds(types), schedule)
+        self._schedules[_kinds(types)] = schedule
+        # What was compiled is of the schedule before.
+        self._compiled.clear()
+        self.graphs.clear()
+        return path
+
+    def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:
+        """Give the same meaning with another schedule, whatever tuning found for these types."""
+        other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
+        other._schedules[_kinds(types)] = schedule
+        return other
+
+
+def _kinds(types: Sequence[np.dtype]) -> str:
+    return " ".join(map(str, types))
+
+
+def _restored(token: str, function: Function, options: Options) -> Definition:
+    return _definitions.restored(token, lambda: Definition(function, options))
+
+
+def kind_of(name: str, value: Any, standard: bool) -> Argument:
+    """The kind of a parameter that is no field, from its value."""
+    if is_chunked(value) or is_xarray(value):
+        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
+    refuse_foreign(value, f"'{name}'")
+    if standard and np.ndim(value) == 0:
+        raise TypeError(
+            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
+            f"not {value!r}."
+        )
+    if isinstance(value, np.generic) and not standard:
+        accepted.check_dtype(value.dtype, name)
+        return Scalar(name, value_type(value.dtype))
+    if isinstance(value, bool):
+        return Scalar(name, DType.BOOL, weak=True)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
+            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
+        return Scalar(name, DType.INT, weak=True)
+    if isinstance(value, float):
+        return Scalar(name, DType.F64, weak=True)
+    if isinstance(value, complex):
+        return Scalar(name, DType.C128, weak=True)
+    if value is None or isinstance(value, str | bytes):
+        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
+    array = accepted.as_field(value, name)
+    if array.ndim == 0 and not standard:
+        return Scalar(name, value_type(array.dtype))
+    return Coefficients(name, accepted.native(array.dtype), array.shape)

@@ -1,0 +1,273 @@
+"""Options: what a stencil is decorated with and what a call overrides, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..arrays.accepted import is_chunked, is_dataset, is_xarray, native
+from ..arrays.borders import Boundary
+from ..arrays.every import Every
+from ..backends.threads import thread_count
+from ..base.remembered import Remembered
+from ..language.box import FAR, Neighborhood
+from ..language.dtypes import kind_of
+from ..language.errors import hint
+from ..language.stages import OPTIONS
+
+if TYPE_CHECKING:
+    from ..language.source import Function
+    from ..lowering.schedule import Schedule
+
+# The options of a call that say where it works; the others say what it gives.
+PLACE = ("axes", "dims", "out", "threads", "device")
+
+# The names of the options of a call; no parameter can be called so.
+CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
+
+
+def renamed(name: str) -> str:
+    """What to do with a parameter that is called as an option is."""
+    return "return the result, and leave it out" if name == "out" else "rename it"
+
+
+def no_number(name: str, function: str) -> str:
+    """What is wrong with None as the default of a parameter."""
+    return (
+        f"'{name}' of '{function}' has the default None, which is no number: a kernel is compiled "
+        "for the types of its numbers. Give it a number that changes nothing, such as 0 or 1, or "
+        "write two kernels."
+    )
+
+
+def as_it_is(value: Any) -> Any:
+    """Give the number that an array without axes holds now; anything else stays.
+
+    The element of such an array may change before a recorded call is done.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim and kind_of(value.dtype) in "biufc":
+        # An element of bfloat16 in another order of bytes is misread by its own package.
+        return value.astype(native(value.dtype))[()]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a stencil was decorated with.
+
+    A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
+    axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
+    `performance_warnings` may be given where it is slow.
+    """
+
+    boundary: Boundary
+    cval: Any
+    neighborhood: Neighborhood | None
+    standard_indexing: tuple[str, ...]
+    dtypes: tuple[np.dtype, ...] | None
+    overflow: str | None
+    fastmath: bool
+    schedule: Schedule
+    pointwise: bool = False
+    numbers: tuple[str, ...] = ()
+    performance_warnings: bool = True
+    every: Every = 1
+    upsample: Every = 1
+
+    @property
+    def named(self) -> Options:
+        """The same with names in the place of functions at the border, to be told apart by."""
+        if not self.boundary.conditions:
+            return self
+        return replace(self, boundary=self.boundary.meaning)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call works, where its results go, how many threads there may be, or which GPU."""
+
+    axes: Any = None
+    dims: Any = None
+    out: Any = None
+    threads: int | None = None
+    device: str | None = None
+
+    def check(self, fields: Iterable[Any]) -> None:
+        """Raise where an option is given that fields of this kind do not have.
+
+        Everything that takes these options asks here, so that all refuse them alike.
+
+        Raises
+        ------
+        TypeError
+            If the kind has no such option, or `threads` is no whole number.
+        ValueError
+            If `threads` is less than 1, or `device` is unknown.
+        """
+        fields = list(fields)
+        datasets = any(map(is_dataset, fields))
+        named = datasets or any(map(is_xarray, fields))
+        if datasets and self.axes is not None:
+            raise TypeError("the variables of a Dataset have axes of their own; use dims= here.")
+        if self.dims is not None and not named:
+            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        if self.out is not None and (named or any(map(is_chunked, fields))):
+            words = "xarray objects" if named else "Dask arrays"
+            raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
+        if self.threads is not None:
+            thread_count(self.threads)
+        if self.device is not None and self.device != "cuda":
+            raise ValueError(
+                f'device={self.device!r} is unknown; use "cuda", or leave it out to compute where '
+                "the arrays are."
+            )
+
+
+def overflow_rule(overflow: Any) -> str | None:
+    """What happens to an integer that the dtype cannot hold; None forbids it."""
+    if overflow not in (None, "saturate", "wrap"):
+        raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
+    found: str | None = overflow
+    return found
+
+
+def check_grid(every: Every, upsample: Every) -> None:
+    """Raise where a result would have both fewer and more points."""
+    if every != 1 and upsample != 1:
+        raise ValueError(
+            f"every={every} takes fewer points and upsample={upsample} makes more; give one of "
+            "them, and the other to a call of its own."
+        )
+
+
+def parameter_names(standard_indexing: Any) -> tuple[str, ...]:
+    """The parameters that are indexed absolutely."""
+    names = (standard_indexing,) if isinstance(standard_indexing, str) else standard_indexing
+    if not isinstance(names, tuple | list | set | frozenset) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
+    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
+
+
+def checked_neighborhood(given: Any) -> Neighborhood | None:
+    """For each axis the least and the greatest offset."""
+    if given is None:
+        return None
+    cure = "write one (least, greatest) pair of integers for each axis, such as ((-1, 1), (0, 2))"
+    try:
+        pairs = [tuple(pair) for pair in given]
+    except TypeError:
+        raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
+    for pair in pairs:
+        if len(pair) != 2 or not all(
+            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
+        ):
+            raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
+        if pair[0] > pair[1]:
+            raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
+        if pair[0] < -FAR or pair[1] > FAR:
+            raise ValueError(
+                f"neighborhood={given!r}: {pair!r} reaches farther than any array, more than "
+                f"{FAR} elements; {cure}."
+            )
+    if not pairs:
+        raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
+    return tuple((int(low), int(high)) for low, high in pairs)
+
+
+def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> None:
+    """Raise for options that a decorator does not have."""
+    for name in unknown:
+        words = f"{', '.join(known[:-1])} and {known[-1]}"
+        raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
+
+
+class Parameters:
+    """The parameters of a function: puts arguments in their order, however they were given.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The parameters, in the order of the function.
+    defaults : dict
+        The values of those that have one.
+    positional : int
+        How many can be given by position.
+    count : int
+        So many arguments by position are all that there are; -1 if some have a name only.
+    """
+
+    __slots__ = ("_rests", "_unnamed", "count", "defaults", "names", "positional")
+
+    def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
+        arguments = function.definition.args
+        self.names, self.defaults = function.parameters, defaults
+        self.positional = len(arguments.posonlyargs) + len(arguments.args)
+        # Those that can be given by position only.
+        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
+        # What follows the arguments that are given by position, as names and defaults: a program
+        # has a few orders of names, a test may shuffle many.
+        self._rests: Remembered[Hashable, tuple[tuple[str, Any], ...]] = Remembered(256)
+        self.count = len(self.names) if self.positional == len(self.names) else -1
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Give a value for every parameter; None if the arguments do not fit."""
+        shape = (len(args), *named)
+        rest = self._rests.get(shape)
+        if rest is None:
+            rest = self._rest(len(args), named)
+            if rest is None:
+                return None
+            self._rests[shape] = rest
+        return args + tuple([named.get(name, default) for name, default in rest])
+
+    def _rest(self, given: int, named: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+        rest = self.names[given:]
+        if given > self.positional or not set(named) <= set(rest) - self._unnamed:
+            return None
+        if any(name not in named and name not in self.defaults for name in rest):
+            return None
+        return tuple((name, self.defaults.get(name)) for name in rest)
+
+    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call with these values is given, by position and by name."""
+        names, count = self.names, self.positional
+        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
+
+    def unfit(
+        self,
+        function: str,
+        args: tuple[Any, ...],
+        named: Mapping[str, Any],
+        options: Collection[str] = CALL_OPTIONS,
+    ) -> TypeError:
+        """What is wrong with arguments that do not fit, and are no `options`."""
+        parameters, positional = self.names, self.names[: self.positional]
+        if len(args) > len(positional):
+            named_only = parameters[len(positional) :]
+            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
+            count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
+            return TypeError(
+                f"{function}() takes {count} ({', '.join(positional)}), but {len(args)} were "
+                f"given{words}."
+            )
+        for given in named:
+            if given in options:
+                return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+            if given not in parameters:
+                return TypeError(
+                    f"{function}() has no parameter '{given}'; it has "
+                    f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                )
+            if given in self._unnamed:
+                return TypeError(f"{function}() takes '{given}' by its position only.")
+            if given in parameters[: len(args)]:
+                return TypeError(f"{function}() got two values for '{given}'.")
+        missing = (
+            one for one in parameters[len(args) :] if one not in named and one not in self.defaults
+        )
+        return TypeError(f"{function}() needs a value for '{next(missing)}'.")

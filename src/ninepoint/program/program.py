@@ -1,0 +1,398 @@
+"""Programs: a graph of calls and what is wanted of it, to be run on whole arrays or on blocks.
+
+    graph on arrays that are cut     ->     programs, each of which is one task a chunk
+    program, arrays in memory        ->     what does it on arrays of their kind
+
+A program pickles as its calls.  How it is done is planned where it is done, once in a process.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arrays import numpy as on_numpy
+from ..arrays.accepted import Arrays, is_cupy, listed, write
+from ..arrays.arranging import are_writable
+from ..arrays.borders import Array
+from ..arrays.every import check_device
+from ..arrays.keys import device_key
+from ..arrays.launching import NOTHING, Given, Launches
+from ..arrays.layout import Shape
+from ..arrays.numpy import behind, stretched, whole_shape
+from ..arrays.work import Block
+from ..backends.compiled import Compiled, readable
+from ..base.remembered import Remembered
+from ..language.box import Length
+from ..language.dtypes import computed
+from ..lowering.schedule import Schedule
+from .calls import Leaves
+from .graph import Graph, Node, Nodes, Values
+from .options import as_it_is
+from .planning import Plan, plan
+
+# Bytes of pickles beyond which none is kept.
+LARGE = 1 << 20
+
+# Where each number of a call is found, and how it is converted, if it is; or None and a number
+# that calls with equal keys have in common.
+Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# Machine code takes Python's numbers.
+_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What is wanted of a graph, and the choices with which it is planned.
+
+    `token` names the meaning, for the processes that receive it; a program that stays where it
+    is needs none.
+    """
+
+    graph: Graph
+    wanted: tuple[int, ...]
+    schedule: Schedule
+    token: str = ""
+
+    @staticmethod
+    def of_calls(
+        graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule
+    ) -> tuple[Program, list[int]]:
+        """Some calls of a graph as a program of their own, and which values that is given."""
+        part, numbers = graph.part(nodes)
+        own = tuple(numbers[value] for value in wanted)
+        return _restored(part, own, schedule, part.token), list(numbers)[: part.given]
+
+    def __reduce__(self) -> Any:
+        return (_unpacked, (self._packed,)) if self._packed else (_restored, self._parts)
+
+    @property
+    def _parts(self) -> tuple[Graph, tuple[int, ...], Schedule, str]:
+        return self.graph, self.wanted, self.schedule, self.token
+
+    @cached_property
+    def _packed(self) -> bytes:
+        """What it pickles as, once for all tasks; nothing where only its pickler knows how."""
+        if not self.token:
+            return b""
+        try:
+            packed = pickle.dumps(self._parts, pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError):
+            return b""
+        # What is named so is another thing in another process, and is to be pickled by value; and
+        # what is large is not kept.
+        return b"" if b"__main__" in packed or len(packed) > LARGE else packed
+
+    def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
+        """The program, whose calls that name no axes work along the last of these of arrays."""
+        if axes is None:
+            return self
+        ndim = self.graph.nodes[-1].ndim
+        shape = max((array.shape for array in arrays), key=len)
+        if len(shape) < ndim:
+            raise on_numpy.too_few_axes(ndim, shape)
+        return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The calls that are needed."""
+        return self.graph.needed(self.wanted)
+
+    @property
+    def field_dtypes(self) -> list[np.dtype]:
+        """The types of the arrays that it is given."""
+        return self.graph.dtypes[: self.graph.given]
+
+    @property
+    def name(self) -> str:
+        """What its last call is called."""
+        return self.graph.nodes[-1].call.definition.name.strip("<>")
+
+    @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that its calls are given."""
+        values = {id(one): one for node in self.nodes for one in node.call.scalars.values()}
+        return sum(one.nbytes for one in values.values() if isinstance(one, np.ndarray))
+
+    def run(
+        self,
+        block: Block,
+        outs: Mapping[int, Array] | None = None,
+        threads: int | None = None,
+        given: Given = NOTHING,
+    ) -> list[Array]:
+        """Compute the wanted values from a block; see `Launches`."""
+        launches = self.bound(block, outs, threads)
+        with beside(block.arrays):
+            return launches(block.arrays, given, outs)
+
+    def bound(
+        self,
+        block: Block,
+        outs: Mapping[int, Array] | None = None,
+        threads: int | None = None,
+    ) -> Launches:
+        """What does blocks like this one, from memory if there was one before."""
+        outs = outs or {}
+        plan = self.plan_for(block.arrays)
+        key = (
+            tuple([kind(one) for one in (*block.arrays, *outs.values())]),
+            tuple(outs), block.domain, threads,
+        )  # fmt: skip
+        found = plan.launches.get(key)
+        if found is None:
+            found = Launches(plan.groups, self.wanted, block, threads)
+            plan.launches[key] = found
+        return found
+
+    def plan_for(self, arrays: Arrays) -> Plan:
+        """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
+        there = any(map(is_cupy, arrays))
+        if there:
+            check_device(self.nodes)
+        return plan(self.graph, self.wanted, self.schedule, there)
+
+
+class BoundProgram:
+    """What does a program on arrays in memory of the shapes, strides and types of these.
+
+    The arrays are those of its calls, or these and their positions.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the arrays do not go together, or the results cannot be written to what is given for
+        them.
+    """
+
+    def __init__(
+        self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
+    ) -> None:
+        self._program, self._threads = program, threads
+        graph, nodes = program.graph, program.nodes
+        self._there = any(map(is_cupy, arrays))
+        if self._there:
+            check_device(graph.nodes)
+        fields = reaching(graph, arrays)
+        self._reaches = fields is not arrays
+        self._placed = positions(graph, fields)
+        # Raises, and says what is too small, where the arrays of a call do not go together.
+        shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
+        self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+        # One call can write to the place of what it reads, or finds that it cannot.
+        self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
+        self._checked(out, fields)
+        # Where results are those that are given, and where they are not.
+        self._known: dict[bool, Launches] = {}
+
+    def __call__(self, arrays: Arrays, numbers: Given = NOTHING, out: Any = None) -> list[Any]:
+        """The wanted values."""
+        program = self._program
+        if self._reaches:
+            arrays = reaching(program.graph, arrays)
+        fields = [*arrays, *self._placed]
+        results, apart = self._checked(out, fields)
+        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
+        launches = self._known.get(apart)
+        if launches is None:
+            launches = program.bound(Block(tuple(fields)), outs, self._threads)
+            self._known[apart] = launches
+        with beside(fields):
+            made = launches(fields, numbers, outs)
+        for target, one in zip(results, made, strict=False):
+            if self._there and target is not one:
+                target[...] = one
+            elif not self._there and not np.may_share_memory(target, one):
+                write(target, one)
+        return listed(out) or made
+
+    @cached_property
+    def told(self) -> Callable[[Leaves], Given]:
+        """Says what the numbers of all calls are, from leaves."""
+        return numbers_in(self._program.graph)
+
+    def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
+        """The arrays that results are written to, and whether they are as they are made."""
+        given = targets(out, self._made, fields)
+        if not given or not self._there:
+            return given, self._alone or are_writable(given, fields)
+        # Imported here: CuPy is optional, and the caller has it.
+        from ..arrays import cuda
+
+        return given, cuda.are_apart(given, fields)
+
+
+def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) -> list[Any]:
+    """The arrays of `out`, for results of these shapes and types, where the fields lie."""
+    if out is None:
+        return []
+    shapes, dtypes = zip(*made, strict=True)
+    if not any(map(is_cupy, fields)):
+        return on_numpy.checked_out(out, shapes, dtypes, None)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ..arrays import cuda
+
+    with cuda.beside(fields) as device:
+        return list(cuda.checked_out(out, shapes, dtypes, None, device))
+
+
+# Numbers of calls.
+
+
+def numbers_in(graph: Graph) -> Callable[[Leaves], Given]:
+    """Say how the numbers of all calls are found in leaves."""
+    found = [
+        (
+            node.outputs[0],
+            graph.added.index(node.outputs),
+            taken_of(node.compiled, node.call.scalars, None, str),
+            len(node.compiled.coefficients),
+        )
+        for node in graph.nodes
+    ]
+    if not any(taken for _, _, taken, _ in found):
+        return lambda leaves: NOTHING
+
+    def told(leaves: Leaves) -> Given:
+        numbers = {}
+        for first, leaf, taken, count in found:
+            own = numbers_of(taken, leaves[leaf])
+            numbers[first] = own[:count], own[count:]
+        return Given(numbers)
+
+    return told
+
+
+def taken_of(
+    compiled: Compiled,
+    scalars: Mapping[str, Any],
+    core: Sequence[int] | None,
+    place: Callable[[str], Any],
+) -> Taken:
+    """Say where the numbers of a call are found, and how machine code is given numbers like them.
+
+    `place` says where the number of a name is; without a `core`, lengths are told later.
+    """
+    taken: list[tuple[Any, Any]] = []
+    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
+        value, wanted = scalars[name], computed(dtype)
+        as_it_is = readable(value, wanted) is value
+        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
+        if isinstance(one, Length):
+            taken.append((None, one if core is None else core[one.axis]))
+            continue
+        kind: type = _KINDS[scalar.numpy.kind]
+        same = type(scalars[one]) is kind
+        taken.append((place(one), None if same else partial(_number, kind)))
+    return taken
+
+
+def _number(kind: type, value: Any) -> Any:
+    """A number, or an array without axes, as one of Python's own."""
+    return kind(as_it_is(value))
+
+
+def numbers_of(taken: Taken, values: Any) -> list[Any]:
+    """Give the numbers of a call, from values by place."""
+    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]
+
+
+# Arrays that go together in a graph.
+
+
+def positions(graph: Graph, arrays: Arrays) -> list[Any]:
+    """The positions that a graph asks for, as arrays that go with these."""
+    if len(arrays) == graph.given:
+        return []
+    made = graph.positions([array.shape for array in reaching(graph, arrays)])
+    if any(map(is_cupy, arrays)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from ..arrays import cuda
+
+        return cuda.taken_to(arrays, made)
+    return list(made)
+
+
+def reaching(graph: Graph, arrays: Arrays) -> Sequence[Any]:
+    """The arrays, each with all axes of the calls that depend on it."""
+    least = least_axes(graph, [array.ndim for array in arrays])
+    if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
+        return arrays
+    if max(array.ndim for array in arrays) < max(least):
+        # Raises, and says which call needs more of them.
+        graph.shapes([array.shape for array in arrays])
+    shape = whole_shape(arrays)
+    return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
+
+
+def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
+    """How many axes each of the given arrays must have for the calls that depend on it.
+
+    `ranks` are those that they have; no array needs more because another one beside it has them.
+    """
+    known = list(ranks)
+    count = len(known)
+    known += [0] * (graph.given - count)
+    least = [0] * len(graph.names)
+    for node in graph.nodes:
+        depth = -min(node.along)
+        rank = max(known[value] for value in node.fields)
+        if rank < depth:
+            least = [depth if value in node.fields else n for value, n in enumerate(least)]
+        known += [max(rank, depth)] * len(node.outputs)
+    for node in reversed(graph.nodes):
+        depth = max(least[value] for value in node.outputs)
+        least = [max(depth, n) if value in node.fields else n for value, n in enumerate(least)]
+    return least[:count]
+
+
+def beside(arrays: Arrays) -> AbstractContextManager[Any]:
+    """Make the GPU on which arrays lie the current one for a while, if they lie on one."""
+    if not any(map(is_cupy, arrays)):
+        return nullcontext()
+    # Imported here: CuPy is optional, and the caller has it.
+    from ..arrays import cuda
+
+    return cuda.beside(arrays)
+
+
+def kind(array: Any) -> Any:
+    """What a call depends on of an array, save for its elements."""
+    if is_cupy(array):
+        return device_key(array)
+    return array.dtype, array.shape, array.strides, array.flags.aligned
+
+
+def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
+    """The program that means this: one that has a token is planned once, for all tasks."""
+    program = Program(graph, wanted, schedule, token)
+    if not token:
+        return program
+    key = token, wanted, schedule
+    found = _known.get(key)
+    if found is None:
+        found = _known[key] = program
+    return found
+
+
+def _unpacked(packed: bytes) -> Program:
+    """The program that was packed so; the same one for all tasks of a process."""
+    found = _received.get(packed)
+    if found is None:
+        found = _received[packed] = _restored(*pickle.loads(packed))
+    return found
+
+
+# The programs that were received last, by what they were packed as.
+_received: Remembered[bytes, Program] = Remembered(64)
+
+# The programs that came last, by their tokens and what is wanted of them.
+_known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)

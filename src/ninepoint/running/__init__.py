@@ -1,0 +1,1 @@
+"""Programs on arrays of any kind: names, chunks and devices are peeled off, the rest bound."""

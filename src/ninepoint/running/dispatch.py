@@ -1,0 +1,247 @@
+"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays import accepted, sides
+from ..arrays import numpy as on_numpy
+from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray, write
+from ..arrays.borders import Array, Boundary
+from ..arrays.channels import working_axes
+from ..arrays.conditions import Slot
+from ..arrays.engines import check, engine_of
+from ..arrays.every import check_device, cut_fields, finer_values, thinned
+from ..arrays.grid import refuse_unknown
+from ..backends.memory import empty
+from ..program.calls import Call
+from ..program.definition import Definition
+from ..program.graph import Graph, Node, has_conditions, read_by
+from ..program.options import Place
+from ..program.planning import given_on
+from ..program.program import BoundProgram, Program, positions, reaching, targets
+
+# What is wrong where a GPU is to lay values at the border.
+ON_GPU = (
+    'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); leave '
+    "out device=, give arrays of NumPy, or name a border rule."
+)
+
+
+def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+    """The fields of a call as arrays that a stencil takes, and their types."""
+    names = definition.fields
+    fields = as_fields(fields, names)
+    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+    for dtype, name in zip(types, names, strict=True):
+        accepted.check_dtype(dtype, name)
+    return fields, types
+
+
+def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
+    """The wanted values, for arrays of any kind in the place of those given."""
+    place.check(arrays)
+    graph, device = program.graph, place.device
+    arrays = as_fields(arrays, graph.names[: len(arrays)])
+    axes = place.axes
+    last = next((node for node in reversed(graph.nodes) if node.axes is None), None)
+    if axes is None and last is not None and not last.call.definition.pointwise:
+        axes = working_axes(arrays, last.ndim, last.call.definition.name)
+    program = program.along(axes, arrays)
+    graph = program.graph
+    laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
+    if laid and there:
+        raise TypeError(ON_GPU)
+    if there:
+        check_device(graph.nodes)
+    else:
+        graph.warn()
+    cut = any(map(is_chunked, arrays))
+    sent = device is not None and not any(map(is_cupy, arrays))
+    if not sent and not cut:
+        return BoundProgram(program, arrays, place.out, place.threads)(arrays, out=place.out)
+    if cut:
+        _check_chunks(graph, arrays)
+    arrays = [*reaching(graph, arrays), *_positions(graph, arrays)]
+    if any(node.resizes for node in graph.nodes[:-1]):
+        # Raises, and says what is too small, where the arrays of a call do not go together.
+        graph.shapes([array.shape for array in arrays])
+    if not cut:
+        return _sent(program, arrays, place.out)
+    if laid:
+        program, arrays = _with_edges(program, arrays)
+    return _on_chunks(program, arrays, device)
+
+
+def _check_chunks(graph: Graph, arrays: Arrays) -> None:
+    """Raise where lazy arrays do not go together, or where nobody knows how long they are."""
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays import chunked
+
+    engine = engine_of(arrays)
+    check(arrays)
+    # Positions and values at the border are where elements are, along all axes.
+    everywhere = graph.places or has_conditions(graph)
+    along = None if everywhere else {axis for node in graph.nodes for axis in node.along}
+    if engine is chunked:
+        for array in filter(is_dask, arrays):
+            refuse_unknown(array, along)
+
+
+def _positions(graph: Graph, arrays: Arrays) -> list[Any]:
+    """The positions that a graph asks for, beside lazy arrays as well."""
+    made = positions(graph, arrays)
+    if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+        # Imported here: Dask is optional, and the caller has it.
+        from ..arrays import chunked
+
+        return chunked.taken_to(arrays, made)
+    return made
+
+
+def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
+    """The program with values along edges among what it is given, for lazy arrays.
+
+    Each is an array of one element along its own axis, which is cut as all others are.
+    """
+    graph = program.graph
+    if not all(is_dask(array) for array in arrays if is_chunked(array)):
+        one = next(node.boundary for node in graph.nodes if node.boundary.conditions)
+        raise TypeError(
+            f"boundary={one} is there for arrays of NumPy, Dask and xarray; give it names for "
+            "other lazy arrays."
+        )
+    shapes = graph.shapes([array.shape for array in arrays])
+    more: list[tuple[Call, list[tuple[str, np.dtype]]]] = []
+    given: list[Any] = []
+    for node in graph.nodes:
+        call = node.call
+        values: list[Any] = []
+        if node.boundary.conditions:
+            shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+            call = replace(call, boundary=_with_slots(node, shape, values))
+        more.append((call, [("a border value", value.dtype) for value in values]))
+        given += values
+    graph, numbers = graph.given_more(more)
+    wanted = tuple(numbers[value] for value in program.wanted)
+    return replace(program, graph=graph, wanted=wanted), [*arrays, *given]
+
+
+def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Boundary:
+    """The border of a node on fields of a shape; arrays of values are put behind the others."""
+    ends = tuple(range(-node.ndim, 0))
+    axes = [k for k in range(-len(shape), 0) if k not in node.along]
+    turned = tuple(shape[k] for k in (*axes, *node.along))
+    boundary = sides.turned(node.boundary, shape, node.along)
+    rules = sides.Edges.of(node, turned).laid(boundary, lazy=True)
+
+    def slot(value: Any) -> Any:
+        if not getattr(value, "ndim", 0):
+            return value
+        value = sides.moved(value, ends, node.along) if node.along != ends else value
+        # As it is now: elements may change before a task reads them.
+        values.append(value if is_dask(value) else np.array(value))
+        return Slot(len(node.fields) + len(values) - 1)
+
+    return rules.with_conditions(lambda one: one.of(slot))
+
+
+def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
+    there = any(map(is_device, values))
+    if there and not any(is_chunked(value) or is_xarray(value) for value in values):
+        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
+        from ..arrays import cuda
+
+        return cuda.as_fields(values, names)
+    return [
+        value
+        if is_chunked(value) or is_xarray(value) or is_device(value)
+        else accepted.as_field(value, name)
+        for value, name in zip(values, names, strict=True)
+    ]
+
+
+def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
+    """On the current GPU, to which the fields are copied, and the results back."""
+    # Imported here: CuPy is optional.
+    from . import sending
+
+    graph = program.graph
+    shapes = graph.shapes(field.shape for field in fields)
+    results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+    made = given = targets(out, results, fields)
+    if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
+        made = [empty(*one) for one in results]
+    sending.computed(program, fields, made)
+    for target, result in zip(given, made, strict=False):
+        if target is not result:
+            write(target, result)
+    return given or made
+
+
+def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]:
+    """Lazy arrays, by as few tasks a chunk as can be."""
+    # Imported here: Dask is optional, and the caller has it.
+    from ..program.dividing import divided
+
+    graph, wanted = program.graph, program.wanted
+    values: dict[int, Any] = dict(enumerate(arrays))
+    sets = divided(graph, wanted, arrays)
+    lazily = [node for nodes in sets for node in nodes]
+    # What depends on arrays of NumPy alone is done at once.
+    read = {value for node in lazily for value in node.fields}.union(wanted)
+    made_so = {value for node in lazily for value in node.outputs}
+    ready = sorted(value for value in read - made_so if value >= graph.given)
+    if ready:
+        done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
+        plain = [values[value] for value in sources]
+        values |= zip(ready, BoundProgram(done, plain)(plain), strict=True)
+    for nodes in sets:
+        values |= _task(program, nodes, values, device)
+    return [values[value] for value in wanted]
+
+
+def _task(
+    program: Program,
+    nodes: Sequence[Node],
+    values: dict[int, Any],
+    device: str | None,
+) -> dict[int, Any]:
+    """What some nodes make that is needed outside of them, by one task a chunk."""
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays import chunked
+
+    graph = program.graph
+    given = [values[value] for value in read_by(nodes)]
+    engine = engine_of(given)
+    thin = [node for node in nodes if node.thins]
+    finer = any(node.factors for node in graph.nodes)
+    may = engine is chunked and device is None and not finer
+    if thin and may and chunked.takes_whole(nodes, given):
+        thin = []
+    full = [node.full if node in thin else node for node in nodes]
+    order = given_on(graph, nodes, program.wanted)
+    done, sources = Program.of_calls(graph, full, order, program.schedule)
+    arrays = [values[value] for value in sources]
+    work = done
+    if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
+        # Imported here: CuPy is optional.
+        from .sending import Sent
+
+        work = Sent.from_program(done)
+    made = engine.lazily(work, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    if work is done and engine is chunked:
+        # Imported here, as Dask is.
+        from ..program.dividing import follow
+
+        follow(done, made)
+    found = dict(zip(order, made, strict=True))
+    for node in thin:
+        for value in found.keys() & set(node.outputs):
+            found[value] = thinned(found[value], node.every, node.along)
+    return found

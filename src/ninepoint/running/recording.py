@@ -1,0 +1,589 @@
+"""Lazy values: calls of stencils that are recorded, and done together when they are needed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from ..arrays import accepted, spacings
+from ..arrays import numpy as on_numpy
+from ..arrays.accepted import Arrays, is_chunked, is_device, is_xarray
+from ..arrays.borders import Boundary
+from ..arrays.channels import has_channels, may_hold, working_axes
+from ..arrays.keys import Key, array_key, option_key
+from ..arrays.layout import Shape
+from ..arrays.numpy import Behind, behind, stretched, whole_shape
+from ..arrays.sides import unnamed
+from ..base.remembered import Remembered
+from ..base.tracebacks import door
+from ..lowering.schedule import Schedule
+from ..program.calls import Call, flow_of, numbers_key
+from ..program.graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
+from ..program.options import Place
+from ..program.program import BoundProgram, Program, least_axes
+from ..program.waiting import before_writing, waiting
+from .dispatch import as_fields, evaluate
+
+if TYPE_CHECKING:
+    from ..arrays.xarray import Named
+
+Dims: TypeAlias = tuple[Hashable, ...]
+
+# What does programs that were computed, by what they depend on.
+_programs: Remembered[Key, BoundProgram] = Remembered(64)
+
+# Each recorded call has a number, and needs none that has a greater one.
+_numbers = itertools.count()
+
+
+class Lazy(NDArrayOperatorsMixin):
+    """An array, or what a stencil gives of lazy values, once it is asked for.
+
+    Made by `lazy`.  Stencils and filters that are called with it give lazy values too; whatever
+    else is done with it, computes it first.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : dtype
+    ndim : int
+    dims : tuple of str, or None
+        The names of the axes, of an xarray object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> smooth = npt.filters.mean(npt.lazy(np.arange(12.0).reshape(3, 4)))
+    >>> smooth.shape, smooth.dtype
+    ((3, 4), dtype('float64'))
+    >>> float(np.max(smooth)) < 11
+    True
+    """
+
+    def __init__(self, node: _Node) -> None:
+        # What calls read is the node: as long as this object is there, somebody wants the value.
+        self._node = node
+        self.shape, self.dtype, self.dims = node.shape, node.dtype, node.dims
+
+    @property
+    def ndim(self) -> int:
+        """How many axes it has."""
+        return len(self.shape)
+
+    def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
+        """Do all recorded calls that this value needs, as far as they were not done before.
+
+        Parameters
+        ----------
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute on the GPU what lies in the memory of the CPU; as for a call.
+
+        Returns
+        -------
+        array
+            Of the kind of the arrays that `lazy` was given.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil(boundary="nearest")
+        ... def difference(x):
+        ...     return x[1] - x[0]
+        >>> difference(difference(npt.lazy(np.array([1, 4, 9, 16])))).compute()
+        array([ 2,  2, -7,  0])
+        """
+        return compute(self, threads=threads, device=device)[0]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """Compute it for NumPy."""
+        return np.array(self.compute(), dtype=dtype, copy=copy)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Compute the operands of an operation of NumPy, and then its result."""
+        before_writing(options.get("out"))
+        return getattr(ufunc, method)(*map(known, inputs), **options)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.compute()[index]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a lazy number has no length.")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        done = "" if self._node.value is None else ", computed"
+        return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
+
+    @property
+    def _call(self) -> Call | None:
+        """The call that gives it; None of an array."""
+        return None if self._node.made is None else self._node.made.call
+
+    # What is asked before an array is written over.
+
+    def _sources(self) -> Iterator[Any]:
+        """The arrays that it is computed from, wherever they lie."""
+        for leaf in _leaves([self._node], {}).values():
+            yield leaf.value.variable._data if is_xarray(leaf.value) else leaf.value
+
+    @staticmethod
+    def _together(values: Sequence[Lazy]) -> None:
+        """Compute several."""
+        compute(*values)
+
+
+class _Node:
+    """An array, or what a recorded call gives of others; `value` is None until it is computed.
+
+    `like` is a DataArray that is named as the value is, or anything without names.
+    """
+
+    __slots__ = ("dims", "dtype", "like", "made", "position", "shape", "value")
+
+    def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
+        self.value, self.made, self.position = value, made, position
+        self.shape: Shape = made.shapes[position] if made else value.shape
+        self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
+        self.like = value if made is None else made.likes[position] if made.likes else None
+        self.dims: Dims | None = getattr(self.like, "dims", None)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def _node(x: Any, name: str = "") -> _Node:
+    """The node of a lazy value, or of an array."""
+    if isinstance(x, Lazy):
+        return x._node
+    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [name])[0])
+
+
+class _Made:
+    """One recorded call, and what it gives."""
+
+    def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
+        self.call, self.number = call, next(_numbers)
+        self.fields = tuple(fields)
+        self.threads, self.device = place.threads, place.device
+        self.types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+        for dtype, name in zip(self.types, call.definition.fields, strict=True):
+            accepted.check_dtype(dtype, name)
+        # Whether the last axis is known to hold channels, of a field and so of the results.
+        self.coloured: bool = any(
+            has_channels(one.value) if one.made is None else one.made.coloured for one in fields
+        )
+        # How many axes the call works along, and which; where they have names, its dimensions, and
+        # what is named as the results are and as the fields are.
+        self.ndim = 1
+        self.axes: Behind | None = None
+        self.core: Dims = ()
+        self.shapes: list[Shape] = []
+        self.dtypes: list[np.dtype[Any]] = []
+        self.likes: list[Any] = []
+        self.named: Any = None
+        if any(field.dims is not None for field in fields):
+            self._name(place)
+            return
+        Place(dims=place.dims).check(())
+        call.check_spaced()
+        self._find_axes(place.axes)
+
+    def _graph(self) -> Recorded:
+        """The calls of which it consists, and which of their values are the results."""
+        recorded = graph_of(self.call.spaced(), self.types)
+        if self.device is None and not any(is_device(field.value) for field in self.fields):
+            recorded[0].warn()
+        return recorded
+
+    def _find_axes(self, axes: Any) -> None:
+        """Find the axes along which the call works on arrays without names, and what it gives."""
+        axes = tuple(axes) if isinstance(axes, list) else axes
+        # What is made of whole numbers is its own key.
+        lasts = axes is None or option_key(axes) == axes
+        outcome = _outcome if lasts else _outcome.__wrapped__
+        found = outcome(
+            self._graph(),
+            tuple(field.shape for field in self.fields),
+            axes,
+            self.coloured,
+        )
+        self.ndim, self.axes, least, self.shapes, self.dtypes = found
+        if any(field.ndim < n for field, n in zip(self.fields, least, strict=True)):
+            shape = whole_shape(self.fields)
+            self.fields = tuple(
+                field if field.ndim >= n else _node(stretched(_array(field), n, shape))
+                for field, n in zip(self.fields, least, strict=True)
+            )
+
+    def _name(self, place: Place) -> None:
+        """Find the dimensions along which the call works, and name its results."""
+        # Imported here: xarray is optional, and the caller has it.
+        from ..arrays.xarray import Named
+
+        Place(out=place.out).check(field.like for field in self.fields)
+        graph, _ = self._graph()
+        ndim, axes = graph.nodes[-1].ndim, place.axes
+        if axes is None and place.dims is None:
+            arrays = [field.value for field in self.fields if field.value is not None]
+            axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
+            if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
+                axes = tuple(range(-1 - ndim, -1))
+        first = next(field.like for field in self.fields if field.dims is not None)
+        core = on_numpy.core_dims(first, ndim, place.dims, axes)
+        # What has not all dimensions of the call is done before, and is the same along them.
+        arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
+        named = Named(arrays, ndim, core)
+        self.fields = tuple(
+            f if one is f.like else _node(one)
+            for f, one in zip(self.fields, named.fields, strict=True)
+        )
+        self.ndim, self.core = ndim, named.core
+        found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
+        self.call = self.call.spaced(found)
+        self.named = named
+        self.likes = named_results(graph, named)
+        self.shapes = [like.shape for like in self.likes]
+        self.dtypes = [like.dtype for like in self.likes]
+
+
+def named_results(graph: Graph, named: Named) -> list[Any]:
+    """DataArrays that are named as the results of a call are, of which this is the graph."""
+    last = graph.nodes[-1]
+    # Of how many points along each dimension that it has a value has one.
+    apart = {
+        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
+        for value, field in enumerate(named.fields)
+    }
+    for node in graph.nodes:
+        before: dict[Any, int] = {}
+        for value in node.fields:
+            # One that has fewer is stretched to those of the others.
+            for dim, step in apart.get(value, {}).items():
+                before[dim] = min(step, before.get(dim, step))
+        dims = named.core[len(named.core) - node.ndim :]
+        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
+        apart |= dict.fromkeys(node.outputs, before | made)
+    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
+        raise ValueError(
+            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
+            "objects; use it for the last stencil only, or call them one by one."
+        )
+    return named.results(last, before)
+
+
+@lru_cache(maxsize=256)
+def _outcome(
+    recorded: Recorded,
+    shapes: tuple[Shape, ...],
+    axes: Any,
+    coloured: bool,
+) -> tuple[int, Behind | None, Sequence[int], list[Shape], list[np.dtype[Any]]]:
+    """What calls give for arrays of these shapes, without names for their axes.
+
+    Along how many axes they work and which, how many each field needs, shapes and types.
+    """
+    graph, wanted = recorded
+    ndim, rank = graph.nodes[-1].ndim, max(map(len, shapes))
+    along: Behind | None = None
+    if axes is not None:
+        if rank < ndim:
+            raise on_numpy.too_few_axes(ndim, on_numpy.broadcast_shape(shapes))
+        along = behind(axes, rank, ndim)
+    elif coloured and ndim < rank:
+        along = tuple(range(-1 - ndim, -1))
+    graph = graph.along(along)
+    least = [n if n <= rank else 0 for n in least_axes(graph, map(len, shapes))]
+    short = [len(one) < n for one, n in zip(shapes, least, strict=True)]
+    if any(short):
+        whole = on_numpy.broadcast_shape(shapes)
+        shapes = tuple(whole if own else one for one, own in zip(shapes, short, strict=True))
+    made = graph.shapes(shapes)
+    return ndim, along, least, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
+
+
+@door
+def lazy(x: Any) -> Lazy:
+    """Record what stencils and filters do with an array, to do it in one pass over memory.
+
+    Parameters
+    ----------
+    x : array
+        Of NumPy, CuPy, Dask or xarray, or anything that NumPy takes for an array.
+
+    Returns
+    -------
+    Lazy
+        Call stencils and filters with it; then `compute` what they give, or give that to NumPy.
+
+    Raises
+    ------
+    TypeError
+        If `x` is no array of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> image = npt.lazy(np.eye(4, dtype="float32"))
+    >>> smooth = npt.filters.gaussian(image, 1)
+    >>> smooth
+    <lazy 4x4 float32>
+    >>> npt.filters.laplace(smooth).compute().shape
+    (4, 4)
+    """
+    return x if isinstance(x, Lazy) else Lazy(_node(x))
+
+
+@door
+def compute(
+    *values: Any, threads: int | None = None, device: str | None = None
+) -> tuple[Any, ...]:
+    """Compute several lazy values together: what they share is done once.
+
+    Parameters
+    ----------
+    *values : Lazy or array
+        What stencils gave for lazy arrays; other arrays are given back as they are.
+    threads : int, optional
+        The greatest number of threads; by default all that the process may use.
+    device : {"cuda"}, optional
+        Compute on the GPU what lies in the memory of the CPU; by default what some call of them
+        was asked to be computed there is, with all others.
+
+    Returns
+    -------
+    tuple of arrays
+        One for each value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> smooth = npt.filters.mean(npt.lazy(np.eye(5)))
+    >>> edges = npt.filters.laplace(smooth)
+    >>> [array.shape for array in npt.compute(smooth, edges)]
+    [(5, 5), (5, 5)]
+    """
+    Place(threads=threads, device=device).check(())
+    nodes = [v._node for v in values if isinstance(v, Lazy)]
+    missing = {id(node): node for node in nodes if node.value is None}
+    for with_names in (False, True):
+        wanted = [node for node in missing.values() if (node.dims is not None) is with_names]
+        if wanted:
+            _compute(wanted, threads, device=device)
+    return tuple(map(known, values))
+
+
+def known(value: Any) -> Any:
+    """The array of a lazy value, computed if need be; anything else as it is."""
+    return _array(value._node) if isinstance(value, Lazy) else value
+
+
+def _array(node: _Node) -> Any:
+    if node.value is None:
+        _compute([node], None)
+    return node.value
+
+
+def recorded(fields: Arrays, call: Call, place: Place) -> Any:
+    """What a call gives for fields that are lazy, or have names.
+
+    It is done at once where none is lazy, and where it has an `out`.
+    """
+    Place(threads=place.threads, device=place.device).check(())
+    later = place.out is None and any(isinstance(field, Lazy) for field in fields)
+    if later and not call.is_plain:
+        call = call.settled()
+    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    made = _Made(call, given, place)
+    nodes = [_Node(None, made, k) for k in range(len(made.dtypes))]
+    if not later:
+        _compute(nodes, None, place.out)
+        results = tuple([node.value for node in nodes])
+    else:
+        results = tuple(map(Lazy, nodes))
+        for node, result in zip(nodes, results, strict=True):
+            waiting[id(node)] = result
+    return results[0] if len(results) == 1 else results
+
+
+def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:
+    """The arrays that values are computed from; the calls that make them are put into `calls`."""
+    leaves: dict[int, _Node] = {}
+    pending = list(wanted)
+    while pending:
+        node = pending.pop()
+        if node.value is not None:
+            leaves[id(node)] = node
+        elif node.made is not None and id(node.made) not in calls:
+            calls[id(node.made)] = node.made
+            pending += node.made.fields
+    return leaves
+
+
+# A recorded call, along which axes it works, and of which calls or arrays its fields are: the
+# number of one, and which of its results.
+_Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
+
+
+def _compute(
+    wanted: Sequence[_Node], threads: int | None, out: Any = None, device: str | None = None
+) -> None:
+    calls: dict[int, _Made] = {}
+    leaves = _leaves(wanted, calls)
+    order = sorted(calls.values(), key=lambda made: made.number)
+    most = (n for n in (threads, *(made.threads for made in order)) if n is not None)
+    devices = (one for one in (device, *(made.device for made in order)) if one is not None)
+    where = Place(out=out, threads=min(most, default=None), device=next(devices, None))
+    arrays = [leaf.value for leaf in leaves.values()]
+    dims: Dims = ()
+    if wanted[0].dims is not None:
+        # Imported here: xarray is optional, and the caller has it.
+        from ..arrays.xarray import arranged
+
+        others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
+        dims = (*dict.fromkeys(others), *wanted[0].dims)
+        arrays = [arranged(array, dims) for array in arrays]
+    numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
+
+    def along(like: _Made) -> Behind | None:
+        return tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
+
+    def place(node: _Node) -> tuple[int, int]:
+        return numbers[id(node) if node.value is not None else id(node.made)], node.position
+
+    def bare(number: int, node: Node) -> Boundary:
+        return unnamed(node.boundary, order[number].named, dims, node.ndim)
+
+    recorded = tuple(
+        (_called(made, like), along(like), tuple(map(place, made.fields)))
+        for made, like in zip(order, _agreed(order), strict=True)
+    )
+    goals = [place(one) for one in wanted]
+    _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
+
+
+def _evaluated(
+    recorded: Sequence[_Entry],
+    goals: Sequence[tuple[int, int]],
+    arrays: Arrays,
+    place: Place,
+    bare: Callable[[int, Node], Boundary] | None,
+) -> Sequence[Any]:
+    """Some results of recorded calls, of which the first numbers are those of arrays.
+
+    `bare` gives the border of a node without names, which is one of those of a recorded call.
+    """
+    flows = [flow_of(call.definition) for call, _, _ in recorded]
+    leaves = [
+        leaf
+        for (call, _, _), flow in zip(recorded, flows, strict=True)
+        for leaf in flow.told(call.scalars)
+    ]
+    key = None
+    if all(flow.settled for flow in flows):
+        key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
+    found = None if key is None else _programs.get(key)
+    if found is not None:
+        return found(arrays, found.told(leaves), place.out)
+    dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
+    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
+    results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
+    for number, (call, axes, fields) in enumerate(recorded):
+        count = len(graph.nodes)
+        results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
+        if bare is not None:
+            graph.nodes[count:] = with_boundaries(graph.nodes[count:], partial(bare, number))
+    graph, asked = graph.placed([results[k][which] for k, which in goals])
+    schedule = Schedule()
+    if len(recorded) == 1:
+        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
+    program = Program(graph, asked, schedule)
+    if key is None or has_conditions(graph):
+        return evaluate(program, arrays, place)
+    arrays = as_fields(arrays, graph.names[: len(arrays)])
+    bound = BoundProgram(program, arrays, place.out, place.threads)
+    made = bound(arrays, out=place.out)
+    _programs[key] = bound
+    return made
+
+
+def _key(
+    recorded: Sequence[_Entry], arrays: Arrays, place: Place, more: Sequence[Any]
+) -> Key | None:
+    """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
+    if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
+        return None
+    if place.threads is not None and type(place.threads) is not int:
+        return None
+    # Whether these are colour images is asked each time.
+    if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
+        return None
+    parts: list[Any] = [*map(array_key, arrays), *more]
+    if place.out is not None:
+        parts.append(option_key(place.out))
+    if any(part is None for part in parts):
+        return None
+    calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
+    return (place.threads, *calls, *parts)
+
+
+def _settle(wanted: Sequence[_Node], results: Arrays, dims: Dims) -> None:
+    for node, result in zip(wanted, results, strict=True):
+        if node.dims is not None:
+            # Imported here: xarray is optional, and the caller has it.
+            from ..arrays.xarray import restored
+
+            result = node.like = restored(result, dims, node.like)
+        node.value, node.made = result, None
+        waiting.pop(id(node), None)
+
+
+def _agreed(order: Sequence[_Made]) -> list[_Made]:
+    """For each call the one along whose axes it is done: of ufuncs what they read, or its reader.
+
+    To a ufunc all axes are alike, and along those of its neighbours it is a part of one pass.
+    """
+    chosen = {id(made): made for made in order if not made.call.definition.pointwise}
+
+    def choose(one: _Made, other: _Made | None) -> None:
+        like = chosen.get(id(other))
+        if like is not None and id(one) not in chosen and _has_axes(one, like):
+            chosen[id(one)] = like
+
+    for made in order:
+        for field in made.fields:
+            choose(made, field.made)
+    for made in reversed(order):
+        for field in made.fields:
+            if field.made is not None:
+                choose(field.made, made)
+    return [chosen.get(id(made), made) for made in order]
+
+
+def _has_axes(made: _Made, like: _Made) -> bool:
+    """Whether all that a call reads has the axes along which another one works."""
+    if like.core:
+        return all(set(like.core) <= set(field.dims or ()) for field in made.fields)
+    depth = max([like.ndim, *(-axis for axis in like.axes or ())])
+    return all(field.ndim >= depth and field.dims is None for field in made.fields)
+
+
+def _called(made: _Made, like: _Made) -> Call:
+    """The call, along as many axes as another one."""
+    definition = made.call.definition
+    if not definition.pointwise:
+        return made.call
+    return replace(made.call, definition=definition.along(like.ndim))
