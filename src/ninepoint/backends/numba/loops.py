@@ -59,9 +59,10 @@ from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, height
 from ..generated import Module
 from .expressions import as_tuple
-from .functions import Functions, RowFunction
+from .functions import Functions
 from .layout import Sum, sum_text
 from .points import indented, plus
+from .rows import RowFunction
 
 # Bytes of a result from which on it counts as far.
 NEAR = 1 << 20

@@ -33,13 +33,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...base import limits
+from ... import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from .expressions import as_tuple
-from .functions import RowFunction
 from .layout import Layout
 from .points import filled, plus
+from .rows import RowFunction
 
 
 def in_bins(stage: Histogram, storage: np.dtype) -> bool:
