@@ -33,7 +33,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ... import limits
+from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from .expressions import as_tuple
