@@ -45,7 +45,7 @@ from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
 from ninepoint.lowering.notes import Note, Work, work
 from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
-from ninepoint.program.program import program
+from ninepoint.program import program
 
 
 @contextmanager
