@@ -87,9 +87,9 @@ __all__ = [
 # Where public names are found when they are first used; modules are themselves.
 _PLACES = {
     "": "filters shapes",
-    ".api": "Stencil",
+    ".api.stencil": "Stencil",
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
-    ".decorate": "stencil",
+    ".api.decorate": "stencil",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
     ".inspecting.surroundings": "info",
@@ -103,9 +103,9 @@ _PLACES = {
     ".language.statistics": "entropy mode trimmed_mean",
     ".language.warned": "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning",
     ".lowering.schedule": "Schedule",
-    ".pointwise": "Ufunc ufunc",
-    ".recording": "Lazy compute lazy",
-    ".slabs.ranks": "distribute",
+    ".api.pointwise": "Ufunc ufunc",
+    ".running.recording": "Lazy compute lazy",
+    ".iteration.slabs.ranks": "distribute",
 }
 
 __getattr__, __dir__ = handed_on(__name__, _PLACES)
