@@ -307,8 +307,11 @@ class Point:
         if kind in ("min", "max") and machine != own:
             # The range may allow the other sign, where an element is dropped.
             kept, program = f"{kind}_{name}", program + "$own = $type($kept)"
-        extreme = _extreme("max" if kind == "max" else "min", machine)
-        return window.lines(program, kept=kept, total=total, extreme=extreme, count=window.count)
+        if "$extreme" in program:
+            # There is none of complex numbers, which are only added and multiplied.
+            extreme = _extreme("max" if kind == "max" else "min", machine)
+            program = program.replace("$extreme", extreme)
+        return window.lines(program, kept=kept, total=total, count=window.count)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
