@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -158,12 +159,21 @@ def write(jobs: Iterable[Job], advance: Advance) -> None:
 
 
 def _cut(array: Any, size: Shape) -> Any:
-    """The same values in chunks of a size, of which Dask puts pieces together.
+    """The same values in chunks of a size: by other reads of the sources, where that can be.
 
-    Never does it send all chunks through all workers ("p2p"), which is lost with one of them.
+    Else Dask puts pieces of chunks together; never by sending all chunks through all workers
+    ("p2p"), which is lost with one of them.
     """
     chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
-    return array if array.chunks == chunks else array.rechunk(chunks, method="tasks")
+    if array.chunks == chunks:
+        return array
+    made = None
+    # Imported here, and only where there may be arrays that know their sources.
+    if "ninepoint.arrays.chunked.layer" in sys.modules:
+        from ..arrays.chunked.computation import recut
+
+        made = recut(array, chunks)
+    return array.rechunk(chunks, method="tasks") if made is None else made
 
 
 def _compute(

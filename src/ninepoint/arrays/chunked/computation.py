@@ -272,7 +272,7 @@ def note(given: Computation, one: Computation) -> None:
 
 # Sources: what an array is a plain view of, and what reading it costs.  Tasks that read from them
 # take of each what their block looks at, and depend on nothing: nothing is moved.  What lies
-# around a block is decoded again for each block that looks at it: `ratio` tells that price.
+# around a block is decoded again for each block that looks at it: `costs` tells that price.
 
 # An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
 # and keeps; a larger one is cut, as Dask does it.
@@ -290,23 +290,30 @@ def as_array(field: Any, chunks: Chunks) -> Any:
     return source.view(own, f"{name}-{tokenize(own)}")
 
 
+def sources_of(arrays: Sequence[Any]) -> list[Source] | None:
+    """What arrays are plain views of; None if one is computed."""
+    sources = [known(array).source for array in arrays]
+    found = [source for source in sources if source is not None]
+    return found if len(found) == len(sources) else None
+
+
 def readable(work: Work, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
     """What blocks may read, where little is decoded twice; None where they may not."""
     axes = enumerate(chunks, -len(chunks))
     if any(len(sizes) > 1 and mixed(work.nodes, axis) for axis, sizes in axes):
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
-    sources: list[Source] = []
-    for array in arrays:
-        source = known(array).source
-        if source is None:
-            return None
-        sources.append(source)
-    return None if ratio(work, sources, chunks) > limits.current.decoded_ratio else sources
+    sources = sources_of(arrays)
+    if sources is None or costs(work, sources, chunks)[0] > limits.current.decoded_ratio:
+        return None
+    return sources
 
 
-def ratio(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
-    """How many times as much is decoded as reading the blocks alone would decode."""
+def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
+    """How many times as much is decoded as reading the blocks alone would decode, and in bytes.
+
+    Without a program the blocks alone are read.
+    """
     least = most = 0.0
     for source in sources:
         own = all_read = float(source.dtype.itemsize)
@@ -316,12 +323,12 @@ def ratio(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
             if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            needs = axis_of(work, sizes, axis).needs
-            pieces = [one for span in needs for one in part_of((n,), span).pieces[0]]
+            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).needs
+            pieces = [one for span in spans for one in part_of((n,), span).pieces[0]]
             own *= decoded(piece, spans_of(sizes))
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
         least, most = least + own, most + all_read
-    return most / least if least else 1.0
+    return most / least if least else 1.0, most
 
 
 def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
@@ -331,3 +338,62 @@ def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
     40
     """
     return sum((-(-b // piece) - a // piece) * piece for a, b in spans if b > a)
+
+
+def recut(array: Any, chunks: Chunks) -> Any:
+    """Give the same values in other chunks, without moving any; None where that cannot be.
+
+    It can be for what is a plain view of a source, and for what a program made of such views: its
+    tasks then read other regions.  It is not where these would decode twice what there is.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+    chunks : tuple of tuple of int
+        Sizes along each axis, which add up to those of the array.
+    """
+    chunks = tuple(tuple(map(int, sizes)) for sizes in chunks)
+    assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
+    if array.chunks == chunks:
+        return array
+    source = known(array).source
+    if source is not None:
+        return (
+            None
+            if _is_dear(None, [source], chunks)
+            else source.view(chunks, f"{source.name}-{tokenize(chunks)}")
+        )
+    found = known(array).origin
+    if found is None:
+        return None
+    origin, position = found
+    for one in (origin.further, origin):
+        sources = sources_of(one.arrays) if one else None
+        if one and sources:
+            return _read_so(one, sources, position, chunks)
+    return None
+
+
+def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
+    """A result of a computation on sources in these chunks."""
+    output = one.outputs[position]
+    ends = zip(chunks, output.extent.spans, one.shape, strict=True)
+    fields = tuple(_around(sizes, a, n - b) for sizes, (a, b), n in ends)
+    # A chunk of a finer result need be no whole number of elements; one of a result that has not
+    # all points begins at some of them only.
+    resized = any(n > 1 for n in (*output.factors, *output.every))
+    if resized or _is_dear(one.work, sources, fields):
+        return None
+    other = Computation(one.work, one.shape, fields, one.arrays, sources)
+    return other.results()[position]
+
+
+def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
+    """Whether much more is decoded than there is."""
+    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
+    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
+
+
+def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
+    """The chunks of fields of which a result has so much less at its ends."""
+    return (*([before] if before else []), *sizes, *([after] if after else []))
