@@ -91,10 +91,8 @@ class Ufunc(Stencil):
         self._quicks: Remembered[Any, Quick | None] = Remembered(64)
         self._last: Quick | None = None
         # The text is gone through once, not for each column of pandas.
-        self._names, values = (
-            definition.parameters,
-            returned_values(definition.function.definition),
-        )
+        self._names = definition.parameters
+        values = returned_values(definition.function.definition)
         self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
 
     @property

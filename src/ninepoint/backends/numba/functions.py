@@ -65,9 +65,8 @@ class Functions(Layout):
         text = "\n".join(lines[1:]) + "\n"
         used = set(WORD.findall(text))
         head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
-        head += ["import math", ""] * ("math" in used) + ["import numpy as np", ""] * (
-            "np" in used
-        )
+        head += ["import math", ""] * ("math" in used)
+        head += ["import numpy as np", ""] * ("np" in used)
         if listed := ",\n    ".join(name for name in LIBRARY if name in used):
             head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
         return "\n".join([*head, "", text])
