@@ -4,7 +4,8 @@
     formats     PNG, JPEG; what a format holds         tiff        TIFF, by pages and by tiles
     opening     open: any format, region by region     saving      save: any format, by units
     opened      an array that is read when sliced      contents    what is saved, and how it lies
-    zarr, ome   stores of Zarr, images of OME-Zarr     whole_files NetCDF, GeoTIFF, .npy
+    zarr_reading stores of Zarr, OME-Zarr          zarr_writing the same
+    whole_files NetCDF, GeoTIFF, .npy
     paths       files, and what is wrong with them     resume      what is meant, what is written
     run         units, and their tasks                 progress    a bar; clusters
 

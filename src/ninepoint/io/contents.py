@@ -176,32 +176,31 @@ class Contents:
         for one in self.variables:
             units = one.units
             own = {n: 1 for n in range(units.count) if first + n in numbers}
-            task = Put(partial(put, one.name), path, journal, first)
+            noted = journal and replace(journal, first=first)
+            task = partial(_put, partial(put, one.name), path, noted)
             jobs.append((one.array, Writer(units, task, one.array.dtype), own))
             first += units.count
         with shown(progress, len(numbers)) as advance:
             write(jobs, advance)
 
 
-@dataclass(frozen=True, slots=True)
-class Put:
-    """Writes units, and notes of each that it is written; `first` is the number of the first."""
-
-    write: Callable[[np.ndarray, Region], None]
-    path: str
-    journal: Journal | None
-    first: int
-
-    def __call__(self, block: np.ndarray, number: int, region: Region) -> None:
-        """Write one unit."""
-        rest = "what is written stays, and resume=True goes on after it"
-        if self.journal is None:
-            rest = "what was written is of no use, and is written again"
-        where = ", ".join(f"{one.start}:{one.stop}" for one in region)
-        with not_written(f"[{where}]", rest, self.path):
-            self.write(block, region)
-            if self.journal is not None:
-                self.journal.mark(self.first + number)
+def _put(
+    write: Callable[[np.ndarray, Region], None],
+    path: str,
+    journal: Journal | None,
+    block: np.ndarray,
+    number: int,
+    region: Region,
+) -> None:
+    """Write one unit, and note that it is written."""
+    rest = "what is written stays, and resume=True goes on after it"
+    if journal is None:
+        rest = "what was written is of no use, and is written again"
+    where = ", ".join(f"{one.start}:{one.stop}" for one in region)
+    with not_written(f"[{where}]", rest, path):
+        write(block, region)
+        if journal is not None:
+            journal.mark(number)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:

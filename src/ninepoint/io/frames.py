@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +36,6 @@ from .formats import (
     encode,
     tiff_layout,
 )
-from .images import files_of
 from .paths import (
     AmongInputsError,
     AnyPath,
@@ -151,19 +150,6 @@ def _format_of(name: str) -> Format:
     raise ValueError(f"imsave cannot tell the format of {name!r}: the name should end in {known}")
 
 
-def _write_file(target: Target, how: How, frame: np.ndarray, number: int) -> None:
-    """Encode one frame and put it under its name."""
-    write_whole(target.path(number), encode(frame, target.format, how))
-
-
-def _write_page(path: str, start: int, step: int, frame: np.ndarray, number: int) -> None:
-    """Put one frame at its place, byte `start + number * step`; to do it twice does no harm."""
-    if frame.dtype == bool:
-        frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
-    assert frame.nbytes <= step, (frame.nbytes, step)
-    write_at(path, frame, start + number * step)
-
-
 def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[int, int]:
     """Lay out a TIFF for frames of one shape: where the first one begins, and how long one is.
 
@@ -199,15 +185,28 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
 
 def _put(
     target: Target,
-    write: Callable[[np.ndarray, int], None],
+    how: How,
+    page: tuple[str, int, int] | None,
     block: np.ndarray,
     number: int,
     _: Region,
 ) -> None:
-    """Write a block, which is one frame, and say which one fails."""
+    """Write a block, which is one frame, and say which one fails.
+
+    In a file of its own, or as a `page` of one that is laid out: its path, the byte at which the
+    first page begins, and how long one is.  To do it twice does no harm.
+    """
+    frame, path = block[0], target.path(number)
     rest = "the files that are there are whole, and resume=True goes on after them"
-    with not_written(f"frame {number}", rest, target.path(number)):
-        write(block[0], number)
+    with not_written(f"frame {number}", rest, path):
+        if page is None:
+            write_whole(path, encode(frame, target.format, how))
+            return
+        temporary, start, step = page
+        if frame.dtype == bool:
+            frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
+        assert frame.nbytes <= step, (frame.nbytes, step)
+        write_at(temporary, frame, start + number * step)
 
 
 @door
@@ -316,13 +315,14 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
-        # Who hears of the progress does not go to a worker.
-        one: Any = partial(_write_file, target, replace(how, progress=None))
+        page = None
         if not target.numbered and frames > 1:
             temporary = held.enter_context(replacement(names[0]))
-            one = partial(_write_page, temporary, *_lay_out(temporary, stack.shape, stack.dtype))
+            page = (temporary, *_lay_out(temporary, stack.shape, stack.dtype))
         frame = (1, *stack.shape[1:])
-        task = Writer(Units(stack.shape, frame), partial(_put, target, one), stack.dtype, "imsave")
+        # Who hears of the progress does not go to a worker.
+        put = partial(_put, target, replace(how, progress=None), page)
+        task = Writer(Units(stack.shape, frame), put, stack.dtype, "imsave")
         advance = held.enter_context(shown(how.progress, len(numbers)))
         if is_dask(stack):
             if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
@@ -385,16 +385,16 @@ def _check_not_read(array: Any, targets: Sequence[str], missing: Collection[str]
 
     Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
-    paths, patterns = files_of(Seen(array.dask, None).parts)
+    seen = Seen(array.dask, None)
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
     for target in targets:
         path = os.path.join(folder, os.path.basename(target))
-        if path in paths and target in missing:
+        if path in seen.paths and target in missing:
             raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
-        pattern = next((one for one in patterns if found_by(one, path)), None)
+        pattern = next((one for one in seen.patterns if found_by(one, path)), None)
         if pattern is not None:
             raise AmongInputsError(
                 f"imsave would write {target!r} among the files that the array is read from "

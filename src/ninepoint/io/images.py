@@ -9,9 +9,9 @@ from __future__ import annotations
 import glob
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
@@ -26,14 +26,15 @@ from .paths import (
     DAMAGE,
     AnyPath,
     ImageReadError,
+    Pattern,
     Stamp,
-    is_zarr,
     local_path,
     natural_key,
     need,
     opening,
     said,
     stamp,
+    zarr_files,
 )
 
 if TYPE_CHECKING:
@@ -87,13 +88,13 @@ class Frame:
 class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
-    `found` are absolute patterns that find the files of the stack, if there are several.
+    `found` find the files of the stack, if there are several.
     """
 
     first: int
     header: Header
     frames: tuple[Frame, ...]
-    found: tuple[str, ...] = ()
+    found: tuple[Pattern, ...] = ()
 
 
 @door
@@ -191,7 +192,7 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
     return chunks
 
 
-def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[str, ...]]:
+def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[Pattern, ...]]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
 
     And the patterns that find their files, as `Part.found` has them.
@@ -221,7 +222,7 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    return frames, tuple(found)
+    return frames, tuple(map(Pattern, found))
 
 
 def _matching(text: str) -> list[str]:
@@ -328,24 +329,9 @@ def _opened(then: Stamp, number: int) -> BinaryIO:
     return open(then.path, "rb")
 
 
-def files_of(parts: Sequence[Part]) -> tuple[set[str], set[str]]:
-    """The files that parts of stacks read, and the absolute patterns that find them.
-
-    Patterns find them now, and may find others the next time.
-    """
-    real = cache(os.path.realpath)
-    paths = set()
-    for path in {frame.stamp.path for part in parts for frame in part.frames}:
-        folder, name = os.path.split(path)
-        paths.add(os.path.join(real(folder), name))
-        if os.path.islink(path):
-            paths.add(real(path))
-    return paths, {pattern for part in parts for pattern in part.found}
-
-
 def _cure_for(path: str) -> str | None:
     """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
     suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
     if os.path.isdir(path):
-        return _ZARR if is_zarr(path) or suffix == ".zarr" else None
+        return _ZARR if zarr_files(path) or suffix == ".zarr" else None
     return _CURES.get(suffix)

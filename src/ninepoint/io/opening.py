@@ -13,10 +13,10 @@ from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, natural, open_hdf5, open_netcdf, open_npy
-from .paths import AnyPath, ImageReadError, is_zarr, local_path, need, opening
+from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
 from .run import Shape
 from .tiff import open_tiff
-from .zarr import open_zarr
+from .zarr_reading import open_zarr
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -122,7 +122,7 @@ def open(
 def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     """Open by what it is; None for images that `imread` reads."""
     suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
-    if "://" in path or (os.path.isdir(path) and (is_zarr(path) or suffix == ".zarr")):
+    if "://" in path or (os.path.isdir(path) and (zarr_files(path) or suffix == ".zarr")):
         return open_zarr(path, variable, level)
     if not os.path.lexists(path) and suffix in _KNOWN:
         raise FileNotFoundError(f"there is no file {path!r} (in {os.getcwd()!r})")

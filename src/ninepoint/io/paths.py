@@ -255,9 +255,10 @@ def local_path(path: AnyPath, urls: str = "") -> str:
     return text if is_url else os.path.expanduser(text)
 
 
-def is_zarr(path: str) -> bool:
-    """Whether a folder is an array or a group of Zarr."""
-    return any(os.path.lexists(os.path.join(path, name)) for name in ZARR_FILES)
+def zarr_files(path: str) -> list[str]:
+    """The files by which a folder is an array or a group of Zarr; none if it is neither."""
+    names = [os.path.join(path, name) for name in ZARR_FILES]
+    return [name for name in names if os.path.lexists(name)]
 
 
 def make_folder(folder: str, who: str) -> None:
@@ -312,6 +313,12 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
+
+
+class Pattern(str):
+    """An absolute pattern that finds the files of which a stack is read."""
+
+    __slots__ = ()
 
 
 def found_by(pattern: str, path: str) -> bool:

@@ -38,8 +38,7 @@ import numpy as np
 
 from ..base.remembered import digest
 from ..base.undisturbed import imported
-from .images import Part, files_of
-from .paths import stamp, write_whole
+from .paths import Pattern, Stamp, stamp, write_whole
 
 if TYPE_CHECKING:
     from ..program.calls import Call
@@ -49,9 +48,13 @@ Meaning: TypeAlias = "list[tuple[str, Any]]"
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The folder of such files; goes to every worker with every task."""
+    """The folder of such files; goes to every worker with every task.
+
+    Units that it is told of are counted from the `first` one on.
+    """
 
     folder: str
+    first: int = 0
 
     def begin(self, meaning: Meaning) -> None:
         """Write down what will be computed."""
@@ -72,7 +75,7 @@ class Journal:
         path = os.path.join(self.folder, _own_name(os.getpid()))
         # One call of the system, so that lines of threads are not mixed.
         with open(path, "ab", buffering=0) as file:
-            file.write(b"%d\n" % number)
+            file.write(b"%d\n" % (self.first + number))
 
     def done(self) -> set[int]:
         """The units that are written."""
@@ -149,7 +152,7 @@ _UNPICKLED = (
 
 
 class Seen:
-    """The calls, the functions, the paths and the images that a Dask graph holds.
+    """The calls, the functions, the paths, and the patterns of files that a Dask graph holds.
 
     Of a layer that is written out so `many` tasks are looked at.
     """
@@ -158,7 +161,8 @@ class Seen:
         self.calls: dict[str, Call] = {}
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
-        self.parts: list[Part] = []
+        self.patterns: set[str] = set()
+        self._real = cache(os.path.realpath)
         found = self
 
         class Looking(imported("cloudpickle").Pickler):  # type: ignore[misc]
@@ -168,10 +172,19 @@ class Seen:
         for piece in _pieces(graph, many):
             with suppress(*_UNPICKLED):
                 Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
-        self.paths |= files_of(self.parts)[0]
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
+        if isinstance(one, Pattern):
+            self.patterns.add(str(one))
+            return "pattern"
+        if isinstance(one, Stamp) and not one.sign:
+            # A name that is a link, and what it leads to.
+            folder, name = os.path.split(one.path)
+            self.paths.add(os.path.join(self._real(folder), name))
+            if os.path.islink(one.path):
+                self.paths.add(self._real(one.path))
+            return "stamp"
         if isinstance(one, str | PurePath):
             self._path(str(one))
             return None
@@ -179,9 +192,6 @@ class Seen:
             # Of a map in memory the file.
             self._path(str(getattr(one, "filename", "")))
             return None if one.dtype.hasobject else "array"
-        if isinstance(one, Part):
-            self.parts.append(one)
-            return "part"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
             case "ninepoint.program.program.Program":

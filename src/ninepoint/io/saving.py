@@ -10,8 +10,7 @@ from typing import Any
 from ..arrays.accepted import is_xarray
 from ..arrays.engines import as_dask
 from ..base.tracebacks import door
-from . import ome
-from .contents import Contents, Cut, Variable, contents, lazily
+from .contents import Contents, Cut, Variable, lazily
 from .formats import IMAGES
 from .frames import parse_pattern, save_frames
 from .paths import local_path
@@ -19,7 +18,7 @@ from .progress import Progress
 from .resume import Journal, check_same
 from .run import How
 from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
-from .zarr import save_zarr
+from .zarr_writing import save_zarr
 
 
 @door
@@ -130,8 +129,7 @@ def save(
     text = os.path.abspath(text)
     suffix = os.path.splitext(text)[1].lower()
     if suffix == ".zarr":
-        found = ome.image(result, text) or contents(result, of_zarr=True)
-        save_zarr(found, text, chunks, shards, how)
+        save_zarr(result, text, chunks, shards, how)
     elif suffix in _HDF5:
         _refuse(suffix, shards=shards)
         save_netcdf(result, text, chunks, how)

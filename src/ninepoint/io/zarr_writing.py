@@ -1,0 +1,351 @@
+"""Zarr and OME-Zarr written.
+
+Many processes write a store at once, and it says whether it is complete.
+
+out.zarr/zarr.json           the attribute "incomplete" is there until the last unit is written
+out.zarr/u/zarr.json         a variable; an array without names is the root itself
+out.zarr/u/.ninepoint/       the journal
+
+The store is laid out under a temporary name and renamed, so there is never half of its metadata,
+and of several processes that begin it one is first.
+
+not there                    laid out, then written
+there, incomplete            with resume, or another part of it: if it means the same, gone on with
+there, complete              with resume and the same meaning: nothing is done
+there, anything else         an error, unless it is to be replaced
+
+An image of OME-Zarr is written as its convention 0.5 has it.  Of the smaller copies that a source
+may have (levels 1, 2, ...) none is written: they would not be what a stencil gives of the larger
+ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Hashable, Mapping
+from functools import lru_cache, partial
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+
+from ..arrays.accepted import is_dask, is_xarray
+from ..base.undisturbed import imported
+from .contents import (
+    Contents,
+    Cut,
+    Variable,
+    check_dims,
+    contents,
+    layout,
+    lazily,
+    stored_by_xarray,
+)
+from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
+from .resume import Journal, Seen, check_same
+from .run import How, Region, share
+from .zarr_reading import INCOMPLETE, said_of
+
+# The folder of a store in which the journal lies, beside the pieces of an array: readers of Zarr
+# look for nested arrays in groups, and would wonder about it there.
+FOLDER = ".ninepoint"
+
+DESCRIBED = "zarr.json"
+UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
+
+
+def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> None:
+    """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
+    _need_zarr()
+    found = _image(result, path) or contents(result, of_zarr=True)
+    check_dims(found.dims, chunks=chunks, shards=shards)
+
+    for one in found.variables:
+        _check_dtype(one)
+    found = found.laid(lambda one: layout(one.array, one.dims, chunks, shards, one.lies))
+    journal = _journal(path, found)
+    own = share(found.count, how.part)
+    if not _begun(path, found, journal, own, how):
+        return
+    numbers = set(own) - (journal.done() if how.resume else set())
+    # The store is told from another one that has had its name.
+    put = partial(_write, path, token_hex(8))
+    found.write(numbers, put, path, how.progress, journal)
+    if len(journal.done()) >= found.count:
+        _finish(path)
+        journal.forget()
+
+
+def _begun(path: str, found: Contents, journal: Journal, own: range, how: How) -> bool:
+    """Lay out the store, or find the one that is being written; false if that is complete."""
+    means = found.meaning
+    fresh = not os.path.lexists(path)
+    if not fresh and how.overwrite and not how.resume:
+        found.check_not_read(path)
+        _remove(path)
+        fresh = True
+    if fresh:
+        make_folder(os.path.dirname(path), "save")
+        lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
+        with temporary_folder(path) as name:
+            lay_out(name, found)
+            _journal(name, found).begin(means)
+            # Another process may have been first.
+            if renamed(name, path):
+                return True
+    old = journal.meaning() if os.path.isfile(os.path.join(path, DESCRIBED)) else None
+    if not (how.resume or how.part):
+        more = "resume=True goes on with it, " if old and _is_unfinished(path) else ""
+        raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
+    check_same(path, old, means)
+    unfinished = _is_unfinished(path)
+    # There may be more parts than units, and this one empty.
+    if not unfinished and own and not how.resume:
+        raise FileExistsError(f"{path!r} exists and is complete; resume=True takes it as it is")
+    return unfinished
+
+
+def _write(path: str, once: str, name: str, block: np.ndarray, region: Region) -> None:
+    """Write whole shards or chunks."""
+    _opened(os.path.join(path, name), once)[region] = block
+
+
+@lru_cache(maxsize=16)
+def _opened(folder: str, once: str) -> Any:
+    """Open an array for writing, once in a process and for each store that has had its name."""
+    return _need_zarr().open_array(folder, mode="r+")
+
+
+def _need_zarr() -> Any:
+    """Raise unless there is a zarr that knows of shards."""
+    zarr = need("Writing a .zarr store", "dask.array", "zarr")
+    if int(zarr.__version__.partition(".")[0]) < 3:
+        raise ImportError(
+            f"zarr {zarr.__version__} writes no shards; install a newer one: pip install 'zarr>=3'"
+        )
+    return zarr
+
+
+def _check_dtype(one: Variable) -> None:
+    """Raise where Zarr has no type for these numbers."""
+    dtype = one.array.dtype
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise TypeError(
+            f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
+            "such as array.astype('float64')"
+        )
+
+
+def _journal(path: str, found: Contents) -> Journal:
+    """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
+    names = [variable.name for variable in found.variables]
+    if not names and found.dataset is not None:
+        names = list(map(str, found.dataset.variables))
+    return Journal(os.path.join(path, *names[:1], FOLDER))
+
+
+def _is_unfinished(path: str) -> bool:
+    """Whether a store says that it is not complete."""
+    return INCOMPLETE in _need_zarr().open(path, mode="r").attrs
+
+
+def _finish(path: str) -> None:
+    """Take away what says that it is not complete; to do it twice does no harm."""
+    name = os.path.join(path, DESCRIBED)
+    with open(name, encoding="utf-8") as file:
+        described = json.load(file)
+    if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
+        write_whole(name, json.dumps(described, indent=2).encode())
+
+
+def _remove(path: str) -> None:
+    """Remove a store, and nothing else."""
+    if os.path.islink(path):
+        raise FileExistsError(
+            f"{path!r} is a link, which save does not replace; save to {os.path.realpath(path)!r}"
+        )
+    if not os.path.isdir(path):
+        raise FileExistsError(f"{path!r} is no folder; save replaces stores of Zarr only")
+    if os.listdir(path) and not zarr_files(path):
+        raise FileExistsError(
+            f"{path!r} is a folder that is no store of Zarr, which save does not remove"
+        )
+    removed(path)
+
+
+def _lay_out_arrays(path: str, found: Contents) -> None:
+    zarr = imported("zarr")
+    said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **found.attributes}
+    (variable,) = found.variables
+    if variable.name:
+        zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+    zarr.create_array(
+        path,
+        name=variable.name or None,
+        shape=variable.array.shape,
+        dtype=variable.array.dtype.newbyteorder("="),
+        chunks=variable.lies.chunks,
+        shards=variable.lies.shards,
+        zarr_format=3,
+        dimension_names=list(map(str, variable.dims)) or None,
+        attributes=dict(variable.attrs) if variable.name else said,
+    )
+
+
+def _lay_out_group(path: str, found: Contents) -> None:
+    """Let xarray write all but the values: it knows how it wants to read them."""
+    encoding: dict[str, Any] = {}
+    for variable in found.variables:
+        # It takes the place of all that the variable says of how it is stored.
+        said = {"chunks": variable.lies.chunks, "shards": variable.lies.shards}
+        said = {name: lengths for name, lengths in said.items() if lengths is not None}
+        encoding[variable.name] = found.dataset[variable.name].encoding | said
+    zarr = imported("zarr")
+    with warnings.catch_warnings():
+        # That consolidated metadata, which xarray looks for, and the types of texts are no part of
+        # the format yet.
+        warnings.filterwarnings("ignore", "Consolidated metadata")
+        warnings.filterwarnings("ignore", "The data type")
+        with stored_by_xarray():
+            found.dataset.to_zarr(
+                path,
+                mode="w-",
+                zarr_format=3,
+                compute=False,
+                consolidated=False,
+                safe_chunks=False,
+                encoding=encoding,
+            )
+        root = zarr.open_group(path, mode="r+")
+        root.attrs[INCOMPLETE] = UNFINISHED
+        zarr.consolidate_metadata(path)
+    for variable in found.variables:
+        stored = root[variable.name]
+        assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)
+
+
+SUFFIX = ".ome.zarr"
+
+# The axes that OME-Zarr has, in the order that it asks for.
+_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
+
+
+def _image(result: Any, path: str) -> Contents | None:
+    """Take a result for an image, where its name or that of its source says so; else None.
+
+    Raises
+    ------
+    ValueError
+        If the name says so, and it is none.
+    """
+    asked = path.lower().endswith(SUFFIX)
+    source: Mapping[str, Any] | None = None
+    if is_xarray(result) and is_dask(result.data):
+        source = _source(Seen(result.data.dask).paths)
+    if not asked and source is None:
+        return None
+    reason = _unfit(result)
+    if reason is None:
+        variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
+        return Contents((variable,), attributes={"ome": _said(result, source or {})})
+    if asked:
+        raise ValueError(f"{path!r} would be an image of OME-Zarr, and {reason}")
+    return None
+
+
+def _unfit(result: Any) -> str | None:
+    """Say why a result is no image of OME-Zarr."""
+    if not is_xarray(result):
+        return "this array names no axes; give a DataArray, with dimensions such as z, y, x"
+    dims = [str(dim) for dim in result.dims]
+    if dims != [name for name in _TYPES if name in dims] or dims[-2:] != ["y", "x"]:
+        return (
+            "its axes are t, c, z, y, x, in this order and as far as there are any, not "
+            f"{', '.join(dims)}; rename and transpose the array"
+        )
+    uneven = next((dim for dim in dims if _scale(result, dim) is None), None)
+    if uneven is not None:
+        return f"its positions along {uneven!r} are not evenly spaced; save as .zarr"
+    return None
+
+
+def _said(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
+    """What the group says of an image: its axes, their scales, and its channels."""
+    axes, steps = [], []
+    for dim in map(str, result.dims):
+        places = result.coords.get(dim)
+        unit = None if places is None or dim == "c" else places.attrs.get("units")
+        axes.append({"name": dim, "type": _TYPES[dim]} | ({"unit": str(unit)} if unit else {}))
+        steps.append(_scale(result, dim) or (1.0, 0.0))
+    scale, start = map(list, zip(*steps, strict=True))
+    changes: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
+    if any(start):
+        changes.append({"type": "translation", "translation": start})
+    sizes = [{"path": "0", "coordinateTransformations": changes}]
+    image = {"name": str(result.name or ""), "axes": axes, "datasets": sizes}
+    channels = _channels(result, source)
+    omero = {"omero": {"channels": channels}} if channels else {}
+    return {"version": "0.5", "multiscales": [image], **omero}
+
+
+def _channels(result: Any, source: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The channels as the source shows them, by their names."""
+    if "c" not in result.coords or result.coords["c"].dims != ("c",):
+        return []
+    known = {one.get("label"): one for one in (source.get("omero") or {}).get("channels") or ()}
+    low, high = 0.0, 1.0
+    if result.dtype.kind in "iu":
+        low, high = float(np.iinfo(result.dtype).min), float(np.iinfo(result.dtype).max)
+    window = {"min": low, "max": high, "start": low, "end": high}
+    plain = {"active": True, "color": "FFFFFF", "window": window}
+    return [
+        plain | known.get(label, {}) | {"label": label}
+        for label in map(str, result.coords["c"].values)
+    ]
+
+
+def _scale(result: Any, dim: str) -> tuple[float, float] | None:
+    """The step and the start of evenly spaced positions; None for others."""
+    if dim not in result.coords or dim == "c":
+        return 1.0, 0.0
+    places = result.coords[dim].values
+    if places.dtype.kind not in "iuf" or not len(places):
+        return None
+    if len(places) == 1:
+        return 1.0, float(places[0])
+    step = (float(places[-1]) - float(places[0])) / (len(places) - 1)
+    even = float(places[0]) + step * np.arange(len(places))
+    if step <= 0 or not np.allclose(places, even, rtol=0, atol=1e-6 * step):
+        return None
+    # As it was before it was multiplied by the number of each place.
+    return float(f"{step:.12g}"), float(places[0])
+
+
+def _source(paths: set[str]) -> Mapping[str, Any] | None:
+    """What an OME-Zarr among the sources says of its image."""
+    for path in sorted(paths):
+        for name in ("zarr.json", ".zattrs"):
+            try:
+                with open(os.path.join(path, name), encoding="utf-8") as file:
+                    found = json.load(file)
+            except (OSError, ValueError):
+                continue
+            found = said_of(found.get("attributes", found))
+            if "multiscales" in found:
+                return found
+    return None
+
+
+def _plain(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
+    """The attributes that JSON has a form for."""
+    kept = {}
+    for name, value in attrs.items():
+        value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+        try:
+            json.dumps(value)
+        except (TypeError, ValueError):
+            continue
+        kept[str(name)] = value
+    return kept
