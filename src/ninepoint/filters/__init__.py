@@ -21,9 +21,9 @@ from __future__ import annotations
 from functools import partial
 
 from .filtering import Options as Options
-from .ranks import dilate, erode, maximum, median, minimum, percentile
-from .smoothing import gaussian, local_std, mean, unsharp
-from .weights import correlate, laplace, prewitt, sobel
+from .ranks import median, percentile
+from .reductions import dilate, erode, local_std, maximum, mean, minimum
+from .weights import correlate, gaussian, laplace, prewitt, sobel, unsharp
 
 __all__ = [
     "correlate",

@@ -21,8 +21,6 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..api.decorate import stencil
-from ..api.stencil import Stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
@@ -51,16 +49,16 @@ class Window:
         """How many neighbours are taken."""
         return sum(self.footprint) if self.footprint else math.prod(self.size)
 
-    def offsets(self, mirrored: bool = False) -> tuple[slice, ...]:
-        """Give the offsets of the box, maybe mirrored at the point."""
-        return offsets(self.size, mirrored)
+    def index(self, mirrored: bool = False) -> tuple[tuple[slice, ...], Any]:
+        """Give the offsets of the box, maybe mirrored at the point, and an index of the box.
 
-    def taken(self, mirrored: bool = False) -> Any:
-        """Give an index of the box: of all of it, or of what the footprint names."""
-        if not self.footprint:
-            return (slice(None),) * len(self.size)
-        mask = np.frombuffer(self.footprint, bool)
-        return mask[:: -1 if mirrored else 1].reshape(self.size)
+        That is of all of it, or of what the footprint names.
+        """
+        taken: Any = (slice(None),) * len(self.size)
+        if self.footprint:
+            mask = np.frombuffer(self.footprint, bool)
+            taken = mask[:: -1 if mirrored else 1].reshape(self.size)
+        return offsets(self.size, mirrored), taken
 
 
 def footprint_window(footprint: Any) -> Window:
@@ -289,76 +287,26 @@ class Filtering:
 
     # The three kinds of results.
 
-    def smooth(self, filtered: Stencil, *scalars: Any) -> Any:
+    def smooth(self, filtered: Callable[..., Any], *scalars: Any) -> Any:
         """Numbers between those of the image: as exact as its dtype can hold them."""
         return self._apply(filtered, scalars, self.dtype.kind in "iu")
 
-    def natural(self, filtered: Stencil) -> Any:
+    def natural(self, filtered: Callable[..., Any]) -> Any:
         """Numbers of any size: the dtype that holds them all."""
         return self._apply(filtered, (), False)
 
-    def ranked(self, filtered: Stencil) -> Any:
+    def ranked(self, filtered: Callable[..., Any]) -> Any:
         """Numbers of the image."""
         self.check_real()
         return self._apply(filtered, (), self.dtype.kind in "biu")
 
-    def _apply(self, filtered: Stencil, scalars: tuple[Any, ...], kept: bool) -> Any:
+    def _apply(self, filtered: Callable[..., Any], scalars: tuple[Any, ...], kept: bool) -> Any:
         options: dict[str, Any] = dict(self.options)
         if isinstance(axes := options.get("axes"), numbers.Integral):
             options["axes"] = (axes,)
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *scalars, **options)
-
-
-def correlation(weights: Array, call: Filtering) -> Stencil:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(call.precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(call.precision, np.complex64))
-    return weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
-
-
-@functools.lru_cache(KEPT)
-def weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
-    """Make the stencil for weights given as bytes."""
-    weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
-
-    @stencil(boundary="reflect")
-    def correlate(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return correlate
-
-
-# What is made of a window, and of those of its values that are no NaN.
-_REDUCTIONS: dict[str, tuple[Any, Any]] = {
-    "minimum": (np.min, np.nanmin),
-    "maximum": (np.max, np.nanmax),
-    "mean": (np.mean, np.nanmean),
-    "local_std": (np.std, np.nanstd),
-}
-
-
-@functools.lru_cache(KEPT)
-def reduction(name: str, near: Window, least: int = 0, mirrored: bool = False) -> Stencil:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.offsets(mirrored), near.taken(mirrored)
-    of_all, of_valid = _REDUCTIONS[name]
-
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
-
-    def valid_values(x: Any) -> Any:
-        w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
-
-    kernel = valid_values if least else all_values
-    kernel.__name__ = name
-    return stencil(boundary="reflect")(kernel)
 
 
 def _named_axes(options: Options) -> int:

@@ -1,4 +1,4 @@
-"""Filters that choose a value of the window by its rank: medians, extremes, erosion."""
+"""Filters that choose a value of the window by its rank: medians and percentiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..api.decorate import stencil
 from ..api.stencil import Stencil
 from ..language.statistics import ranked
-from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets, reduction
+from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets
 
 
 @over_datasets
@@ -144,7 +144,7 @@ def percentile(
 
 @functools.lru_cache(KEPT)
 def _rank(near: Window, rank: int) -> Stencil:
-    window, taken, last = near.offsets(), near.taken(), near.count - 1
+    (window, taken), last = near.index(), near.count - 1
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
 
@@ -159,7 +159,7 @@ def _rank(near: Window, rank: int) -> Stencil:
 
 @functools.lru_cache(KEPT)
 def _valid_rank(near: Window, q: float, least: int) -> Stencil:
-    window, taken = near.offsets(), near.taken()
+    window, taken = near.index()
 
     @stencil(boundary="reflect")
     def rank_filter(x: Any) -> Any:
@@ -167,230 +167,6 @@ def _valid_rank(near: Window, q: float, least: int) -> Stencil:
         return ranked(w, q) if (w == w).sum() >= least else np.nan
 
     return rank_filter
-
-
-@over_datasets
-def minimum(
-    x: Any,
-    size: int | Sequence[int] | None = None,
-    footprint: Any = None,
-    *,
-    min_count: int | None = None,
-    **options: Unpack[Options],
-) -> Any:
-    """Give the least value in a window around every point.
-
-    Parameters
-    ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    array
-        Of the shape and the dtype of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
-
-    Notes
-    -----
-    The same as ``scipy.ndimage.minimum_filter``; a NaN in the window makes the result NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> npt.filters.minimum(np.array([3, 2, 5, 7, 6]))
-    array([2, 2, 2, 5, 6])
-    """
-    call = Filtering(x, options)
-    window = call.window(size, footprint)
-    return call.ranked(reduction("minimum", window, call.least(min_count, window)))
-
-
-@over_datasets
-def maximum(
-    x: Any,
-    size: int | Sequence[int] | None = None,
-    footprint: Any = None,
-    *,
-    min_count: int | None = None,
-    **options: Unpack[Options],
-) -> Any:
-    """Give the greatest value in a window around every point.
-
-    Parameters
-    ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    array
-        Of the shape and the dtype of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
-
-    Notes
-    -----
-    The same as ``scipy.ndimage.maximum_filter``; a NaN in the window makes the result NaN.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> npt.filters.maximum(np.array([3, 2, 5, 7, 6]))
-    array([3, 5, 7, 7, 7])
-    """
-    call = Filtering(x, options)
-    window = call.window(size, footprint)
-    return call.ranked(reduction("maximum", window, call.least(min_count, window)))
-
-
-@over_datasets
-def erode(
-    x: Any,
-    size: int | Sequence[int] | None = None,
-    footprint: Any = None,
-    *,
-    min_count: int | None = None,
-    **options: Unpack[Options],
-) -> Any:
-    """Shrink what is bright: the least value in a window around every point.
-
-    Parameters
-    ----------
-    x : array
-        The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    array
-        Of the shape and the dtype of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
-
-    Notes
-    -----
-    The same as ``scipy.ndimage.grey_erosion``, and as `minimum`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> npt.filters.erode(np.array([False, True, True, True, False]))
-    array([False, False,  True, False, False])
-    """
-    return minimum(x, size, footprint, min_count=min_count, **options)
-
-
-@over_datasets
-def dilate(
-    x: Any,
-    size: int | Sequence[int] | None = None,
-    footprint: Any = None,
-    *,
-    min_count: int | None = None,
-    **options: Unpack[Options],
-) -> Any:
-    """Grow what is bright: the greatest value in a window around every point.
-
-    Parameters
-    ----------
-    x : array
-        The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default; where it is
-        even, the window has one point more after the centre than before it.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    array
-        Of the shape and the dtype of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
-
-    Notes
-    -----
-    The same as ``scipy.ndimage.grey_dilation``: the window of `erode` mirrored, so that the two,
-    one after the other, leave a rectangle in its place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> npt.filters.dilate(np.array([False, False, True, False, False]))
-    array([False,  True,  True,  True, False])
-    """
-    call = Filtering(x, options)
-    window = call.window(size, footprint)
-    return call.ranked(reduction("maximum", window, call.least(min_count, window), mirrored=True))
 
 
 def _fraction(rank: int, last: int) -> float | None:

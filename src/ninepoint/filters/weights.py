@@ -1,15 +1,31 @@
-"""Weighted sums of windows, and slopes and second differences, which are such sums."""
+"""Weighted sums of windows: slopes and second differences, Gaussians, sharpening."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Unpack
 
 import numpy as np
 
+from ..api.decorate import stencil
+from ..api.stencil import Stencil
 from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
 from ..shapes import whole
-from .filtering import Array, Filtering, Options, correlation, over_datasets
+from .filtering import (
+    KEPT,
+    MOST_POINTS,
+    Array,
+    Filtering,
+    Options,
+    PerAxis,
+    Size,
+    check_points,
+    finite,
+    offsets,
+    over_datasets,
+    positive,
+)
 
 
 @over_datasets
@@ -53,7 +69,7 @@ def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [   0, 1020, 1020]], dtype=int16)
     """
     call = Filtering(x, options)
-    return call.natural(correlation(_slope(axis, call.ndim, (1, 2, 1)), call))
+    return call.natural(_correlation(_slope(axis, call.ndim, (1, 2, 1)), call.precision))
 
 
 @over_datasets
@@ -97,7 +113,7 @@ def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [6, 6, 6]])
     """
     call = Filtering(x, options)
-    return call.natural(correlation(_slope(axis, call.ndim, (1, 1, 1)), call))
+    return call.natural(_correlation(_slope(axis, call.ndim, (1, 1, 1)), call.precision))
 
 
 @over_datasets
@@ -134,12 +150,12 @@ def laplace(x: Any, **options: Unpack[Options]) -> Any:
     """
     call = Filtering(x, options)
     ndim = call.ndim
-    weights = np.zeros((3,) * ndim, int)
+    weights, here = np.zeros((3,) * ndim, int), (1,) * ndim
+    weights[here] = -2 * ndim
     for axis in range(ndim):
-        line = [1] * ndim
-        line[axis] = 3
-        weights[tuple(slice(1 - n // 2, 2 + n // 2) for n in line)] += np.reshape([1, -2, 1], line)
-    return call.natural(correlation(weights, call))
+        for place in (0, 2):
+            weights[(*here[:axis], place, *here[axis + 1 :])] = 1
+    return call.natural(_correlation(weights, call.precision))
 
 
 def _slope(axis: int, ndim: int, across: tuple[int, int, int]) -> Array:
@@ -214,7 +230,7 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     call.count_axes("weights", checked.ndim)
     if call.image.dtype.kind in "biu":
         checked = _whole_if_whole(checked)
-    filtered = correlation(checked, call)
+    filtered = _correlation(checked, call.precision)
     if checked.dtype.kind != "f" or checked.min() < 0:
         return call.natural(filtered)
     if call.image.dtype.kind in "iu" and "dtype" not in options:
@@ -248,3 +264,153 @@ def _checked_weights(weights: Any) -> Array:
         raise ValueError("weights beyond 2**63 - 1 cannot be multiplied; make them floats.")
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
     return np.ascontiguousarray(array, kinds[kind_of(array.dtype)])
+
+
+@over_datasets
+def gaussian(
+    x: Any, sigma: PerAxis = 1.0, truncate: float = 4.0, **options: Unpack[Options]
+) -> Any:
+    """Smooth with a Gaussian bell.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    sigma : float or sequence of float
+        Standard deviation of the bell along every axis, or along each [points].
+    truncate : float
+        Where the bell is cut off, in standard deviations.
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, and of its dtype; float64 if that is bool.
+
+    Raises
+    ------
+    ValueError
+        If `sigma` is not positive, or has more entries than `x` has axes; if `truncate` is
+        negative.
+    TypeError
+        If one of them is no number, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.gaussian_filter``, whose weights these are: the bell at whole
+    distances up to ``int(truncate * sigma + 0.5)``, divided by their sum. SciPy rounds integers
+    once along each axis, this once in all; images of 8 bits are weighted in float32, so that a
+    value within 0.0001 of a half may be rounded to its other side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.gaussian(np.array([0, 0, 100, 0, 0]), sigma=0.5)
+    array([ 0, 11, 79, 11,  0])
+    """
+    call = Filtering(x, options)
+    bell = _bell(call.sigmas(sigma), positive("truncate", truncate, zero=True))
+    precision, dtype = call.precision, call.image.dtype
+    if dtype.kind in "iu" and dtype.itemsize == 1 and call.dtype == dtype:
+        # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
+        precision = np.dtype(np.float32)
+    return call.smooth(_correlation(bell, precision))
+
+
+@over_datasets
+def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack[Options]) -> Any:
+    """Sharpen by adding what a Gaussian takes away: ``x + amount * (x - gaussian(x, sigma))``.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    sigma : float or sequence of float
+        Standard deviation of the bell along every axis, or along each [points].
+    amount : float
+        How much is added; a negative one blurs.
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape of `x`, and of its dtype; float64 if that is bool.
+
+    Raises
+    ------
+    ValueError
+        If `sigma` is not positive, or has more entries than `x` has axes; if `amount` is not
+        finite.
+    TypeError
+        If one of them is no number, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``skimage.filters.unsharp_mask`` with ``radius=sigma`` and
+    ``preserve_range=True``, on floats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.unsharp(np.array([10, 10, 10, 20, 20, 20], dtype="uint8"), amount=2)
+    array([10,  9,  4, 26, 21, 20], dtype=uint8)
+    """
+    call = Filtering(x, options)
+    bell = _bell(call.sigmas(sigma), 4.0).astype(call.precision)
+    sharpen = _unsharp(bell.shape, bell.dtype.char, bell.tobytes())
+    return call.smooth(sharpen, finite("amount", amount))
+
+
+@functools.lru_cache(KEPT)
+def _unsharp(shape: Size, dtype: str, data: bytes) -> Stencil:
+    weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
+    here = (0,) * len(shape)
+
+    @stencil(boundary="reflect")
+    def unsharp(x: Any, amount: Any) -> Any:
+        return x[here] + amount * (x[here] - (x[window] * weights).sum())
+
+    return unsharp
+
+
+def _bell(sigmas: tuple[float, ...], truncate: float) -> Array:
+    """Normalised weights of a Gaussian, as scipy.ndimage makes them."""
+    bell = np.ones(())
+    # A product beyond the floats is infinite, and no whole number.
+    radii = [int(min(truncate * sigma + 0.5, MOST_POINTS)) for sigma in sigmas]
+    check_points(tuple(2 * radius + 1 for radius in radii))
+    for sigma, radius in zip(sigmas, radii, strict=True):
+        if not radius:
+            # The square of a very small sigma is 0.
+            bell = bell[..., None]
+            continue
+        line = np.exp(-0.5 / (sigma * sigma) * np.arange(-radius, radius + 1) ** 2)
+        bell = np.multiply.outer(bell, line / line.sum())
+    return bell
+
+
+def _correlation(weights: Array, precision: np.dtype[Any]) -> Stencil:
+    """Make the stencil for weights of int64, float64 or complex128."""
+    match weights.dtype.kind:
+        case "f":
+            weights = weights.astype(precision)
+        case "c":
+            # As scipy.ndimage and np.correlate have it.
+            weights = weights.conj().astype(np.result_type(precision, np.complex64))
+    return _weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
+
+
+@functools.lru_cache(KEPT)
+def _weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
+    """Make the stencil for weights given as bytes."""
+    weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
+
+    @stencil(boundary="reflect")
+    def correlate(x: Any) -> Any:
+        return (x[window] * weights).sum()
+
+    return correlate
