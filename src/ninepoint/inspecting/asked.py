@@ -132,6 +132,16 @@ def _dtype(given: Any) -> np.dtype:
     return dtype
 
 
+def no_array(what: str, name: str, value: Any) -> TypeError:
+    """What is said of a value in the place of an array of NumPy, with what to give instead."""
+    kind, cure = f"of type {type(value).__name__}", "give an array, as np.asarray(x) makes it"
+    if accepted.is_chunked(value):
+        kind, cure = "a Dask array", "give one chunk of it, as x.blocks[0].compute() makes it"
+    elif accepted.is_xarray(value):
+        cure = "give its array, x.values"
+    return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
+
+
 def _small(value: Any, name: str) -> Any:
     """A small array, of which more than the type is needed."""
     if isinstance(value, str | type | np.dtype):

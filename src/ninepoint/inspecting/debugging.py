@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,31 +19,43 @@ from ..language.box import Box
 from ..program.calls import Call
 from ..program.graph import graph_of
 from ..program.program import reaching
-from .measuring import kind_of, plain_array
+from .asked import no_array
 
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
     """What a call gives for NumPy arrays, computed by the reference."""
     names = call.definition.fields
-    fields = _arrays(given, names)
+    for value, name in zip(given, names, strict=True):
+        if is_chunked(value) or is_xarray(value):
+            raise no_array("debug() takes arrays of NumPy,", name, value)
+    fields = [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
     types = [accepted.native(field.dtype) for field in fields]
-    if call.definition.pointwise:
-        return _at_elements(call, fields, types)
+    computed = _at_elements if call.definition.pointwise else _at_points
+    results = [
+        reference.store(value, dtype, call.overflow)
+        for value, dtype in computed(call, fields, types, axes)
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _at_points(
+    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], axes: Sequence[int] | None
+) -> Iterator[tuple[Any, np.dtype]]:
+    """What a function of a point and its neighbours gives, and the types of the results."""
     graph, _ = graph_of(call, types)
     last, rank = graph.nodes[-1], max(field.ndim for field in fields)
     if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
     along, ends = behind(axes, rank, last.ndim), tuple(range(-last.ndim, 0))
-    border, compiled = last.border, last.compiled
     turned = graph.along(None if axes is None else along)
     fields = reaching(turned, fields)
     shapes = turned.shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, border)
-    inside, outside = compiled.field_dtypes, last.out_dtypes
-    on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
+    placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, last.border)
+    inside, positions = last.compiled.field_dtypes, len(last.compiled.positions)
+    on_numpy.check_values(placed, call.cval, inside, last.out_dtypes, positions)
     boundary = sides.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
@@ -52,41 +64,23 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
         sides.Edges.of(last, points.shape).laid(boundary)
+    definition = call.definition
     computed = reference.evaluate(
-        call.definition.function,
-        dict(zip(names, fields, strict=True)),
+        definition.function,
+        dict(zip(definition.fields, fields, strict=True)),
         reference.Setting(
             boundary=_met(boundary.sides(last.ndim), last.reaches),
             footprints=[(box.lo, box.hi) for box in last.reaches],
             shape=points.shape,
             cval=call.cval,
             scalars=call.scalars,
-            neighborhood=call.definition.options.neighborhood or (),
+            neighborhood=definition.options.neighborhood or (),
             every=last.every,
             upsample=last.factors,
         ),
     )
-    results = _stored(call, computed, last.out_dtypes)
-    if axes is not None:
-        results = [np.moveaxis(one, ends, along) for one in results]
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def _arrays(given: Sequence[Any], names: Sequence[str]) -> Sequence[Any]:
-    """What was given as arrays of NumPy; raises for what is none."""
-    for value, name in zip(given, names, strict=True):
-        if is_chunked(value) or is_xarray(value):
-            raise TypeError(
-                f"debug() takes arrays of NumPy, and '{name}' is {kind_of(value)}; "
-                f"{plain_array(value)}."
-            )
-    return [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
-
-
-def _stored(call: Call, computed: Sequence[Any], dtypes: Sequence[np.dtype]) -> list[Any]:
-    """Results as arrays of their types."""
-    pairs = zip(computed, dtypes, strict=True)
-    return [reference.store(value, dtype, call.overflow) for value, dtype in pairs]
+    for value, dtype in zip(computed, last.out_dtypes, strict=True):
+        yield value if axes is None else np.moveaxis(value, ends, along), dtype
 
 
 def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tuple[Any, Any], ...]:
@@ -101,18 +95,15 @@ def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tupl
     return tuple(found)
 
 
-def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -> Any:
-    """What a call of a function of numbers gives."""
-    names = call.definition.fields
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    compiled = call.compiled(types)
+def _at_elements(
+    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], _: Sequence[int] | None
+) -> Iterator[tuple[Any, np.dtype]]:
+    """What a function of numbers gives, and the types of the results."""
+    # Raises where they do not go together.
+    on_numpy.broadcast_shape([field.shape for field in fields])
+    function, dtypes = call.definition.function, call.compiled(types).out_dtypes
+    values = dict(zip(call.definition.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.
-    computed = reference.points(
-        call.definition.function,
-        dict(zip(names, fields, strict=True)),
-        call.scalars,
-        len(compiled.out_dtypes),
+    yield from zip(
+        reference.points(function, values, call.scalars, len(dtypes)), dtypes, strict=True
     )
-    results = _stored(call, computed, compiled.out_dtypes)
-    assert all(one.shape == shape for one in results)
-    return results[0] if len(results) == 1 else tuple(results)

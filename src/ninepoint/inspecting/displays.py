@@ -10,12 +10,24 @@ Colours are the page's own, so that they are read on a dark page too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 
 from ..language.signature import Page
 
 WIDTH = 12  # of a label, which stands behind two blanks
+
+_STYLE = "text-align:left;vertical-align:top;font-family:monospace;white-space:pre-wrap"
+
+
+class Lines(list[str]):
+    """A page, line by line, each with a label or under the last one."""
+
+    def add(self, label: str, *texts: str) -> None:
+        """Add lines, of which the first has a label."""
+        for text in texts:
+            self.append(f"  {label:<{WIDTH}}{text}")
+            label = ""
 
 
 class Explanation(Page):
@@ -27,29 +39,19 @@ class Explanation(Page):
         """Give a table with a row for each label."""
         head, *rows = re.split(r"\n  (?=\S)", self)
         under = "\n" + " " * (2 + WIDTH)
-        cells = [(row[:WIDTH].strip(), row[WIDTH:].replace(under, "\n")) for row in rows]
-        return table(head, [(escape(label), _kept(text)) for label, text in cells])
+        return table(
+            head, [(row[:WIDTH].strip(), row[WIDTH:].replace(under, "\n")) for row in rows]
+        )
 
 
-def table(head: str, rows: Iterable[Sequence[str]]) -> str:
-    """Write a table; the cells are HTML, and the first of each row is its label."""
+def table(head: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Write a table of labels and texts, whose lines and blanks are kept."""
     body = "".join(
-        f'<tr><th style="text-align:left;vertical-align:top">{label}</th>'
-        + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
-        + "</tr>"
-        for label, *cells in rows
+        f'<tr><th style="{_STYLE}">{escape(label)}</th>'
+        f'<td style="{_STYLE}">{escape(text)}</td></tr>'
+        for label, text in rows
     )
     return f"<table><caption><b>{escape(head)}</b></caption><tbody>{body}</tbody></table>"
-
-
-def bar(part: float) -> str:
-    """Draw a part of 1 as a bar; what is more than 1 fills it."""
-    return f'<progress max="1" value="{part:.2f}"></progress>'
-
-
-def _kept(text: str) -> str:
-    """Text whose lines and blanks are kept."""
-    return f'<pre style="margin:0;white-space:pre-wrap">{escape(text)}</pre>'
 
 
 def time_text(seconds: float) -> str:

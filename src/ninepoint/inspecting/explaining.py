@@ -1,6 +1,6 @@
 """Tell how a kernel is understood and computed, and with arrays, how fast.
 
-What is said of the kernel alone depends on nothing of the machine.
+What is said of a GPU needs neither one nor CuPy, and depends on the kernel and its border alone.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,18 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
+from ..arrays.every import check_device
 from ..arrays.lanes import told
+from ..backends.cuda.source import Source
+from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
 from ..backends.pipeline import Forms
-from ..language.box import Box
-from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
+from ..base import limits
+from ..iteration.iterate import Scalars
+from ..iteration.motion import Motion
+from ..language import errors
+from ..language.functions import FLOAT_FUNCTIONS
+from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
 from ..language.text import kernel_text
 from ..language.warned import cure
 from ..lowering.notes import (
@@ -34,52 +41,51 @@ from ..lowering.notes import (
     window_notes,
     work,
 )
-from ..program.calls import Call
 from ..program.chaining import unfit
 from ..program.graph import Node, has_conditions
 from ..program.options import CALL_OPTIONS
-from ..program.planning import graph_text, plan_text
+from ..program.planning import Group, graph_text, plan, plan_text
 from .asked import Asked
-from .displays import WIDTH, many, rate_text, time_text
-from .measuring import measurable, measured, part
+from .displays import Lines, many
+from .measuring import measured
 
-
-class Lines(list[str]):
-    """A page, line by line, each with a label or under the last one."""
-
-    def add(self, label: str, *texts: str) -> None:
-        for text in texts:
-            self.append(f"  {label:<{WIDTH}}{text}")
-            label = ""
+# Bytes of a field beyond which `explain` looks at a part of it only.
+_LARGE = 256 * 1024 * 1024
 
 
 def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
     if named.get("device") is not None or any(map(is_device, one.given)):
-        # Imported here, not above: most programs never ask.
-        from . import device
-
-        return device.explained(one)
+        return "\n".join(_on_gpu(one))
+    node, name = one.last, one.call.definition.name
     if one.is_single:
-        page = _kernel_page(one.last)
+        page = _kernel_page(node)
     else:
-        name = one.call.definition.name
         page = Lines(plan_text(name, one.graph[0], one.plan).split("\n"))
-    if (reason := no_chain(one)) and not (one.is_single and one.last.compiled.forms is None):
+    if (reason := no_chain(one)) and not (one.is_single and node.compiled.forms is None):
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
-    if any(map(_cut, one.given)):
-        for found in _dask_plans(call, one, named):
-            page.add("on Dask", found)
-    elif not interpreted() and measurable(one.given, one.last.ndim):
-        _measured(page, call, one, named)
+    options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
+    real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
+    if any(is_dask(x) or (is_xarray(x) and x.chunks is not None) for x in one.given):
+        # Imported here: Dask is optional, and the caller has it.
+        from ..arrays.chunked.computation import noted
+
+        args, rest = one.arguments(one.given)
+        # None of them is computed.
+        with noted() as plans:
+            call(*args, **rest, **options)
+        for found in plans:
+            page.add("on Dask", str(found))
+    elif real and not interpreted():
+        _measured(page, call, one, options)
     return "\n".join(page)
 
 
 def _kernel_page(node: Node) -> Lines:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done."""
     compiled, pointwise = node.compiled, node.call.definition.pointwise
-    page = Lines([f"{node.call.definition.name}: {types_text(node)}"])
+    page = Lines([f"{node.call.definition.name}: {_types_text(node)}"])
     forms = compiled.forms
     if forms is None:
         how = "each read is mapped and checked"
@@ -99,9 +105,9 @@ def _kernel_page(node: Node) -> Lines:
         if compiled.control:
             how = "one point after the other, for its loops differ"
         page.add("path", f"understood: analysed, {how}")
-    places(page, node, f"one of {math.prod(node.every)} points is made")
+    _places(page, node, f"one of {math.prod(node.every)} points is made")
     if forms is not None:
-        numbers(page, node, forms.simplified)
+        _numbers(page, node, forms.simplified)
         found = notes(forms) or (Note("as written", ("no window, and nothing to share",)),)
         texts = [(f"{note.subject}:", *(f"  {line}" for line in note.lines)) for note in found]
         page.add("algorithm", *(line for lines in texts for line in lines))
@@ -114,54 +120,47 @@ def _kernel_page(node: Node) -> Lines:
             f"{many(counted.operations, 'operation')}, {many(counted.loads, 'load')} and "
             f"{many(counted.stores, 'store')} a point",
         )
-    page.add("memory", memory_text(node))
+    page.add("memory", _memory_text(node))
     if compiled.positions:
         page.add("positions", ", ".join(one.words for one in compiled.positions))
     return page
 
 
-def types_text(node: Node) -> str:
+def _types_text(node: Node) -> str:
     """What goes in and what comes out."""
     names, compiled = node.compiled.fields[: len(node.types)], node.compiled
     fields = ", ".join(f"{n} {d}" for n, d in zip(names, compiled.field_dtypes, strict=False))
     return f"{fields} -> {', '.join(map(str, node.out_dtypes))}"
 
 
-def places(page: Lines, node: Node, thinned: str) -> None:
+def _places(page: Lines, node: Node, thinned: str) -> None:
     """Tell where a kernel looks and what is outside; `thinned` says what `every` does."""
     if node.call.definition.pointwise:
         page.add("looks", "at one element of each array; all axes are alike")
         return
     for position, box in enumerate(node.reaches):
-        page.add("looks" if len(node.reaches) == 1 else f"looks ({position})", _box_text(box))
+        sides = " x ".join(f"{lo}..{hi}" for lo, hi in zip(box.lo, box.hi, strict=True))
+        count = math.prod(hi - lo + 1 for lo, hi in zip(box.lo, box.hi, strict=True))
+        label = "looks" if len(node.reaches) == 1 else f"looks ({position})"
+        page.add(label, f"offsets {sides} ({count} elements in the box)")
     if node.factors:
         page.add("upsample", f"{' x '.join(map(str, node.factors))} results around each element")
-    page.add("border", border_text(node.call))
-    if node.thins:
-        page.add("every", f"{node.call.every}: {thinned}")
-
-
-def _box_text(box: Box) -> str:
-    sides = [f"{lo}..{hi}" for lo, hi in zip(box.lo, box.hi, strict=True)]
-    count = math.prod(hi - lo + 1 for lo, hi in zip(box.lo, box.hi, strict=True))
-    return f"offsets {' x '.join(sides)} ({count} elements in the box)"
-
-
-def border_text(call: Call) -> str:
-    """The border rule in words."""
-    shown = str(call.boundary).strip("'")
+    call = node.call
     uses = call.boundary.uses("fill") or call.boundary.uses("constant")
-    return f"{shown} with {call.cval!r}" if uses else shown
+    shown = str(call.boundary).strip("'")
+    page.add("border", f"{shown} with {call.cval!r}" if uses else shown)
+    if node.thins:
+        page.add("every", f"{call.every}: {thinned}")
 
 
-def memory_text(node: Node) -> str:
+def _memory_text(node: Node) -> str:
     """How many bytes of each point are read, and how many are written."""
     inside = sum(dtype.itemsize for dtype in node.compiled.field_dtypes[: len(node.types)])
     outside = sum(dtype.itemsize for dtype in node.compiled.out_dtypes)
     return f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
 
 
-def numbers(page: Lines, node: Node, kernel: Kernel) -> None:
+def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
     """Tell what the results can be, in all phases together, and which fields nobody reads."""
     known = ranges(kernel)
     count = len(node.outputs)
@@ -190,13 +189,8 @@ def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Inter
         if assign.name in needed:
             needed |= {one.name for one in atoms(assign.value) if isinstance(one, Ref)}
     found = [one.value for one in kernel.body if one.name in needed and known[one.name].wraps]
-    return list(dict.fromkeys(map(_operation, found)))
-
-
-def _operation(value: Expr) -> str:
-    """What an operation makes, in a word."""
-    kind = value.op if isinstance(value, Binary) else getattr(value, "kind", "")
-    return _MADE.get(kind, "a number")
+    kinds = [one.op if isinstance(one, Binary) else getattr(one, "kind", "") for one in found]
+    return list(dict.fromkeys(_MADE.get(kind, "a number") for kind in kinds))
 
 
 _MADE = {
@@ -213,18 +207,15 @@ _MADE = {
 def notes(forms: Forms) -> tuple[Note, ...]:
     """What the passes chose, in the order of the passes."""
     request = forms.request
+    # Several rows are made at once, with nothing kept.
+    in_place = forms.lowered.rows > 1 and not forms.lowered.stages
     return (
         *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
-        *window_notes(forms.windowed, request.schedule, in_place=_in_place(forms.lowered)),
+        *window_notes(forms.windowed, request.schedule, in_place=in_place),
         *whole_notes(forms.unrolled, forms.wholesome),
         *row_notes(forms.single, forms.lowered),
         *shared_notes(forms.wholesome, forms.lowered, request.schedule),
     )
-
-
-def _in_place(kernel: Kernel) -> bool:
-    """Whether several rows are made at once, with nothing kept."""
-    return kernel.rows > 1 and not kernel.stages
 
 
 def no_chain(one: Asked) -> str:
@@ -255,43 +246,20 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
         page.add(label, text)
 
 
-def _cut(array: Any) -> bool:
-    return is_dask(array) or (is_xarray(array) and array.chunks is not None)
-
-
-def _dask_plans(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> list[str]:
-    """How a call on Dask arrays, of which none is computed, is divided into tasks."""
-    # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.computation import noted
-
-    args, rest = one.arguments(one.given)
-    with noted() as plans:
-        call(*args, **rest, **_options(named))
-    return [str(plan) for plan in plans]
-
-
-def _options(named: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in named.items() if name in CALL_OPTIONS}
-
-
-def _measured(page: Lines, call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> None:
-    """Tell what was measured, beside a copy."""
-    options = {name: value for name, value in _options(named).items() if name != "dims"}
+def _measured(
+    page: Lines, call: Callable[..., Any], one: Asked, options: Mapping[str, Any]
+) -> None:
+    """Tell what was measured, beside a copy; of large arrays of one shape a part is taken."""
+    fields, first = one.given, one.given[0]
+    largest = max(array.nbytes for array in fields)
     # Values along an edge are those of the whole array.
-    fields = one.given if has_conditions(one.graph[0]) else part(one.given)
+    is_whole = has_conditions(one.graph[0]) or any(x.shape != first.shape for x in fields)
+    if largest > _LARGE and not is_whole:
+        length = max(1, first.shape[0] * _LARGE // largest)
+        fields = tuple(array[:length] for array in fields)
+    options = {name: value for name, value in options.items() if name != "dims"}
     found = measured(call, replace(one, given=fields), options, 5, 0.3)
-    if not one.is_single:
-        page.add("measured", str(found))
-        return
-    page.add("ready", found.before)
-    page.add("copy", f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}")
-    page.add(
-        "measured",
-        f"{rate_text(found.points_per_second, 'point')}, "
-        f"{rate_text(found.bytes_per_second, 'B')}, {found.copy_ratio:.2f} of a copy, {found.by}",
-        f"{time_text(found.seconds)} a call (quartiles {time_text(found.lower)} and "
-        f"{time_text(found.upper)} of {found.samples})",
-    )
+    page.add("measured", str(found))
 
 
 def intermediate(one: Asked) -> str:
@@ -313,8 +281,140 @@ def texts(one: Asked, target: object) -> str:
     if target not in ("cpu", "cuda"):
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cuda":
-        # Imported here, not above: most programs never ask.
-        from . import device
-
-        return "\n\n".join(source.text for source in device.sources(one))
+        return "\n\n".join(source.text for source in _sources(one))
     return "\n\n".join(kernel.module.text for kernel in one.kernels)
+
+
+# The functions that are rounded correctly, or are the same operations on every target.
+_EXACT = frozenset("signbit sign isnan isinf isfinite".split())
+_EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
+
+
+def _sources(one: Asked) -> Iterator[Source]:
+    """The texts of CUDA C++ that a call on arrays of a GPU compiles, one for each kernel.
+
+    Raises
+    ------
+    StencilError
+        If a kernel takes the general path, which leads to the CPU only.
+    """
+    for group in _passes(one):
+        if group.at_once is not None:
+            yield group.at_once.source
+            continue
+        for node in group.nodes:
+            if found := node.compiled.cpu_only:
+                place, reason = found
+                raise errors.gpu_general(place, node.label, reason)
+            yield written(node.compiled.forms, node.border.rules)
+
+
+def _on_gpu(one: Asked) -> Lines:
+    """How a call on arrays of a GPU is computed: each kernel, and which are one pass."""
+    graph, page = one.graph[0], Lines()
+    for group in _passes(one):
+        joined = group.at_once
+        for node in group.nodes:
+            page += _gpu_page(node, alone=joined is None)
+        if joined is not None:
+            names = [graph.names[value] for value in group.fields]
+            moved = [graph.dtypes[value] for value in group.fields] + list(joined.out_dtypes)
+            size = sum(dtype.itemsize for dtype in moved)
+            page.append(f"{one.call.definition.name}: all of this in one pass")
+            _launches(page, joined.source, names, f"{size} bytes a point for all of them")
+    if one.is_step:
+        page.add("iterate", _steps_text(one))
+    return page
+
+
+def _passes(one: Asked) -> Sequence[Group]:
+    """The calls that are tried at once; with what does them, or they are done one by one."""
+    graph, wanted = one.graph
+    check_device(graph.nodes)
+    return plan(graph, wanted, one.schedule, there=True).groups
+
+
+def _steps_text(one: Asked) -> str:
+    """What `iterate` does with a call that can be a step."""
+    reason = no_chain(one)
+    if not reason:
+        most = one.schedule.steps or limits.current.recorded_steps
+        motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
+        graph, wanted = motion.repeated([one.call.scalars] * most)
+        groups = plan(graph, wanted, replace(one.schedule, steps=most), there=True).groups
+        steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
+        if max(steps) > 1:
+            return f"{max(steps)} steps in one pass over memory, where they take long"
+        reason = "no text holds two of them"
+    return f"one step after the other: {reason}"
+
+
+def _gpu_page(node: Node, alone: bool) -> Lines:
+    """What is said of one kernel; of one `alone`, how it is started as well."""
+    compiled = node.compiled
+    page = Lines([f"{node.call.definition.name}: {_types_text(node)}, on a GPU"])
+    if found := compiled.cpu_only:
+        reason = found[1] if compiled.unread is None else f"{found[1]}, which is not analysed"
+        page.add(
+            "path",
+            f"none: a GPU computes no kernel that holds {reason};",
+            "write it without, or give arrays of NumPy",
+        )
+        return page
+    page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
+    _places(page, node, "all points are computed, and these are copied")
+    _numbers(page, node, compiled.forms.simplified)
+    page.add("bits", _bits(compiled.forms))
+    if alone:
+        source = written(compiled.forms, node.border.rules)
+        _launches(page, source, compiled.fields, _memory_text(node))
+    return page
+
+
+def _launches(page: Lines, source: Source, fields: Sequence[str], memory: str) -> None:
+    """Tell how a text is started: a line for each launch, and one for what its blocks do."""
+    names = {f"field{k}": name for k, name in enumerate(fields)}
+    outs = {name for one in source.launches for name in one.arrays if name.startswith("out")}
+    names |= {name: f"result {name.removeprefix('out')}" for name in outs}
+    if len(outs) == 1:
+        names |= dict.fromkeys(outs, "result")
+    launches = []
+    for launch in source.launches:
+        # Fields and scratch that another launch made are read; the rest is written.
+        shown = ", ".join(names.get(name, name) for name in launch.arrays)
+        points = " x ".join(map(str, launch.tile))
+        blocks = f"  blocks of {math.prod(launch.threads)} threads do {points} points"
+        if launch.wide:
+            blocks += f", in vectors of {max(launch.wide)} bytes where rows allow it"
+        launches += [f"{launch.function}({shown})", blocks]
+    page.add("launches", *launches)
+    between = [
+        f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
+        for one in source.scratch
+    ]
+    page.add("memory", memory, *between)
+    page.add("registers", "unknown before a compiler has made machine code for some GPU")
+
+
+def _bits(forms: Forms) -> str:
+    """How the numbers of a GPU and those of the CPU compare."""
+    inexact = sorted(set(_functions(forms.simplified)))
+    if forms.request.fastmath:
+        return "floats may be rounded in another way than on the CPU (fastmath)"
+    if inexact:
+        return f"those of the CPU, but for the last places of {', '.join(inexact)}"
+    return "those of the CPU"
+
+
+def _functions(kernel: Kernel) -> Iterator[str]:
+    """The functions of floats that each target has from a library of its own."""
+    for assign in (*kernel.body, *(one for stage in kernel.stages for one in stage.body)):
+        match assign.value:
+            case Call(dtype, function) if function not in _EXACT or dtype.is_complex:
+                yield function
+            case Binary(dtype, "**") if not dtype.is_integer:
+                yield "power"
+            case Unary(op="abs", arg=Ref(dtype=dtype)) if dtype.is_complex:
+                yield "abs of complex numbers"
+            case _:
+                pass

@@ -24,22 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_cupy, is_device, is_xarray, listed
+from ..arrays.accepted import as_field, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..program.definition import Definition
 from ..program.options import Place
 from ..program.program import beside
-from ..running.dispatch import as_fields
-from .asked import Asked, asked
-from .displays import bar, rate_text, table, time_text
+from .asked import Asked, asked, no_array
+from .displays import rate_text, table, time_text
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
-
-# Bytes of a field beyond which `explain` looks at a part of it only.
-_LARGE = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -133,35 +129,30 @@ class Measurement:
         """Bytes a second of a call over those of the copy: 1 is as fast as memory allows."""
         return self.bytes_per_second / self.copy_bytes_per_second
 
-    def __str__(self) -> str:
+    @property
+    def _facts(self) -> tuple[tuple[str, str], ...]:
+        """What was measured, in words, with labels."""
+        quartiles = f"{time_text(self.lower)} .. {time_text(self.upper)}"
+        copy = rate_text(self.copy_bytes_per_second, "B")
         return (
-            f"{self.name}({self.arrays}): {time_text(self.seconds)} "
-            f"({time_text(self.lower)} .. {time_text(self.upper)}, {self.samples} samples), "
-            f"{rate_text(self.points_per_second, 'point')}, "
-            f"{rate_text(self.bytes_per_second, 'B')} = {self.copy_ratio:.2f} of a copy "
-            f"({rate_text(self.copy_bytes_per_second, 'B')}), {self.by}; before: {self.before}"
+            ("a call", f"{time_text(self.seconds)} ({quartiles}, {self.samples} samples)"),
+            ("points", rate_text(self.points_per_second, "point")),
+            ("memory", rate_text(self.bytes_per_second, "B")),
+            ("of a copy", f"{self.copy_ratio:.2f} of a copy ({copy})"),
+            ("computed by", self.by),
+            ("before", self.before),
         )
 
-    def __repr__(self) -> str:
-        # A prompt shows what print() does.
-        return str(self)
+    def __str__(self) -> str:
+        *texts, before = (text for _, text in self._facts)
+        return f"{self.name}({self.arrays}): {', '.join(texts)}; before: {before}"
+
+    # A prompt shows what print() does.
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Give a table for a notebook, with a bar that is full where a call is a copy."""
-        copy = rate_text(self.copy_bytes_per_second, "B")
-        quartiles = f"{time_text(self.lower)} and {time_text(self.upper)}"
-        return table(
-            f"{self.name}({self.arrays})",
-            (
-                ("a call", time_text(self.seconds)),
-                ("quartiles", f"{quartiles} of {self.samples} samples"),
-                ("points", rate_text(self.points_per_second, "point")),
-                ("memory", rate_text(self.bytes_per_second, "B")),
-                ("of a copy", f"{bar(self.copy_ratio)} {self.copy_ratio:.2f} of {copy}"),
-                ("computed by", self.by),
-                ("before", self.before),
-            ),
-        )
+        """Give a table for a notebook."""
+        return table(f"{self.name}({self.arrays})", self._facts)
 
 
 def check_repeat(repeat: Any) -> None:
@@ -197,35 +188,23 @@ def real(
     Place(device=options.get("device")).check(())
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
-            raise TypeError(
-                f"{what} measures {kinds} and '{name}' is {kind_of(array)}; {plain_array(array)}."
-            )
-    fields = as_fields(given, names)
-    for array, name in zip(fields, names, strict=True):
+            raise no_array(f"{what} measures {kinds}", name, array)
+    if any(map(is_device, given)):
+        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
+        from ..arrays import cuda
+
+        given = cuda.as_fields(given, names)
+    else:
+        given = [as_field(*pair) for pair in zip(given, names, strict=True)]
+    for array, name in zip(given, names, strict=True):
         if not array.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
     scalars = {name: values[name] for name in definition.scalars}
-    return asked(definition, fields, {**scalars, **options})
+    return asked(definition, given, {**scalars, **options})
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
     return options.get("device") is not None or any(map(is_device, given))
-
-
-def kind_of(value: Any) -> str:
-    """What somebody gave where an array of NumPy is needed."""
-    if is_chunked(value):
-        return "a Dask array"
-    return f"of type {type(value).__name__}"
-
-
-def plain_array(value: Any) -> str:
-    """How to make an array of NumPy of it."""
-    if is_chunked(value):
-        return "give one chunk of it, as x.blocks[0].compute() makes it"
-    if is_xarray(value):
-        return "give its array, x.values"
-    return "give an array, as np.asarray(x) makes it"
 
 
 def measured(
@@ -239,7 +218,7 @@ def measured(
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    fields = as_fields(one.given, one.call.definition.fields)
+    fields = one.given
     args, named = one.arguments(fields)
     named |= options
 
@@ -341,20 +320,3 @@ def _seconds(work: Callable[[], object], count: int, wait: Callable[[], object])
         work()
     wait()
     return (perf_counter() - begin) / count
-
-
-def part(fields: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The fields, or their first part where they are large and of one shape."""
-    first = fields[0]
-    largest = max(array.nbytes for array in fields)
-    if largest <= _LARGE or any(array.shape != first.shape for array in fields):
-        return fields
-    length = max(1, first.shape[0] * _LARGE // largest)
-    return tuple(array[:length] for array in fields)
-
-
-def measurable(given: Sequence[Any], ndim: int) -> bool:
-    """Whether all that is given is real arrays on which a kernel of `ndim` axes can run."""
-    return bool(given) and all(
-        type(array) is np.ndarray and array.ndim >= ndim and array.size for array in given
-    )

@@ -1,20 +1,22 @@
-"""A picture of a footprint for notebooks: a grid of cells, those that are read filled.
+"""A picture of a footprint for notebooks: cells, of which those that are read are filled.
 
     smooth(x, y, k=3)
-    x[0, :, :]   x[1, :, :]           a row for each field, in a colour of its own;
-    y[0, :, :]   y[1, :, :]           a panel for each offset along the axes before the last two
+    x[0, :, :]                        a panel for each field, in a colour of its own, and for each
+    x[1, :, :]                        offset along the axes before the last two
+    y[0, :, :]
+    y[1, :, :]
     axis -3, from panel to panel: border reflect
     axis -2, downward: border reflect
     axis -1, to the right: nearest before, wrap after
 
-The offsets of rows and columns stand beside the cells.
+Brackets are around the point itself.  The offsets of rows and columns stand beside the cells.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..analysis.footprint import tap_offsets
@@ -28,13 +30,9 @@ from ..language.stages import StageCall
 from ..program.definition import Definition
 from .asked import Asked, asked
 
-_CELL = 18  # [pixels]
-_LINE = 18
-_LETTER = 8  # the width of a letter
-_GAP = 12
-_MARGIN = 30  # for the offsets of rows
+_LETTER, _LINE = 8, 18  # the width of a letter, and the height of a line [pixels]
 _MOST = 63  # cells along an axis, beyond which there is no picture
-_PANELS = 9  # side by side
+_PANELS = 9  # of one field
 
 # Readable beside each other for those who do not tell red from green (Okabe and Ito, 2008).
 _COLOURS = ("#7aa6d8", "#e69f00", "#009e73", "#cc79a7", "#f0e442")
@@ -106,85 +104,47 @@ def _svg(
     title: str, box: Box, read: Mapping[str, set[Offset]], below: Sequence[str]
 ) -> str | None:
     """Draw the offsets in a box for each field, and lines of text; None if it is too large."""
+    ndim = len(box.lo)
     ends = [(min(0, low), max(0, high)) for low, high in zip(box.lo, box.hi, strict=True)]
     *outer, rows, columns = (
-        range(low, high + 1) for low, high in [(0, 0), *ends][-max(2, len(ends)) :]
+        range(low, high + 1) for low, high in [(0, 0), *ends][-max(2, ndim) :]
     )
     planes = list(itertools.islice(itertools.product(*outer), _PANELS + 1))
     if max(len(rows), len(columns)) > _MOST or len(planes) > _PANELS:
         return None
-
-    def label(name: str, plane: Offset) -> str:
-        return f"{name}[{', '.join([*map(str, plane), ':', ':'])}]" if plane else name
-
-    letters = max(len(label(name, plane)) for name in read for plane in planes)
-    across = max(len(columns) * _CELL, _LETTER * letters) + _GAP
-    down = len(rows) * _CELL + 2 * _LINE + _GAP
-    parts = [_words(1, _LINE - 5, title, "bold")]
-    for number, (name, offsets) in enumerate(read.items()):
-        y = _LINE + 6 + number * down
-        for place, plane in enumerate(planes):
-            x = _MARGIN + place * across
-            filled = {(0, *offset)[-2:] for offset in offsets if offset[:-2] == plane}
-            colour = _COLOURS[number % len(_COLOURS)]
-            # A signal has no rows to be counted.
-            is_counted = place == 0 and len(box.lo) > 1
-            cells = _panel(rows, columns, filled, colour, is_counted, not any(plane))
-            parts.append(_words(x, y + _LINE - 6, label(name, plane)))
-            parts.append(f'<g transform="translate({x} {y + 2 * _LINE})">{"".join(cells)}</g>')
-    first = _LINE + 6 + len(read) * down
-    parts += [_words(1, first + (k + 1) * _LINE - 6, line) for k, line in enumerate(below)]
-    width = max(
-        _MARGIN + len(planes) * across, _LETTER * max(len(title) + 1, *map(len, below)) + 2
+    above = "".join(f"{column:^3}" for column in _told(columns))
+    # A signal has no rows to be counted.
+    beside = _told(rows) if ndim > 1 else [""]
+    lines = [escape(title)]
+    for (name, offsets), colour in zip(read.items(), itertools.cycle(_COLOURS), strict=False):
+        filled = f'<tspan fill="{colour}">■</tspan>'
+        for plane in planes:
+            label = f"{name}[{', '.join(map(str, plane))}, :, :]" if plane else name
+            lines += [label, f"    {above}"]
+            for row, mark in zip(rows, beside, strict=True):
+                line = f"{mark:>3} "
+                for column in columns:
+                    place = (*plane, row, column)
+                    cell = filled if place[-ndim:] in offsets else "□"
+                    line += f" {cell} " if any(place) else f"[{cell}]"
+                lines.append(line)
+    lines += map(escape, below)
+    letters = [len(title), *(len(name) + 4 * ndim for name in read), *map(len, below)]
+    width = _LETTER * max(5 + 3 * len(columns), *letters)
+    texts = (
+        f'<text x="1" y="{number * _LINE}" xml:space="preserve">{line}</text>'
+        for number, line in enumerate(lines, start=1)
     )
-    height = first + len(below) * _LINE
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img">'
-        f"<title>{escape(title)}: what is read</title>{''.join(parts)}</svg>"
-    )
-
-
-def _panel(
-    rows: range,
-    columns: range,
-    filled: set[Offset],
-    colour: str,
-    is_counted: bool,
-    has_point: bool,
-) -> Iterator[str]:
-    """The cells of one plane, and the offsets of its columns; maybe of its rows, and the point."""
-    middle = _CELL // 2
-    for row, column in itertools.product(rows, columns):
-        fill = colour if (row, column) in filled else "none"
-        yield (
-            f'<rect x="{_at(column, columns)}" y="{_at(row, rows)}" width="{_CELL}" '
-            f'height="{_CELL}" fill="{fill}" stroke="#888"/>'
-        )
-    for column in _told(columns):
-        yield _words(_at(column, columns) + middle, -4, str(column), size=10, anchor="middle")
-    for row in _told(rows) if is_counted else ():
-        yield _words(-4, _at(row, rows) + middle + 4, str(row), size=10, anchor="end")
-    if has_point:
-        x, y = (_at(0, offsets) + middle for offsets in (columns, rows))
-        yield f'<circle cx="{x}" cy="{y}" r="{_CELL // 5}" fill="#c0392b"/>'
-
-
-def _at(offset: int, offsets: range) -> int:
-    """Where the cell of an offset begins."""
-    return (offset - offsets[0]) * _CELL
-
-
-def _told(offsets: range) -> Sequence[int]:
-    """The offsets that are written: all where there are few, else the first, the last and 0."""
-    return offsets if len(offsets) <= 9 else sorted({offsets[0], 0, offsets[-1]})
-
-
-def _words(
-    x: int, y: int, words: str, weight: str = "normal", size: int = 13, anchor: str = "start"
-) -> str:
     # Grey, to be read on a dark page too.
     return (
-        f'<text x="{x}" y="{y}" font-family="monospace" font-size="{size}" '
-        f'font-weight="{weight}" text-anchor="{anchor}" fill="#777">{escape(words)}</text>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
+        f'height="{(len(lines) + 1) * _LINE}" role="img">'
+        f"<title>{escape(title)}: what is read</title>"
+        f'<g font-family="monospace" font-size="13" fill="#777">{"".join(texts)}</g></svg>'
     )
+
+
+def _told(offsets: range) -> list[str]:
+    """The offsets as text: all where there are few, else the first, the last and 0."""
+    few = offsets if len(offsets) <= 9 else (offsets[0], 0, offsets[-1])
+    return [str(one) if one in few else "" for one in offsets]

@@ -12,7 +12,6 @@ import math
 import statistics
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -24,7 +23,7 @@ from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
 from ..program.definition import Definition
 from .asked import Asked
-from .displays import bar, table, time_text
+from .displays import table, time_text
 from .measuring import in_turn
 
 # A call by a schedule: what tells its code from others', and the call itself.
@@ -67,33 +66,26 @@ class Tuning:
     trials: tuple[Trial, ...]
     path: Path | None = None
 
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        """What was tried, with how long it took."""
+        facts = [
+            (_difference(one.schedule), f"{time_text(one.seconds)} against {time_text(one.best)}")
+            for one in self.trials
+        ]
+        best = f"{_difference(self.schedule)}, {self.gain:.2f} times as fast"
+        return [*facts, ("best", best)]
+
     def __str__(self) -> str:
         """Tell what was tried, a line for each."""
-        lines = [
-            f"{_difference(one.schedule)}: {time_text(one.seconds)} against {time_text(one.best)}"
-            for one in self.trials
-        ]
-        lines.append(f"best: {_difference(self.schedule)}, {self.gain:.2f} times as fast")
-        return "\n".join(lines)
+        return "\n".join(map(": ".join, self._facts))
 
-    def __repr__(self) -> str:
-        # A prompt shows what print() does.
-        return str(self)
+    # A prompt shows what print() does.
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """Give a table for a notebook, with a row for each trial; the bars are times."""
-        longest = max((max(one.seconds, one.best) for one in self.trials), default=1.0)
-        rows = [
-            (
-                escape(_difference(one.schedule)),
-                f"{bar(one.seconds / longest)} {time_text(one.seconds)}",
-                f"the best so far {time_text(one.best)}",
-            )
-            for one in self.trials
-        ]
-        best = f"<b>{escape(_difference(self.schedule))}</b>"
-        gain = f"<b>{self.gain:.2f} times as fast</b>"
-        return table("What was tried", [*rows, ("best", best, gain)])
+        """Give a table for a notebook, with a row for each trial."""
+        return table("What was tried", self._facts)
 
 
 def _difference(schedule: Schedule) -> str:
@@ -155,11 +147,8 @@ _ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED)
 def _any_order(kernel: Kernel) -> bool:
     """Whether the windows of a kernel give the same bits in any order of adding."""
     windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
-    return all(one.kind in _ORDERLESS or _whole(one) for one in windows)
-
-
-def _whole(window: Reduce) -> bool:
-    return window.kind in ("sum", "prod", "mean") and window.result.dtype.is_integer
+    added = [one for one in windows if one.kind not in _ORDERLESS]
+    return all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added)
 
 
 def search(
