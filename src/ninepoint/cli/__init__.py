@@ -1,7 +1,7 @@
 """The command `ninepoint`: stencils on files, without writing a program.
 
     here      the words of the command line, and what is said of mistakes
-    kernels   the kernel that is meant            commands  what each command does
+    commands  what each command does, and the kernel that is meant
 
 What a command needs is imported when it runs, so that `--help` is there at once.
 """

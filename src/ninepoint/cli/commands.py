@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import difflib
+import importlib
+import importlib.util
 import inspect
-import time
+import math
+import os
+import sys
+import traceback
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..api.stencil import Stencil
 from ..arrays.accepted import native
 from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
@@ -31,7 +42,6 @@ from ..io.saving import save
 from ..language.errors import StencilError
 from ..running.recording import lazy
 from . import UsageError
-from .kernels import Kernel, find_kernel
 
 # Options of a call, which are given on only if the user gave them.
 _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
@@ -43,37 +53,51 @@ _OF_STORES = ("part", "chunks", "shards", "variable")
 _STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 
+@contextmanager
+def _at_fault(*kinds: type[Exception], words: str = "") -> Iterator[None]:
+    """Say of some errors that the command line is at fault."""
+    try:
+        yield
+    except kinds as error:
+        raise UsageError(f"{words}{error}") from error
+
+
 def apply(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull all of it through."""
     names = (*options.input, options.output)
     of_store = any(Path(name).suffix.lower() in _STORES for name in names)
     _check_options(options, of_store)
-    kernel = find_kernel(options.kernel)
-    if not of_store:
-        _check_output(options)
-    _check_device(options.device)
+    kernel = _find_kernel(options.kernel)
+    if options.device is not None:
+        # Before any file is read.
+        with _at_fault(ImportError, RuntimeError, words=f"--device {options.device}: "):
+            driver.cupy()
     threads = thread_count(options.threads)
+    paths: list[str] = sorted(options.input, key=natural_key)
     if of_store:
-        array: Any = open_array(options.input[0], variable=options.variable)
+        array: Any = open_array(paths[0], variable=options.variable)
     else:
-        array = imread(_sources(options.input))
+        # One word is for imread to understand; several are files, as the shell has listed them.
+        array = imread(paths if len(paths) > 1 else paths[0])
     result = _one_result(_applied(kernel, array, options, of_store), options.result)
     if not of_store:
         _check_held(result.dtype, array.dtype, options.output)
-    progress = _Count(options.quiet)
+    after = math.inf if options.quiet or not seen() else 0.0
+    bar, to_files = Bar(after=after), _to_store if of_store else _to_images
     try:
-        with imported("dask.config").set(scheduler="threads", num_workers=threads):
-            text = (_to_store if of_store else _to_images)(result, options, progress)
-    except AmongInputsError as error:
-        raise UsageError(str(error)) from error
+        with (
+            _at_fault(AmongInputsError),
+            imported("dask.config").set(scheduler="threads", num_workers=threads),
+        ):
+            text = to_files(result, options, bar)
     finally:
-        progress.close()
+        bar.clear()
     if not options.quiet:
         print(text)
 
 
 def _check_options(options: Namespace, of_store: bool) -> None:
-    """Refuse what means nothing for stores, or for images."""
+    """Refuse what means nothing for stores, or for images, and what a format does not have."""
     for name in _OF_IMAGES if of_store else _OF_STORES:
         if getattr(options, name) is not None:
             kind = "images, in and out"
@@ -84,32 +108,10 @@ def _check_options(options: Namespace, of_store: bool) -> None:
         raise UsageError("there is one INPUT where a store is read or written")
     if options.part and options.overwrite:
         raise UsageError("--overwrite would remove what other parts have written")
-
-
-def _check_output(options: Namespace) -> None:
-    try:
-        form = parse_pattern(options.output).format
+    if not of_store:
         how = How(compression=options.compression, quality=options.quality)
-        check_options(form, how)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
-
-
-def _check_device(device: str | None) -> None:
-    """Find out before any file is read that there is no GPU."""
-    if device is None:
-        return
-    try:
-        driver.cupy()
-    except (ImportError, RuntimeError) as error:
-        raise UsageError(f"--device {device}: {error}") from error
-
-
-def _sources(inputs: list[str]) -> str | list[str]:
-    """One word is for imread to understand; several are files, as the shell has listed them."""
-    if len(inputs) == 1:
-        return inputs[0]
-    return sorted(inputs, key=natural_key)
+        with _at_fault(ValueError):
+            check_options(parse_pattern(options.output).format, how)
 
 
 def _applied(kernel: Kernel, array: Any, options: Namespace, of_store: bool) -> Any:
@@ -118,7 +120,7 @@ def _applied(kernel: Kernel, array: Any, options: Namespace, of_store: bool) -> 
     given = {name: getattr(options, name) for name in _OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     if "dtype" in given:
-        given["dtype"] = dtype_of(given["dtype"])
+        given["dtype"] = _dtype_of(given["dtype"])
     if not kernel.is_filter and len(function.fields) > 1:
         raise UsageError(
             f"'{kernel.name}' takes {len(function.fields)} fields "
@@ -154,7 +156,7 @@ def _axes(kernel: Kernel, dtype: Any, params: dict[str, Any]) -> dict[str, tuple
     return {"axes": tuple(range(3 - ndim, 3))}
 
 
-def dtype_of(text: str) -> np.dtype:
+def _dtype_of(text: str) -> np.dtype:
     """Read the name of a dtype."""
     try:
         return np.dtype(text)
@@ -194,32 +196,32 @@ def _check_held(dtype: np.dtype, source: np.dtype, output: str) -> None:
     )
 
 
-def _to_images(result: Any, options: Namespace, progress: _Count) -> str:
+def _to_images(result: Any, options: Namespace, bar: Bar) -> str:
     """Write images, and tell what was done."""
     paths = imsave(
         result,
         options.output,
         overwrite=options.overwrite is not False,
         resume=options.resume,
-        progress=progress,
+        progress=bar.show,
         compression=options.compression,
         quality=options.quality,
     )
-    frames, (rows, columns) = progress.done, result.shape[1:3]
+    frames, (rows, columns) = bar.done, result.shape[1:3]
     channels = f" x {result.shape[3]}" if result.ndim == 4 else ""
     where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}"
     left_out = result.shape[0] - frames
     if not frames:
         return f"nothing to do: all {left_out} frames are there, {where}"
     there = f" ({left_out} were there)" if left_out else ""
-    speed = counted(frames * rows * columns / progress.seconds, "pixels/s")
+    speed = counted(frames * rows * columns / bar.seconds, "pixels/s")
     return (
         f"{frames} frame{'s' if frames > 1 else ''}{there} of {rows} x {columns}{channels} "
-        f"{result.dtype} in {progress.seconds:.2f} s, {speed}: {where}"
+        f"{result.dtype} in {bar.seconds:.2f} s, {speed}: {where}"
     )
 
 
-def _to_store(result: Any, options: Namespace, progress: _Count) -> str:
+def _to_store(result: Any, options: Namespace, bar: Bar) -> str:
     """Write a store or a file of arrays, and tell what was done."""
     save(
         result,
@@ -228,45 +230,21 @@ def _to_store(result: Any, options: Namespace, progress: _Count) -> str:
         shards=options.shards,
         resume=options.resume,
         part=options.part,
-        progress=progress,
+        progress=bar.show,
         overwrite=bool(options.overwrite),
     )
-    if not progress.done:
+    if not bar.done:
         return f"nothing to do: all of it is there, {options.output}"
     sizes = " x ".join(map(str, result.shape))
-    units = counted(progress.done, "unit" if progress.done == 1 else "units")
-    took = f"{result.dtype} in {progress.seconds:.2f} s"
+    units = counted(bar.done, "unit" if bar.done == 1 else "units")
+    took = f"{result.dtype} in {bar.seconds:.2f} s"
     return f"{units} of {sizes} {took}: {options.output}"
-
-
-class _Count:
-    """Counts what is done, frames or units, and shows a bar if a person sees it."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._bar = Bar() if not quiet and seen() else None
-        self._began, self.done = time.perf_counter(), 0
-
-    def __call__(self, done: int, total: int) -> None:
-        """Take the number of frames or units that are done."""
-        self.done = done
-        if self._bar is not None:
-            self._bar.show(done, total)
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.clear()
-
-    @property
-    def seconds(self) -> float:
-        """How long it has taken."""
-        return time.perf_counter() - self._began
 
 
 def explain(options: Namespace) -> None:
     """Tell how a kernel is understood; of a ready-made filter, what it does and where it is."""
-    kernel, given = find_kernel(options.kernel), dict(options.param)
-    stencil, dtypes = kernel.function, [dtype_of(text) for text in options.dtype or ()]
+    kernel, given = _find_kernel(options.kernel), dict(options.param)
+    stencil, dtypes = kernel.function, [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
     if kernel.is_filter:
@@ -275,11 +253,9 @@ def explain(options: Namespace) -> None:
             return
         kernel.check(given)
         _check_count(len(dtypes), 1, f"{kernel.name!r} takes one image")
-        dtype = native(dtypes[0] if dtypes else dtype_of("float64"))
-        try:
+        dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
+        with _at_fault(ValueError, TypeError):
             made = kernel.function(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
-        except (ValueError, TypeError) as error:
-            raise UsageError(str(error)) from error
         one = Asked(made._call, (dtype,), (dtype,))
     else:
         kernel.check(given, complete=False)
@@ -327,3 +303,146 @@ def cache(options: Namespace) -> None:
         print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")
     else:
         print(f"{folder}: {files} files, {counted(size, 'B')}")
+
+
+# Which kernel is meant: a file's, a module's or a ready-made one.
+
+# What running a user's file raises. Errors of the user's own classes keep their traceback, as
+# only the user knows what they mean.
+_RAISED = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError,
+           OSError, RuntimeError, SyntaxError, TypeError, ValueError)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A stencil, or a ready-made filter: a function of the array, then of options by name.
+
+    Of its parameters `known` can be given, and those `needed` have no default.
+    """
+
+    name: str
+    function: Any
+    known: tuple[str, ...]
+    needed: tuple[str, ...]
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether it is a ready-made filter."""
+        return not isinstance(self.function, Stencil)
+
+    def check(self, params: dict[str, Any], complete: bool = True) -> None:
+        """Refuse a parameter that it does not have, and miss one that it needs."""
+        has = f"it has {', '.join(self.known)}" if self.known else "it has none"
+        for param in params:
+            if param not in self.known:
+                raise UsageError(f"--param {param}: {self.name!r} has no such parameter; {has}")
+        for param in self.needed if complete else ():
+            if param not in params:
+                raise UsageError(f"{self.name!r} needs a value: --param {param}=VALUE")
+
+
+def _find_kernel(text: str) -> Kernel:
+    """Find the kernel that `text` names.
+
+    Raises
+    ------
+    UsageError
+        If nothing has that name, or what has it is no stencil.
+    StencilError
+        If the function is no stencil that can be compiled.
+    ImportError
+        If the file or module that holds it cannot be imported.
+    """
+    where, colon, name = text.rpartition(":")
+    if text.endswith(".py"):
+        where, name = text, ""
+    elif not colon or where in ("ninepoint.filters", "npt.filters"):
+        return _ready_made(name)
+    elif not name or not where:
+        raise UsageError(f"{text!r} is not of the form file.py:name or package.module:name")
+    if where.endswith(".py"):
+        module = _from_file(where)
+    else:
+        with _imports_from(os.getcwd(), where):
+            module = importlib.import_module(where)
+    found = _member(module, where, name)
+    needed = (name for name in found.scalars if name not in found.defaults)
+    return Kernel(found.__name__, found, found.scalars, tuple(needed))
+
+
+def _ready_made(name: str) -> Kernel:
+    filters = importlib.import_module("ninepoint.filters")
+    if name not in filters.__all__:
+        close = difflib.get_close_matches(name, filters.__all__, 1)
+        guess = f"did you mean {close[0]}? " if close else ""
+        raise UsageError(
+            f"there is no ready-made filter {name!r}; {guess}A kernel of yours is named "
+            f"file.py:name or package.module:name; ready-made are {', '.join(filters.__all__)}"
+        )
+    function = getattr(filters, name)
+    _, *parameters = inspect.signature(function).parameters.values()
+    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
+    needed = (one.name for one in own if one.default is one.empty)
+    return Kernel(name, function, (*(one.name for one in own), "axes"), tuple(needed))
+
+
+def _from_file(path: str) -> ModuleType:
+    path = os.path.expanduser(path)
+    if not os.path.isfile(path):
+        raise UsageError(f"there is no file {path!r}")
+    # A name of its own: a file random.py must not take the place of the module random.
+    spec = importlib.util.spec_from_file_location("_ninepoint_kernel", os.path.abspath(path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    # As when Python runs the file: it can import its neighbours.
+    with _imports_from(os.path.dirname(os.path.abspath(path)), path):
+        spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def _imports_from(folder: str, what: str) -> Iterator[None]:
+    """Let the block import from `folder`, and say in a line what went wrong in it."""
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        yield
+    except StencilError:
+        raise
+    except _RAISED as error:
+        raise ImportError(f"{what} cannot be imported: {_where(error)}") from error
+
+
+def _where(error: BaseException) -> str:
+    """Say what happened, and in which line of the user's."""
+    words = f"{type(error).__name__}: {error}"
+    if isinstance(error, SyntaxError):
+        # Its text names the file and the line itself.
+        return words
+    ours = (str(Path(__file__).parents[1]), os.path.dirname(importlib.__file__), "<frozen")
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if not frame.filename.startswith(ours)]
+    return f"line {own[-1].lineno} of {own[-1].filename}: {words}" if own else words
+
+
+def _member(module: ModuleType, where: str, name: str) -> Stencil:
+    """Give the stencil of that name, or the only one of a file that is named without one."""
+    names = [name for name, value in vars(module).items() if isinstance(value, Stencil)]
+    if not name and not names:
+        raise UsageError(f"{where} holds no stencil; put @npt.stencil above a function")
+    if not name and len(names) > 1:
+        several = ", ".join(names)
+        raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
+    name = name or names[0]
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            has = f"it has {', '.join(names)}" if names else "it has no stencil"
+            raise UsageError(f"{where} has no {name!r}; {has}")
+        found = getattr(found, part)
+    if isinstance(found, Stencil):
+        return found
+    cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"
+    raise UsageError(f"{name!r} of {where} is no stencil{cure}")

@@ -4,10 +4,9 @@
     formats     PNG, JPEG; what a format holds         tiff        TIFF, by pages and by tiles
     opening     open: any format, region by region     saving      save: any format, by units
     opened      an array that is read when sliced      contents    what is saved, and how it lies
-    zarr_reading stores of Zarr, OME-Zarr          zarr_writing the same
-    whole_files NetCDF, GeoTIFF, .npy
-    paths       files, and what is wrong with them     resume      what is meant, what is written
+    zarr        stores of Zarr and OME-Zarr, written   resume      what is meant, what is written
     run         units, and their tasks                 progress    a bar; clusters
+    paths       files, and what is wrong with them
 
 Pillow, tifffile, Dask, zarr and the like are imported when they are first needed, so importing
 this package costs nothing.

@@ -32,7 +32,7 @@ from ..base.undisturbed import imported
 from .paths import AmongInputsError, need
 from .progress import Progress, shown
 from .resume import Journal, Meaning, Seen, facts_of
-from .run import Region, Shape, Units, Writer, not_written, write
+from .run import Region, Shape, Units, Writer, grown, not_written, write
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -91,11 +91,11 @@ class Variable:
 
         A task for each piece of a store whose pieces are small would cost more than it does.
         """
-        array, size = self.array, list(self.lies.chunks)
-        for axis, (sizes, one) in enumerate(zip(array.chunks, self.lies.chunks, strict=True)):
-            fit = UNIT_BYTES // max(1, math.prod(size) * array.itemsize)
-            size[axis] = max(1, min(max(sizes, default=1) // one, fit)) * one
-        return Units(array.shape, self.lies.shards or tuple(size))
+        array, chunks = self.array, self.lies.chunks
+        pairs = zip(array.chunks, chunks, strict=True)
+        longest = [max(1, max(sizes, default=1) // one) * one for sizes, one in pairs]
+        size = self.lies.shards or grown(chunks, longest, UNIT_BYTES // array.itemsize)
+        return Units(array.shape, size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +109,29 @@ class Contents:
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    def laid(self, choose: Callable[[Variable], Layout]) -> Contents:
-        """Choose how each variable lies in the store."""
-        variables = tuple(replace(one, lies=choose(one)) for one in self.variables)
-        return replace(self, variables=variables)
+    def laid(self, chunks: Cut = None, shards: Cut = None, sharded: bool = True) -> Contents:
+        """Choose how each variable lies in the store; `sharded` if that can have shards.
 
-    @property
-    def dims(self) -> list[Hashable]:
-        """The names of all axes."""
-        return list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
+        Raises
+        ------
+        ValueError
+            If a mapping names a dimension that there is not, or the lengths cannot be.
+        TypeError
+            If they are no lengths.
+        """
+        dims = list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
+        for name, cut in (("chunks", chunks), ("shards", shards)):
+            unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
+            if unknown:
+                raise ValueError(
+                    f"{name} names the dimension {unknown[0]!r}, and there are "
+                    f"{', '.join(map(repr, dims)) or 'none that have names'}"
+                )
+        variables = []
+        for one in self.variables:
+            lies = _layout(one, chunks, shards)
+            variables.append(replace(one, lies=lies if sharded else Layout(lies.chunks, None)))
+        return replace(self, variables=tuple(variables))
 
     @property
     def count(self) -> int:
@@ -147,7 +161,7 @@ class Contents:
                 f"the lazy array{one.of} (the chunks of its sources, functions of others, sources "
                 "without a lasting name)"
             ] = one.array.name
-        return list(facts.items())
+        return facts
 
     def check_not_read(self, path: str) -> None:
         """Raise `ValueError` if a variable is read from what it would replace."""
@@ -175,7 +189,7 @@ class Contents:
         jobs, first = [], 0
         for one in self.variables:
             units = one.units
-            own = {n: 1 for n in range(units.count) if first + n in numbers}
+            own = [number for number in range(units.count) if first + number in numbers]
             noted = journal and replace(journal, first=first)
             task = partial(_put, partial(put, one.name), path, noted)
             jobs.append((one.array, Writer(units, task, one.array.dtype), own))
@@ -276,7 +290,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
-        known = _known(dataset.variables[name])
+        known = _known(dataset.variables[name]) if of_zarr else UNKNOWN
         variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), known))
         empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = one.copy(deep=False, data=empty)
@@ -308,19 +322,11 @@ def _known(variable: Any) -> Layout:
     return Layout(tuple(chunks), None if shards is None else tuple(shards))
 
 
-def layout(
-    array: Any,
-    dims: Sequence[Hashable],
-    chunks: Cut = None,
-    shards: Cut = None,
-    known: Layout = UNKNOWN,
-) -> Layout:
-    """Choose the chunks and shards of an array of Dask.
-
-    `known` are those that it had in the store it was read from, which are kept.
-    """
-    pieces = None if chunks is None else _lengths("chunks", chunks, array.shape, dims)
-    files = None if shards is None else _lengths("shards", shards, array.shape, dims)
+def _layout(variable: Variable, chunks: Cut, shards: Cut) -> Layout:
+    """Choose chunks and shards; those of the store that it was read from are kept."""
+    array, known = variable.array, variable.lies
+    pieces = None if chunks is None else _lengths("chunks", chunks, variable)
+    files = None if shards is None else _lengths("shards", shards, variable)
     if pieces is None:
         if files is None and known is not UNKNOWN:
             return known
@@ -355,21 +361,11 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
     return tuple(lengths)
 
 
-def check_dims(dims: Collection[Hashable], **cuts: Cut) -> None:
-    """Raise where a mapping names a dimension that there is not."""
-    for name, cut in cuts.items():
-        unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
-        if unknown:
-            raise ValueError(
-                f"{name} names the dimension {unknown[0]!r}, and there are "
-                f"{', '.join(map(repr, dims)) or 'none that have names'}"
-            )
-
-
-def _lengths(name: str, cut: Cut, shape: Shape, dims: Sequence[Hashable]) -> Shape:
+def _lengths(name: str, cut: Cut, variable: Variable) -> Shape:
     """Read `chunks` or `shards`; -1 and None, and dimensions left out, are whole axes."""
+    shape = variable.array.shape
     if isinstance(cut, Mapping):
-        given: list[Any] = [cut.get(dim) for dim in dims]
+        given: list[Any] = [cut.get(dim) for dim in variable.dims]
     elif isinstance(cut, Sequence) and not isinstance(cut, str):
         given = list(cut)
         if len(given) != len(shape):

@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
-from ..backends.threads import cores, run_parallel
 from ..base.tracebacks import door
+from ..base.undisturbed import imported
 from ..language.colour import coloured_shape
 from .formats import (
     FORMATS,
@@ -48,14 +48,13 @@ from .paths import (
     write_at,
     write_whole,
 )
-from .progress import Advance, Progress, shown
+from .progress import Progress, shown
 from .resume import Seen
 from .run import (
     How,
     Region,
     Units,
     Writer,
-    follow,
     not_written,
     share,
     write,
@@ -163,21 +162,19 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     # tifffile leaves room for whole bytes; bits it has to be given, and does not count them then.
     blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if dtype.kind == "b" else None
     is_large = frames * rows * -(-columns // 8) > LARGEST_CLASSIC
-    with open(temporary, "r+b") as file:
-        imwrite(
-            file,
-            blank,
-            shape=shape,
-            dtype=dtype.newbyteorder("="),
-            bigtiff=is_large or None,
-            rowsperstrip=rows,
-            **tiff_layout(shape[1:]),
-        )
-        file.seek(0)
-        with TiffFile(file) as tiff:
-            pages = tiff.pages
-            assert len(pages) == frames, (len(pages), frames)
-            start, second, last = (pages[page].dataoffsets[0] for page in (0, 1, frames - 1))
+    imwrite(
+        temporary,
+        blank,
+        shape=shape,
+        dtype=dtype.newbyteorder("="),
+        bigtiff=is_large or None,
+        rowsperstrip=rows,
+        **tiff_layout(shape[1:]),
+    )
+    with TiffFile(temporary) as tiff:
+        pages = tiff.pages
+        assert len(pages) == frames, (len(pages), frames)
+        start, second, last = (pages[page].dataoffsets[0] for page in (0, 1, frames - 1))
     step = second - start
     assert last == start + (frames - 1) * step, (start, second, last)
     return start, step
@@ -290,7 +287,7 @@ def imsave(
 def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path]:
     """Do what `imsave` does, for all frames or a part of them."""
     target = parse_pattern(pattern)
-    need("Writing images", "tifffile" if target.format == TIFF else "PIL")
+    need("Writing images", "dask.array", "tifffile" if target.format == TIFF else "PIL")
     check_options(target.format, how)
     stack = _as_stack(array, target)
     frames = stack.shape[0]
@@ -324,13 +321,14 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         put = partial(_put, target, replace(how, progress=None), page)
         task = Writer(Units(stack.shape, frame), put, stack.dtype, "imsave")
         advance = held.enter_context(shown(how.progress, len(numbers)))
-        if is_dask(stack):
-            if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
-                # So that a chunk of several frames is computed once, and not a frame at a time.
-                stack = stack.rechunk(frame, method="tasks")
-            write([(stack, task, dict.fromkeys(numbers, 1))], advance)
-        else:
-            follow(partial(_write, stack, numbers, task), advance)
+        if not is_dask(stack):
+            # What is in the memory of this machine is written by this machine.
+            held.enter_context(imported("dask.config").set(scheduler="threads"))
+            stack = imported("dask.array").from_array(stack, chunks=frame, name=False)
+        elif all(len(lengths) == 1 for lengths in stack.chunks[1:]):
+            # So that a chunk of several frames is computed once, and not a frame at a time.
+            stack = stack.rechunk(frame, method="tasks")
+        write([(stack, task, numbers)], advance)
     sync_folder(target.folder)
     return paths
 
@@ -369,15 +367,6 @@ def _as_stack(array: Any, target: Target) -> Any:
             f"number the files, '{stem}{{:04d}}{suffix}', or save one .tif"
         )
     return as_grey(array, target.format)
-
-
-def _write(stack: np.ndarray, numbers: Sequence[int], task: Writer, tell: Advance) -> None:
-    """Write frames of a NumPy array on all cores."""
-
-    def one(number: int) -> None:
-        tell(task(stack[number : number + 1], task.units.place(number)))
-
-    run_parallel((partial(one, number) for number in numbers), cores())
 
 
 def _check_not_read(array: Any, targets: Sequence[str], missing: Collection[str]) -> None:

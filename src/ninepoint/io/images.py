@@ -26,7 +26,7 @@ from .paths import (
     DAMAGE,
     AnyPath,
     ImageReadError,
-    Pattern,
+    Sourced,
     Stamp,
     local_path,
     natural_key,
@@ -85,16 +85,20 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Part(Sourced):
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
-    `found` find the files of the stack, if there are several.
+    `found` are absolute patterns that find the files of the stack, if there are several.
     """
 
     first: int
     header: Header
     frames: tuple[Frame, ...]
-    found: tuple[Pattern, ...] = ()
+    found: tuple[str, ...] = ()
+
+    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
+        """The paths of the files, and the patterns."""
+        return {frame.stamp.path for frame in self.frames}, self.found
 
 
 @door
@@ -192,7 +196,7 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
     return chunks
 
 
-def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[Pattern, ...]]:
+def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[str, ...]]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
 
     And the patterns that find their files, as `Part.found` has them.
@@ -222,7 +226,7 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    return frames, tuple(map(Pattern, found))
+    return frames, tuple(found)
 
 
 def _matching(text: str) -> list[str]:
@@ -304,13 +308,12 @@ def read_part(part: Part) -> np.ndarray:
         places = [one.place for one in frames if one.place is not None]
         with _opened(now, part.first + done) as file, tiff.lines_once(now.path):
             try:
-                if places:
-                    for frame in tiff.frames(file, places, header):
-                        stack[done] = frame
-                        done += 1
-                else:
-                    stack[done : done + len(frames)] = formats.decode(file.read(), header)
-                    done += len(frames)
+                decoded = tiff.frames(file, places, header)
+                if not places:
+                    decoded = itertools.repeat(formats.decode(file.read(), header), len(frames))
+                for frame in decoded:
+                    stack[done] = frame
+                    done += 1
             except DAMAGE as error:
                 page, number = part.frames[done].page, part.first + done
                 damage = ImageReadError(now.path, number, said(error), page)

@@ -3,9 +3,22 @@
 It pickles as the place where it is and how it is opened, so a graph is as small for a terabyte as
 for a byte, and no open file goes from process to process.
 
-Here are the openers of `.npy`, HDF5, NetCDF and GeoTIFF as well, and of variables that xarray
-knows: it knows about coordinates, missing values and scaled numbers, rioxarray about projections;
-here every process opens the file once, and reads regions of one variable.
+Here are the openers of `.npy`, HDF5, NetCDF, GeoTIFF and Zarr as well.  xarray knows about
+coordinates, missing values and scaled numbers, rioxarray about projections; here every process
+opens the file once, and reads regions of one variable.
+
+Zarr                                     what it gives
+an array                                 itself
+a group that xarray wrote                a variable, with its coordinates
+a group with "multiscales"               the image of OME-Zarr, of one of its levels
+any other group                          the array that is named, or the only one
+
+OME-Zarr: an image of microscopy in several sizes, with axes, scales and names of channels.
+
+    group attributes     {"multiscales": [{axes, datasets: [{path, scale, translation}, ...]}]}
+    level                number of the size, 0 for the full one
+
+The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written, under "ome".
 """
 
 from __future__ import annotations
@@ -13,7 +26,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -21,7 +34,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.undisturbed import imported
-from .paths import DAMAGE, ImageReadError, Stamp, need, opening, readable, said
+from .paths import (
+    DAMAGE,
+    ZARR_FILES,
+    ImageReadError,
+    Stamp,
+    need,
+    opening,
+    readable,
+    said,
+    zarr_files,
+)
 from .run import Shape, Units
 
 
@@ -42,16 +65,18 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
     """Look for a dataset; None where xarray should read it, since it names its dimensions."""
     h5py = need("Reading HDF5", "h5py")
     stamp = readable(path)
-    datasets: dict[str, Any] = {}
     with h5py.File(stamp.path, "r") as file:
         if "_NCProperties" in file.attrs:
             return None
-
-        def look(name: str, one: Any) -> None:
-            if isinstance(one, h5py.Dataset) and one.ndim and one.dtype.kind in "biufc":
-                datasets[name] = one
-
-        file.visititems(look)
+        names: list[str] = []
+        file.visit(names.append)
+        datasets = {
+            name: one
+            for name in names
+            if isinstance(one := file[name], h5py.Dataset)
+            and one.ndim
+            and one.dtype.kind in "biufc"
+        }
         main = [n for n, one in datasets.items() if one.attrs.get("CLASS") != b"DIMENSION_SCALE"]
         name = pick(path, main, variable, [*datasets])
         one = datasets[name]
@@ -63,29 +88,6 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
 def _hdf5(path: str, name: str) -> Any:
     """Open a dataset; h5py itself lets one thread in at a time."""
     return need("Reading HDF5", "h5py").File(path, "r")[name]
-
-
-def open_raster(path: str) -> Found:
-    """Look at a GeoTIFF, of which the full resolution is read: overviews are copies of it."""
-    stamp = readable(path)
-    rioxarray = need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
-    like = rioxarray.open_rasterio(path, cache=False)
-    if not hasattr(like, "dims") or isinstance(like, list) or hasattr(like, "data_vars"):
-        raise ValueError(
-            f"{path!r} holds several images of different kinds; open the one you need with "
-            "rioxarray.open_rasterio(path, variable=...)."
-        )
-    with imported("rasterio").open(path) as file:
-        rows, columns = file.block_shapes[0]
-        apart = file.interleaving is None or file.interleaving.name != "pixel"
-    pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    return Found(opened(_raster, path, stamp, like, pieces), like=like)
-
-
-def _raster(path: str) -> Any:
-    """Open the bands, of shape (band, y, x), for each thread anew: GDAL lets no two use one."""
-    rioxarray = need("Reading GeoTIFF", "rioxarray")
-    return rioxarray.open_rasterio(path, cache=False, lock=False).variable
 
 
 def open_netcdf(path: str, variable: str | None, engine: str) -> Found:
@@ -139,6 +141,152 @@ def _dataset(path: str, engine: str, group: str) -> Any:
     )
 
 
+# What a reader finds among the attributes of a store that is being written.
+INCOMPLETE = "incomplete"
+
+
+def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
+    """Look for an array."""
+    zarr = need("Reading Zarr", "zarr")
+    described = zarr_files(path)
+    if "://" not in path and not described:
+        raise ValueError(
+            f"{path!r} is no Zarr store: it has none of the files {listed(ZARR_FILES)}."
+        )
+    for name in described:
+        # Raises by its own name what keeps one from reading.
+        readable(name)
+    node = zarr.open(path, mode="r")
+    if INCOMPLETE in node.attrs:
+        raise ValueError(
+            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
+            "resume=True."
+        )
+    if isinstance(node, zarr.Array):
+        if variable is not None:
+            raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
+        _refuse_level(path, level)
+        return _plain(path, node)
+    name = (variable or "").strip("/")
+    if name and name in node:
+        parent, _, variable = name.rpartition("/")
+        if isinstance(node[name], zarr.Group):
+            parent, variable = name, None
+        node = node[parent] if parent else node
+    return _from_group(path, node, variable, level)
+
+
+def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
+    inside = group.path.strip("/")
+    where = f"{path}/{inside}" if inside else path
+    said = said_of(group.attrs)
+    if said.get("multiscales") is not None and variable is None:
+        return _image(path, where, group, level)
+    _refuse_level(where, level)
+    arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
+    if variable is None and not arrays:
+        below_here = [name for name, _ in group.groups()]
+        hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
+        raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
+    if arrays and all(_dims(one) for one in arrays.values()):
+        return open_variable(
+            lambda one: _zarr_stamp(path, arrays[one]), path, "zarr", inside, variable
+        )
+    return _plain(path, arrays[pick(where, list(arrays), variable)])
+
+
+def _refuse_level(path: str, level: int | None) -> None:
+    if level:
+        raise ValueError(
+            f"level={level} is for OME-Zarr, which holds an image in several sizes; {path!r} "
+            "holds one."
+        )
+
+
+def _plain(store: str, node: Any) -> Found:
+    """An array, with the names of its dimensions if it has them all."""
+    array = _array(store, node)
+    dims = _dims(node)
+    attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
+    like = labelled(array, dims, None, attrs, None) if dims else None
+    return Found(array, node.shards, like)
+
+
+def _array(store: str, node: Any) -> Opened:
+    return opened(_zarr, store, _zarr_stamp(store, node), node, node.chunks, node.path.strip("/"))
+
+
+def _zarr(store: str, path: str) -> Any:
+    """Open an array, of which the pieces that hold some elements are decoded, and no others."""
+    return need("Reading Zarr", "zarr").open_array(store, path=path, mode="r")
+
+
+def _dims(array: Any) -> tuple[str, ...]:
+    """The names of its dimensions, if it has them all."""
+    named = getattr(array.metadata, "dimension_names", None)
+    named = named or array.attrs.get("_ARRAY_DIMENSIONS")
+    if not named or len(named) != array.ndim or not all(named) or len(set(named)) < len(named):
+        return ()
+    return tuple(map(str, named))
+
+
+def _zarr_stamp(store: str, node: Any) -> Stamp:
+    """Take the stamp of the file that describes an array or a group, or what it says."""
+    for file in zarr_files(os.path.join(store, node.path.strip("/"))):
+        return readable(file)
+    return Stamp(store, sign=imported("dask.base").tokenize(node.metadata.to_dict()))
+
+
+def said_of(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a group says of its image; without "multiscales" it holds none."""
+    inner = attrs.get("ome")
+    return inner if isinstance(inner, Mapping) else attrs
+
+
+def _image(path: str, where: str, group: Any, level: int | None) -> Found:
+    """An image of OME-Zarr in one of its sizes, with positions along axes that have a scale."""
+    said = said_of(group.attrs)
+    try:
+        image = said["multiscales"][0]
+        sizes = image["datasets"]
+        # Before 0.4 axes were words.
+        axes = [one if isinstance(one, Mapping) else {"name": one} for one in image["axes"]]
+        known = range(len(sizes))
+    except (LookupError, TypeError) as error:
+        raise ValueError(
+            f"{where!r} is no OME-Zarr that can be read: its 'multiscales' lack {error}."
+        ) from error
+    number = level or 0
+    if number not in known:
+        raise ValueError(
+            f"{where!r} has {len(known)} levels, from 0 for the full size on; there is no "
+            f"level={level}."
+        )
+    node = group[str(sizes[number]["path"])]
+    array = _array(path, node)
+    names = [str(axis["name"]) for axis in axes]
+    if len(names) != array.ndim:
+        raise ValueError(
+            f"the image at {array.name!r} has {array.ndim} axes, and its metadata name "
+            f"{len(names)}: {', '.join(map(repr, names))}."
+        )
+    scale, start = np.ones(len(names)), np.zeros(len(names))
+    for one in (sizes[number], image):
+        for change in one.get("coordinateTransformations", ()):
+            factor = np.asarray(change.get("scale", 1.0))
+            scale, start = scale * factor, start * factor + change.get("translation", 0.0)
+    coords: dict[Hashable, Any] = {}
+    for axis, name, n, step, first in zip(axes, names, array.shape, scale, start, strict=True):
+        if name != "c":
+            unit = axis.get("unit")
+            units = {} if unit is None else {"units": unit}
+            coords[name] = (name, first + step * np.arange(n), units)
+    channels = (said.get("omero") or {}).get("channels") or ()
+    if "c" in names and len(channels) == array.shape[names.index("c")]:
+        coords["c"] = ("c", [str(one.get("label", k)) for k, one in enumerate(channels)])
+    return Found(array, node.shards, labelled(array, names, coords, {}, image.get("name") or None))
+
+
 def pick(
     path: str, variables: Sequence[str], wanted: str | None, known: Sequence[str] = ()
 ) -> str:
@@ -177,19 +325,6 @@ Array: TypeAlias = np.ndarray
 
 # So many pieces are tried one by one for the one that is damaged.
 _MOST_TRIED = 10_000
-
-# Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
-# and the neighbours of a block are then a small part of it.
-CHUNK_BYTES = 2**25
-# An array is cut into at least so many chunks, so that every core has work until the end, unless
-# they would be smaller than this [bytes].
-LEAST_CHUNKS = 16
-LEAST_BYTES = 2**20
-# A shard is read whole up to this size [bytes].
-SHARD_BYTES = 2**28
-# A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
-# needs no other one.
-SHARD_ENOUGH = 2**22
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,43 +457,3 @@ def labelled(array: Opened, dims: Sequence[str], coords: Any, attrs: Any, title:
     need("Reading an array with names of dimensions", "xarray")
     data = np.broadcast_to(np.zeros((), array.dtype), array.shape)
     return imported("xarray").DataArray(data, dims=dims, coords=coords, attrs=attrs, name=title)
-
-
-def natural(
-    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
-) -> Shape:
-    """Choose lengths of chunks.
-
-    Axes of which a piece has more than one element grow first, the shortest block first; then the
-    others, from the last to the first.
-
-    >>> natural((4000, 4000), 4, (500, 500))
-    (1000, 1000)
-    >>> natural((4000, 4000), 4, (100, 100), (2000, 2000))
-    (2000, 2000)
-    """
-    if not math.prod(shape):
-        return tuple(max(1, n) for n in shape)
-    sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
-    if shards is not None:
-        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
-        if math.prod(whole) * itemsize <= SHARD_BYTES:
-            sizes = whole
-        if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
-            return sizes
-    wide = [k for k, piece in enumerate(pieces) if piece > 1]
-    # Stored without pieces: images, most likely, which lie along the last two axes.
-    wide = wide or list(range(len(shape)))[-2:]
-    others = [k for k in reversed(range(len(shape))) if k not in wide]
-
-    lengths, grows = list(sizes), True
-    while grows:
-        grows = False
-        for axis in (*sorted(wide, key=lambda k: lengths[k]), *others):
-            longer = min(2 * lengths[axis], shape[axis])
-            nbytes = math.prod(lengths) // lengths[axis] * longer * itemsize
-            if lengths[axis] < longer and nbytes <= most:
-                lengths[axis], grows = longer, True
-                break
-    return tuple(lengths)

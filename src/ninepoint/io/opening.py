@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,29 @@ from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, natural, open_hdf5, open_netcdf, open_npy
+from .opened import Found, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
-from .run import Shape
+from .run import Shape, grown
 from .tiff import open_tiff
-from .zarr_reading import open_zarr
 
 if TYPE_CHECKING:
     import dask.array as da
     import xarray as xr
 
 _builtin_open = open
+
+# Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
+# and the neighbours of a block are then a small part of it.
+CHUNK_BYTES = 2**25
+# An array is cut into at least so many chunks, so that every core has work until the end, unless
+# they would be smaller than this [bytes].
+LEAST_CHUNKS = 16
+LEAST_BYTES = 2**20
+# A shard is read whole up to this size [bytes].
+SHARD_BYTES = 2**28
+# A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
+# needs no other one.
+SHARD_ENOUGH = 2**22
 
 
 @door
@@ -170,7 +183,7 @@ def _refuse(path: Any, variable: str | None, level: int | None) -> None:
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
     array, like = found.array, found.like
-    own = natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
+    own = _natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
     cut = _chosen(chunks, array.shape, array.dtype, own, () if like is None else like.dims)
     # Imported here: Dask is optional.
     from ..arrays.chunked.layer import Source
@@ -182,7 +195,7 @@ def _lazy(found: Found, chunks: Any) -> Any:
 
 def _chosen(
     chunks: Any, shape: Shape, dtype: np.dtype, own: Shape, dims: Sequence[Hashable]
-) -> tuple[tuple[int, ...], ...]:
+) -> Any:
     """Give the chunks that a user wrote, as Dask has them; `own` are those of nobody's choice.
 
     Raises
@@ -206,7 +219,34 @@ def _chosen(
         # Dask divides by zero, and takes True for a length.
         if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
             raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
-    found: tuple[tuple[int, ...], ...] = imported("dask.array").core.normalize_chunks(
+    return imported("dask.array").core.normalize_chunks(
         chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
     )
-    return found
+
+
+def _natural(
+    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
+) -> Shape:
+    """Choose lengths of chunks.
+
+    Axes of which a piece has more than one element grow first, the shortest block first; then the
+    others, from the last to the first.
+
+    >>> _natural((4000, 4000), 4, (500, 500))
+    (1000, 1000)
+    >>> _natural((4000, 4000), 4, (100, 100), (2000, 2000))
+    (2000, 2000)
+    """
+    if not math.prod(shape):
+        return tuple(max(1, n) for n in shape)
+    sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
+    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
+    if shards is not None:
+        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
+        if math.prod(whole) * itemsize <= SHARD_BYTES:
+            sizes = whole
+        if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
+            return sizes
+    wide = [k for k, piece in enumerate(pieces) if piece > 1]
+    # Stored without pieces: images, most likely, which lie along the last two axes.
+    return grown(sizes, shape, most // itemsize, wide or range(len(shape))[-2:])

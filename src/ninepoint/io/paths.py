@@ -18,7 +18,7 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -315,10 +315,14 @@ def readable(path: str) -> Stamp:
         return stamp(os.path.abspath(path))
 
 
-class Pattern(str):
-    """An absolute pattern that finds the files of which a stack is read."""
+class Sourced:
+    """What reads files when it is computed."""
 
     __slots__ = ()
+
+    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
+        """The paths of the files, and absolute patterns that find them, if there are some."""
+        raise NotImplementedError
 
 
 def found_by(pattern: str, path: str) -> bool:

@@ -8,6 +8,7 @@ are looked at.
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
@@ -38,19 +39,18 @@ def shown(
     [seconds]; True shows it anywhere and at once, False never; a function is called with the
     numbers of frames done and in all.  `title` stands before them.
     """
-    done, bar = 0, Bar(title, 0.0 if progress else after)
-    report: Callable[[int, int], None] | None = None
-    if callable(progress):
-        report = progress
-    elif progress or (progress is None and seen()):
-        report = bar.show
+    if progress:
+        after = 0.0
+    elif progress is False or not seen():
+        after = math.inf
+    bar = Bar(title, after)
+    report = progress if callable(progress) else bar.show
+    if report == bar.show:
         report(0, total)
 
     def advance(frames: int) -> None:
-        nonlocal done
-        done += frames
-        if report is not None:
-            report(done, total)
+        bar.done += frames
+        report(bar.done, total)
 
     try:
         yield advance
@@ -64,20 +64,30 @@ def seen() -> bool:
 
 
 class Bar:
-    """A line that changes a few times a second, once so many seconds are over."""
+    """A line that changes a few times a second, once so many seconds are over.
+
+    How many frames are `done` after how many `seconds` is known as well of what is never shown.
+    """
 
     def __init__(self, title: str = "saving", after: float = 0.0) -> None:
         self._title, self._after = title, after
         self._line = Passing() if present() else _Terminal()
         self._begin, self._shown = time.monotonic(), float("-inf")
+        self.done = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long it has taken."""
+        return time.monotonic() - self._begin
 
     def show(self, done: int, total: int) -> None:
         """Show the numbers of frames done and in all, and how long the others will take."""
-        now = time.monotonic()
-        if now - self._begin < self._after or (now - self._shown < PAUSE and done < total):
+        self.done = done
+        now, taken = time.monotonic(), self.seconds
+        if taken < self._after or (now - self._shown < PAUSE and done < total):
             return
         self._shown = now
-        left = (now - self._begin) / done * (total - done) if done else 0.0
+        left = taken / done * (total - done) if done else 0.0
         rest = f", {timedelta(seconds=round(left))} left" if left >= 1 else ""
         self._line.show(f"{self._title} {done}/{total}{rest}", done / max(total, 1))
 
@@ -89,24 +99,19 @@ class Bar:
 class _Terminal:
     """A line on standard error, which may change and is gone in the end."""
 
-    def __init__(self) -> None:
-        self._shown = ""
+    _length = 0
 
     def show(self, text: str, done: float) -> None:
         full = int(WIDTH * done)
         line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
-        self._put(line[: shutil.get_terminal_size().columns - 1])
+        line = line[: shutil.get_terminal_size().columns - 1]
+        print("\r" + line.ljust(self._length), end="", file=sys.stderr, flush=True)
+        self._length = len(line)
 
     def clear(self) -> None:
-        if self._shown:
-            self._put("")
-            sys.stderr.write("\r")
-            sys.stderr.flush()
-
-    def _put(self, line: str) -> None:
-        sys.stderr.write("\r" + line.ljust(len(self._shown)))
-        sys.stderr.flush()
-        self._shown = line
+        if self._length:
+            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
+            self._length = 0
 
 
 # How long a cluster may be without a scheduler, or without a worker, before it is given up; set
@@ -138,25 +143,24 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
         Whatever a task raises.
     """
     distributed = imported("distributed")
-    watch = _Watch(client)
-    watch.check_open()
-    watch.check_workers()
+    _check_open(client)
+    _check_workers(client)
     try:
         futures = schedule(graph, keys, sync=False)
         coming = distributed.as_completed(futures, loop=client.loop)
     except (RuntimeError, distributed.client.ClosedClientError) as error:
-        watch.check_open()
+        _check_open(client)
         raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    watch.rest()
     left, pause = len(futures), SHORTEST
+    well = asked = time.monotonic()
     try:
         while left:
             batch = coming.next_batch(block=False)
             if batch:
-                watch.rest()
-                pause = SHORTEST
+                pause, well = SHORTEST, time.monotonic()
+                asked = well
             else:
-                watch.look()
+                well, asked = _looked(client, well, asked)
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
             for future in batch:
@@ -165,7 +169,7 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
             left -= len(batch)
     finally:
         if client.status == "running":
-            watch.ask(lambda: client._cancel(futures), 10)
+            _ask(client, lambda: client._cancel(futures), 10)
 
 
 def _check_done(future: Any) -> None:
@@ -189,84 +193,77 @@ def patience() -> float:
     return float(imported("dask.utils").parse_timedelta(told))
 
 
-class _Watch:
-    """Looks at a cluster in which nothing finishes, and gives it up after a while."""
+def _check_open(client: Any) -> None:
+    """Raise `ConnectionError` if the client is closed."""
+    if client.status in ("closed", "closing"):
+        raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
 
-    def __init__(self, client: Any) -> None:
-        self._client, self._patience = client, patience()
-        self.rest()
 
-    def rest(self) -> None:
-        """Something has finished: all is well."""
-        self._well = self._asked = time.monotonic()
+def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
+    """Let the client ask something; None where it gets no answer in so many seconds.
 
-    def check_open(self) -> None:
-        """Raise `ConnectionError` if the client is closed."""
-        status = self._client.status
-        if status in ("closed", "closing"):
-            raise ConnectionError(f"the Dask client is {status}; {_REST}")
+    As where another thread closes it in this moment.
+    """
+    closed = imported("distributed").client.ClosedClientError
+    with suppress(TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed):
+        return client.sync(question, callback_timeout=wait)
+    return None
 
-    def ask(self, question: Callable[[], Any], wait: float) -> Any:
-        """Let the client ask something; None where it gets no answer in so many seconds.
 
-        As where another thread closes it in this moment.
-        """
-        closed = imported("distributed").client.ClosedClientError
-        with suppress(TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed):
-            return self._client.sync(question, callback_timeout=wait)
-        return None
+def _check_workers(client: Any) -> None:
+    """Raise `ImportError` if a worker would end as soon as it gets a task."""
 
-    def check_workers(self) -> None:
-        """Raise `ImportError` if a worker would end as soon as it gets a task."""
-        client = self._client
+    def found() -> bool:
+        """Whether there is a ninepoint; a function in a function is sent by its value."""
+        from importlib.util import find_spec
 
-        def found() -> bool:
-            """Whether there is a ninepoint; a function in a function is sent by its value."""
-            from importlib.util import find_spec
+        return find_spec("ninepoint") is not None
 
-            return find_spec("ninepoint") is not None
-
-        # Where nobody answers `look` will tell.
-        wait = min(10.0, self._patience / 2)
-        told = self.ask(lambda: client._run(found, on_error="ignore"), wait) or {}
-        lacking = [address for address, there in told.items() if not there]
-        if lacking:
-            raise ImportError(
-                f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
-                "one: install it where they run, or add its folder to their PYTHONPATH"
-            )
-
-    def look(self) -> None:
-        """Raise `ConnectionError` if nothing can be expected any more."""
-        self.check_open()
-        now = time.monotonic()
-        if self._client.status != "running":
-            wrong = "the Dask client cannot reach its scheduler"
-        elif now - self._asked < min(SILENCE, self._patience / 4):
-            return
-        else:
-            scheduler = self._client.scheduler
-            told = self.ask(lambda: scheduler.identity(), max(self._patience / 2, 1))
-            now = self._asked = time.monotonic()
-            if told is not None and (told["workers"] or self._is_growing()):
-                self._well = now
-            wrong = "the Dask scheduler does not answer"
-            if told is not None:
-                wrong = "the Dask cluster has no workers"
-        if now - self._well >= self._patience:
-            raise ConnectionError(f"{wrong}, for {now - self._well:.0f} s now; {_REST}")
-
-    def _is_growing(self) -> bool:
-        """Whether workers are on their way, or come when there is something to do.
-
-        The plan of a cluster that has lost a worker still has it, whether or not another comes.
-        """
-        cluster, scheduler = self._client.cluster, self._client.scheduler
-        if getattr(cluster, "_adaptive", None) is not None:
-            return True
-        if not getattr(cluster, "plan", ()):
-            return False
-        events = self.ask(lambda: scheduler.events(topic="all"), 10) or ()
-        return not any(
-            isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
+    # Where nobody answers `_looked` will tell.
+    wait = min(10.0, patience() / 2)
+    told = _ask(client, lambda: client._run(found, on_error="ignore"), wait) or {}
+    lacking = [address for address, there in told.items() if not there]
+    if lacking:
+        raise ImportError(
+            f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
+            "one: install it where they run, or add its folder to their PYTHONPATH"
         )
+
+
+def _looked(client: Any, well: float, asked: float) -> tuple[float, float]:
+    """Look at a cluster in which nothing finishes; when all was well, and when that was asked.
+
+    Raises `ConnectionError` if nothing can be expected any more.
+    """
+    _check_open(client)
+    now, most = time.monotonic(), patience()
+    if client.status != "running":
+        wrong = "the Dask client cannot reach its scheduler"
+    elif now - asked < min(SILENCE, most / 4):
+        return well, asked
+    else:
+        told = _ask(client, lambda: client.scheduler.identity(), max(most / 2, 1))
+        now = asked = time.monotonic()
+        if told is not None and (told["workers"] or _is_growing(client)):
+            well = now
+        wrong = "the Dask scheduler does not answer"
+        if told is not None:
+            wrong = "the Dask cluster has no workers"
+    if now - well >= most:
+        raise ConnectionError(f"{wrong}, for {now - well:.0f} s now; {_REST}")
+    return well, asked
+
+
+def _is_growing(client: Any) -> bool:
+    """Whether workers are on their way, or come when there is something to do.
+
+    The plan of a cluster that has lost a worker still has it, whether or not another comes.
+    """
+    if getattr(client.cluster, "_adaptive", None) is not None:
+        return True
+    if not getattr(client.cluster, "plan", ()):
+        return False
+    events = _ask(client, lambda: client.scheduler.events(topic="all"), 10) or ()
+    return not any(
+        isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
+    )

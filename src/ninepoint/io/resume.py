@@ -32,18 +32,15 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.remembered import digest
 from ..base.undisturbed import imported
-from .paths import Pattern, Stamp, stamp, write_whole
+from .paths import Sourced, stamp, write_whole
 
-if TYPE_CHECKING:
-    from ..program.calls import Call
-
-Meaning: TypeAlias = "list[tuple[str, Any]]"
+Meaning: TypeAlias = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,14 @@ class Journal:
     def begin(self, meaning: Meaning) -> None:
         """Write down what will be computed."""
         os.makedirs(self.folder, exist_ok=True)
-        text = json.dumps(meaning, indent=1, default=str)
+        text = json.dumps(list(meaning.items()), indent=1, default=str)
         write_whole(os.path.join(self.folder, "meaning.json"), text.encode())
 
     def meaning(self) -> Meaning | None:
         """What was to be computed; None if nobody has written it down."""
         try:
             with open(os.path.join(self.folder, "meaning.json"), encoding="utf-8") as file:
-                return [(label, value) for label, value in json.load(file)]
+                return dict(json.load(file))
         except (FileNotFoundError, NotADirectoryError, ValueError):
             return None
 
@@ -114,14 +111,14 @@ def check_same(path: str, old: Meaning | None, new: Meaning) -> None:
             "remove it, or save under another name"
         )
     # What is compared has been through JSON, where tuples are lists.
-    now, then = dict(json.loads(json.dumps(new, default=str))), dict(old)
-    for label in now | then:
-        if label not in then:
+    now = json.loads(json.dumps(new, default=str))
+    for label in now | old:
+        if label not in old:
             what = f"{label} was not there"
         elif label not in now:
             what = f"{label} is no longer there"
-        elif then[label] != now[label]:
-            pair = then[label], now[label]
+        elif old[label] != now[label]:
+            pair = old[label], now[label]
             short = all(isinstance(one, int | float | str | list) for one in pair)
             what = f"{label} has changed"
             if short and max(len(str(one)) for one in pair) <= 40:
@@ -158,7 +155,7 @@ class Seen:
     """
 
     def __init__(self, graph: Any, many: int | None = _TASKS) -> None:
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, Any] = {}
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
         self.patterns: set[str] = set()
@@ -175,16 +172,16 @@ class Seen:
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
-        if isinstance(one, Pattern):
-            self.patterns.add(str(one))
-            return "pattern"
-        if isinstance(one, Stamp) and not one.sign:
-            # A name that is a link, and what it leads to.
-            folder, name = os.path.split(one.path)
-            self.paths.add(os.path.join(self._real(folder), name))
-            if os.path.islink(one.path):
-                self.paths.add(self._real(one.path))
-            return "stamp"
+        if isinstance(one, Sourced):
+            paths, patterns = one.sources()
+            self.patterns.update(patterns)
+            for path in paths:
+                # A name that is a link, and what it leads to.
+                folder, name = os.path.split(path)
+                self.paths.add(os.path.join(self._real(folder), name))
+                if os.path.islink(path):
+                    self.paths.add(self._real(path))
+            return "sources"
         if isinstance(one, str | PurePath):
             self._path(str(one))
             return None
@@ -248,10 +245,12 @@ def facts_of(arrays: Iterable[Any]) -> dict[str, Any]:
         for scalar, value in call.scalars.items():
             known = digest(np.asarray(value).tolist()) if np.ndim(value) else repr(value)
             facts[f"the argument '{scalar}' of {title}"] = known
-        facts[f"the boundary of {title}"] = repr(call.boundary)
-        facts[f"the cval of {title}"] = repr(call.cval)
-        facts[f"the dtype of {title}"] = repr((call.dtypes, call.overflow))
-        facts[f"the steps of {title} (every=)"] = repr(call.every)
+        facts |= {
+            f"the boundary of {title}": repr(call.boundary),
+            f"the cval of {title}": repr(call.cval),
+            f"the dtype of {title}": repr((call.dtypes, call.overflow)),
+            f"the steps of {title} (every=)": repr(call.every),
+        }
     facts |= {f"the function '{name}'": token for name, token in sorted(seen.functions.items())}
     return facts | {f"the source '{path}'": _identity(path) for path in sorted(seen.paths)}
 

@@ -20,13 +20,14 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 from __future__ import annotations
 
 import math
+import os
 import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -74,6 +75,27 @@ class Units:
             slice(at * one, min(n, (at + 1) * one))
             for at, one, n in zip(place, self.size, self.shape, strict=True)
         )
+
+
+def grown(
+    lengths: Shape, limits: Sequence[int], most: int, first: Sequence[int] | None = None
+) -> Shape:
+    """Double lengths, up to their limits, while no more than `most` elements lie in all.
+
+    The shortest of the axes that are `first` grow before the others, which grow from the last on.
+    """
+    axes = range(len(lengths))
+    first = axes if first is None else first
+    others = [axis for axis in reversed(axes) if axis not in first]
+    sizes = list(lengths)
+    while True:
+        for axis in (*sorted(first, key=sizes.__getitem__), *others):
+            longer = min(2 * sizes[axis], limits[axis])
+            if sizes[axis] < longer and math.prod(sizes) // sizes[axis] * longer <= most:
+                sizes[axis] = longer
+                break
+        else:
+            return tuple(sizes)
 
 
 def share(count: int, part: tuple[int, int] | None) -> range:
@@ -138,13 +160,48 @@ def not_written(what: str, rest: str, path: str) -> Iterator[None]:
         raise OSError(error.errno, words, path) from error
 
 
-# A lazy array, what writes it, and the units to write by number, with what each counts.
-Job: TypeAlias = tuple[Any, Writer, Mapping[int, int]]
+_lock = threading.Lock()
+
+
+@contextmanager
+def alone(path: str) -> Iterator[bool]:
+    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster.
+
+    Gives whether there is a cluster.
+    """
+    with _lock:
+        distributed: Any = sys.modules.get("distributed")
+        try:
+            worker = None if distributed is None else distributed.get_worker()
+        except ValueError:
+            worker = None
+        if worker is not None:
+            with distributed.Lock(f"ninepoint-{path}"):
+                yield True
+            return
+        if os.name == "nt":
+            # No folder can be locked there; HDF5 says if two processes write at once.
+            yield False
+            return
+        # Against processes of this machine, as those of Dask's scheduler "processes".
+        fcntl = imported("fcntl")
+        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            # Some file systems of networks have no such locks.
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield False
+        finally:
+            os.close(descriptor)
+
+
+# A lazy array, what writes it, and the numbers of the units to write.
+Job: TypeAlias = tuple[Any, Writer, Collection[int]]
 
 
 def write(jobs: Iterable[Job], advance: Advance) -> None:
     """Compute and write the units that are to be written."""
-    wanted: dict[tuple[Any, ...], int] = {}
+    wanted: dict[tuple[Any, ...], None] = {}
     arrays = []
     for array, writer, numbers in jobs:
         if numbers:
@@ -152,7 +209,7 @@ def write(jobs: Iterable[Job], advance: Advance) -> None:
             meta = np.empty((0,) * array.ndim, np.int8)
             # Dask makes one task of a chunk and what writes it.
             arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
-            wanted |= {(name, *writer.units.place(one)): n for one, n in numbers.items()}
+            wanted |= dict.fromkeys((name, *writer.units.place(number)) for number in numbers)
     if wanted:
         graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
         _compute(type(arrays[0]), graph, wanted, advance)
@@ -176,12 +233,10 @@ def _cut(array: Any, size: Shape) -> Any:
     return array.rechunk(chunks, method="tasks") if made is None else made
 
 
-def _compute(
-    kind: Any, graph: Any, wanted: Mapping[tuple[Any, ...], int], advance: Advance
-) -> None:
+def _compute(kind: Any, graph: Any, wanted: Collection[Any], advance: Advance) -> None:
     """Run the tasks `wanted` of a graph of arrays of a kind on the scheduler in use.
 
-    Their values are what each adds to the progress; what the tasks give stays where it is.
+    What the tasks give stays where it is.
     """
     keys = list(wanted)
     graph = kind.__dask_optimize__(graph, keys)
@@ -190,23 +245,23 @@ def _compute(
     pool = imported("dask.config").get("pool", None)
     if hasattr(client, "scheduler_info"):
         for key in finished(client, schedule, graph, keys):
-            advance(wanted.get(key, 0))
+            advance(key in wanted)
     elif schedule is imported("dask.threaded").get and pool is None:
         follow(partial(_on_threads, graph, wanted), advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback
-        with told(posttask=lambda key, *_: advance(wanted.get(key, 0))):
+        with told(posttask=lambda key, *_: advance(key in wanted)):
             schedule(graph, keys)
 
 
-def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], tell: Advance) -> None:
+def _on_threads(graph: Any, wanted: Collection[Any], tell: Advance) -> None:
     """Run tasks on threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that nobody leaves a file that is about to appear.
     """
     told = imported("dask.callbacks").Callback(
-        pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(wanted.get(key, 0))
+        pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(key in wanted)
     )
     number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
     with ThreadPoolExecutor(number) as pool, told:

@@ -1,24 +1,49 @@
-"""save: a result of any size, written unit by unit to a store that can be gone on with."""
+"""save: a result of any size, written unit by unit to a store that can be gone on with.
+
+Zarr and images are written by many processes, and gone on with.  NetCDF and HDF5, GeoTIFF and
+arrays of NumPy are files that one process writes: what is being written has another name until it
+is complete, and what a process that was killed has left is written again from the start.
+
+.out.nc.ninepoint/meaning.json     what was written, and of which size and time the file then was:
+                                   a later run that means the same has nothing to do
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..arrays.accepted import is_xarray
+import numpy as np
+
+from ..arrays.accepted import is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.tracebacks import door
-from .contents import Contents, Cut, Variable, lazily
-from .formats import IMAGES
+from ..base.undisturbed import imported
+from ..language.dtypes import kind_of
+from ..language.warned import MetadataWarning, warn
+from .contents import (
+    Contents,
+    Cut,
+    Layout,
+    Variable,
+    contents,
+    lazily,
+    stored_by_xarray,
+)
+from .formats import IMAGES, TIFF
 from .frames import parse_pattern, save_frames
-from .paths import local_path
+from .paths import local_path, make_folder, need, replacement, stamp
 from .progress import Progress
 from .resume import Journal, check_same
-from .run import How
-from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
-from .zarr_writing import save_zarr
+from .run import How, Region, alone
+from .zarr import save_zarr
 
 
 @door
@@ -115,7 +140,7 @@ def save(
     >>> store.name, da.from_zarr(store).shape
     ('out.zarr', (60, 400, 400))
     """
-    part = check_part(part)
+    part = _check_part(part)
     if part and overwrite:
         raise ValueError(
             "overwrite=True would remove what other parts have written; remove the store before, "
@@ -132,10 +157,10 @@ def save(
         save_zarr(result, text, chunks, shards, how)
     elif suffix in _HDF5:
         _refuse(suffix, shards=shards)
-        save_netcdf(result, text, chunks, how)
+        _save_netcdf(result, text, chunks, how)
     elif suffix == ".npy":
         _refuse(suffix, chunks=chunks, shards=shards)
-        save_npy(result, text, how)
+        _save_npy(result, text, how)
     elif suffix and suffix not in IMAGES:
         raise ValueError(
             f"save cannot tell the format of {text!r}: the name should end in .zarr, "
@@ -150,8 +175,8 @@ def save(
                 f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
                 f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
             )
-        if suffix in (".tif", ".tiff") and is_on_earth(result):
-            save_raster(result, text, how)
+        if suffix in TIFF.suffixes and _is_on_earth(result):
+            _save_raster(result, text, how)
         else:
             _save_images(result, text, how)
     return Path(path).expanduser()
@@ -197,7 +222,7 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     save_frames(array, pattern, how)
 
 
-def check_part(part: object) -> tuple[int, int] | None:
+def _check_part(part: object) -> tuple[int, int] | None:
     """Raise unless `part` is None or (i, n) with 0 <= i < n."""
     if part is None:
         return None
@@ -213,3 +238,198 @@ def check_part(part: object) -> tuple[int, int] | None:
             else f"part={part!r}: there is at least one part, (0, 1)"
         )
     return number, parts
+
+
+# Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
+TILE = 512
+
+# What says that there is no room; a system that cannot take room beforehand says other things.
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
+    """Write NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
+    need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
+    if isinstance(result, np.ndarray) or is_dask(result):
+        dims = [f"dim_{axis}" for axis in range(result.ndim)]
+        result = imported("xarray").DataArray(result, dims=dims, name="data")
+    found = contents(result)
+    for one in found.variables:
+        _check_netcdf(one)
+    found = found.laid(chunks, sharded=False)
+    _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
+
+
+def _check_netcdf(one: Variable) -> None:
+    """Raise where NetCDF has no type for these numbers."""
+    dtype = one.array.dtype
+    if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
+        cure = (
+            "save as .zarr" if dtype.kind == "c" else "convert them, with array.astype('float64')"
+        )
+        raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
+
+
+def _lay_out_netcdf(found: Contents, path: str) -> None:
+    """Let xarray write everything but the values of the variables, which are lazy."""
+    store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
+    # What is said here takes the place of all that a variable says of how it is stored.
+    encoding = {
+        one.name: found.dataset[one.name].encoding | {"chunksizes": one.lies.chunks or None}
+        for one in found.variables
+    }
+    try:
+        with stored_by_xarray():
+            dims = {dim for one in found.variables for dim in one.dims}
+            unlimited = dims.intersection(found.dataset.encoding.get("unlimited_dims", ()))
+            found.dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
+    finally:
+        store.close()
+
+
+def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
+    """Write whole chunks."""
+    h5py = need("Writing NetCDF or HDF5", "h5py")
+    with alone(path), h5py.File(path, "r+") as file:
+        file[name][region] = block
+
+
+def _is_on_earth(result: Any) -> bool:
+    """Whether a result says where on Earth it is."""
+    if not is_xarray(result):
+        return False
+    if "rioxarray" not in sys.modules and "spatial_ref" not in result.coords:
+        return False
+    need("Writing GeoTIFF", "rioxarray")
+    return result.rio.crs is not None
+
+
+def _save_raster(result: Any, path: str, how: How) -> None:
+    """Write a GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
+    if not imported("rasterio").dtypes.check_dtype(result.dtype):
+        raise TypeError(
+            f"a GeoTIFF cannot hold {result.dtype} values: convert them first, such as "
+            "array.astype('float32')"
+        )
+    x, y = result.rio.x_dim, result.rio.y_dim
+    if result.ndim not in (2, 3) or result.dims[-2:] != (y, x):
+        raise ValueError(
+            f"a GeoTIFF holds ({y}, {x}) or (band, {y}, {x}), not {result.dims}; "
+            "transpose the array first"
+        )
+    array = lazily(result.data)
+    tiles = Layout((*array.shape[:-2], TILE, TILE), None)
+    variable = Variable("", array, result.dims, lies=tiles)
+    found = Contents((variable,), result.to_dataset(name="data")[[]])
+    _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
+
+
+def _lay_out_raster(result: Any, path: str) -> None:
+    """Write everything but the pixels."""
+    zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
+    result.copy(data=zeros).rio.to_raster(
+        path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE, bigtiff="IF_SAFER",
+        lock=threading.Lock(), compute=False,
+    )  # fmt: skip
+
+
+def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
+    """Write whole tiles."""
+    rasterio = need("Writing GeoTIFF", "rasterio")
+    *bands, rows, columns = region
+    first = bands[0].start if bands else 0
+    block = block if bands else block[None]
+    window = ((rows.start, rows.stop), (columns.start, columns.stop))
+    with alone(path), rasterio.open(path, "r+") as file:
+        file.write(block, range(first + 1, first + 1 + len(block)), window=window)
+
+
+def _save_npy(result: Any, path: str, how: How) -> None:
+    """Write an array of NumPy, through a map of the file."""
+    if is_xarray(result):
+        if result.coords or result.attrs:
+            warn(
+                "a .npy file keeps neither coordinates nor attributes; a .zarr store or a .nc "
+                "file does",
+                MetadataWarning,
+            )
+        result = result.data
+    elif is_dataset(result):
+        raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
+    found = contents(result).laid()
+    array = found.variables[0].array
+    # What NumPy would read as bytes without a meaning.
+    if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
+        raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
+    _fill(path, found, partial(_lay_out_npy, array), _write_npy, how)
+
+
+def _lay_out_npy(array: Any, path: str) -> None:
+    """Write the header, and take the room of the elements, where the system can do that.
+
+    On a disk that is full a map would end the process.
+    """
+    dtype = array.dtype.newbyteorder("=")
+    np.lib.format.open_memmap(path, "w+", dtype, array.shape)
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "rb+") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, os.path.getsize(path))
+            except OSError as error:
+                if error.errno in _FULL:
+                    words = f"{error.strerror}: the array takes {array.nbytes} bytes"
+                    raise OSError(error.errno, words) from error
+
+
+def _write_npy(path: str, _: str, block: np.ndarray, region: Region) -> None:
+    """Write some elements; two machines that write into one page of memory would lose some."""
+    with alone(path) as on_cluster:
+        target = np.load(path, mmap_mode="r+")
+        target[region] = block
+        if on_cluster:
+            target.flush()
+
+
+def _fill(
+    path: str,
+    found: Contents,
+    lay_out: Callable[[str], None],
+    put: Callable[[str, str, np.ndarray, Region], None],
+    how: How,
+) -> None:
+    """Lay a file out under another name, write its units, and give it its name.
+
+    `put` takes a path, the name of a variable, its elements, and where they belong.
+    """
+    if how.part:
+        suffix = os.path.splitext(path)[1]
+        raise ValueError(
+            f"part={how.part!r}: a {suffix} file cannot be written by several processes; "
+            "save as .zarr, or the parts of the array in files of their own"
+        )
+    folder, name = os.path.split(path)
+    journal = Journal(os.path.join(folder, f".{name}.ninepoint"))
+    means = found.meaning
+    if os.path.lexists(path):
+        if how.resume:
+            old = journal.meaning()
+            is_same = old and old.pop("the file", None) == _finished(path)
+            check_same(path, old if is_same else None, means)
+            return
+        if not how.overwrite:
+            raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
+        if os.path.isdir(path):
+            raise FileExistsError(f"{path!r} is a folder, which save does not replace")
+        found.check_not_read(path)
+    make_folder(folder, "save")
+    with replacement(path) as temporary:
+        lay_out(temporary)
+
+        found.write(range(found.count), partial(put, temporary), path, how.progress)
+    journal.begin(means | {"the file": _finished(path)})
+
+
+def _finished(path: str) -> list[int]:
+    """What is noted of a file that is complete."""
+    now = stamp(path)
+    return [now.size, now.changed]

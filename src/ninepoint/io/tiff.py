@@ -15,7 +15,6 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..base.undisturbed import imported
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
-from .opened import Array, Found, Opened, open_raster
+from .opened import Array, Found, Opened, opened
 from .paths import DAMAGE, ImageReadError, need, readable, said
 
 if TYPE_CHECKING:
@@ -288,7 +287,7 @@ def open_tiff(path: str) -> Found | None:
         with _pages(file) as tiff:
             page: Any = page_at(tiff, places[0])
             if GEO_KEYS in page.tags:
-                return open_raster(path)
+                return _open_raster(path)
             separate, depth, rows, columns, channels = page.shaped
             plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
             odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
@@ -302,28 +301,46 @@ def open_tiff(path: str) -> Found | None:
     inner = () if channels == 1 else (channels,)
     shape, dtype = (rows, columns, *inner), np.dtype(page.dtype).newbyteorder("=")
     pieces = (*page.chunks[:2], *inner)
-    array = Opened(_tiles, (now.path, places[0]), now, shape, dtype, pieces)
+    array = Opened(_Tiles, (now.path, places[0]), now, shape, dtype, pieces)
     return Found(array, layer=stack_name(shape, "{}"))
 
 
-def _tiles(path: str, place: int) -> _Tiles:
-    """Read the description of a page, all of it while the file is open."""
-    need("Reading TIFF", "tifffile")
-    with lines_once(path), _pages(path) as file:
-        page: Any = page_at(file, place)
-        assert page.decode
-        assert page.dataoffsets is not None
-        assert page.databytecounts is not None
-        assert page.jpegtables is None or page.jpegtables
-        return _Tiles(path, page)
+def _open_raster(path: str) -> Found:
+    """Look at a GeoTIFF, of which the full resolution is read: overviews are copies of it."""
+    stamp = readable(path)
+    rioxarray = need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
+    like = rioxarray.open_rasterio(path, cache=False)
+    if not hasattr(like, "dims") or isinstance(like, list) or hasattr(like, "data_vars"):
+        raise ValueError(
+            f"{path!r} holds several images of different kinds; open the one you need with "
+            "rioxarray.open_rasterio(path, variable=...)."
+        )
+    with imported("rasterio").open(path) as file:
+        rows, columns = file.block_shapes[0]
+        apart = file.interleaving is None or file.interleaving.name != "pixel"
+    pieces = (1 if apart else like.shape[0], int(rows), int(columns))
+    return Found(opened(_raster, path, stamp, like, pieces), like=like)
 
 
-@dataclass(frozen=True, slots=True)
+def _raster(path: str) -> Any:
+    """Open the bands, of shape (band, y, x), for each thread anew: GDAL lets no two use one."""
+    rioxarray = need("Reading GeoTIFF", "rioxarray")
+    return rioxarray.open_rasterio(path, cache=False, lock=False).variable
+
+
 class _Tiles:
     """A page, of shape (rows, columns[, channels]), in tiles or in strips."""
 
-    path: str
-    page: Any
+    def __init__(self, path: str, place: int) -> None:
+        """Read the description of a page, all of it while the file is open."""
+        need("Reading TIFF", "tifffile")
+        self.path = path
+        with lines_once(path), _pages(path) as file:
+            self.page: Any = page_at(file, place)
+            assert self.page.decode
+            assert self.page.dataoffsets is not None
+            assert self.page.databytecounts is not None
+            assert self.page.jpegtables is None or self.page.jpegtables
 
     def __getitem__(self, index: tuple[slice, ...]) -> Array:
         """Decode the tiles, or the strips, that hold these elements."""

@@ -37,16 +37,14 @@ from .contents import (
     Contents,
     Cut,
     Variable,
-    check_dims,
     contents,
-    layout,
     lazily,
     stored_by_xarray,
 )
+from .opened import INCOMPLETE, said_of
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import Journal, Seen, check_same
 from .run import How, Region, share
-from .zarr_reading import INCOMPLETE, said_of
 
 # The folder of a store in which the journal lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -60,11 +58,9 @@ def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> Non
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     _need_zarr()
     found = _image(result, path) or contents(result, of_zarr=True)
-    check_dims(found.dims, chunks=chunks, shards=shards)
-
     for one in found.variables:
         _check_dtype(one)
-    found = found.laid(lambda one: layout(one.array, one.dims, chunks, shards, one.lies))
+    found = found.laid(chunks, shards)
     journal = _journal(path, found)
     own = share(found.count, how.part)
     if not _begun(path, found, journal, own, how):
@@ -297,7 +293,8 @@ def _channels(result: Any, source: Mapping[str, Any]) -> list[dict[str, Any]]:
     known = {one.get("label"): one for one in (source.get("omero") or {}).get("channels") or ()}
     low, high = 0.0, 1.0
     if result.dtype.kind in "iu":
-        low, high = float(np.iinfo(result.dtype).min), float(np.iinfo(result.dtype).max)
+        info = np.iinfo(result.dtype)
+        low, high = float(info.min), float(info.max)
     window = {"min": low, "max": high, "start": low, "end": high}
     plain = {"active": True, "color": "FFFFFF", "window": window}
     return [
@@ -313,10 +310,9 @@ def _scale(result: Any, dim: str) -> tuple[float, float] | None:
     places = result.coords[dim].values
     if places.dtype.kind not in "iuf" or not len(places):
         return None
-    if len(places) == 1:
-        return 1.0, float(places[0])
-    step = (float(places[-1]) - float(places[0])) / (len(places) - 1)
-    even = float(places[0]) + step * np.arange(len(places))
+    places = places.astype(float)
+    step = (places[-1] - places[0]) / (len(places) - 1) if len(places) > 1 else 1.0
+    even = places[0] + step * np.arange(len(places))
     if step <= 0 or not np.allclose(places, even, rtol=0, atol=1e-6 * step):
         return None
     # As it was before it was multiplied by the number of each place.
