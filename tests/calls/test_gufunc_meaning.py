@@ -195,7 +195,7 @@ def check(result, wanted):
 def test_random_arrays(function, signature):
     random = np.random.default_rng(len(function.__name__))
     gufunc = GUFUNCS[function]
-    for _ in range(15):
+    for _ in range(8):
         arrays = drawn(signature, random)
         wanted = reference(function, signature, *arrays)
         result = gufunc(*arrays)
