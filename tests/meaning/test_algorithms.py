@@ -6,6 +6,7 @@ Generated code runs as plain Python on checked arrays; a few kernels are compile
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -1022,8 +1023,16 @@ def near(x):
     return total / weights
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64", "int64", "float32", "float64"])
-@pytest.mark.parametrize("kernel", [squares, negated, signed, cubes, mixed, chosen, near])
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    only(
+        17,
+        itertools.product(
+            [squares, negated, signed, cubes, mixed, chosen, near],
+            ["uint8", "int16", "uint64", "int64", "float32", "float64"],
+        ),
+    ),
+)
 def test_squares_of_differences_have_the_sign_that_is_asked_for(kernel, dtype):
     x = np.random.default_rng(5).integers(0, 9, (7, 40)).astype(dtype)
     program = npt.stencil(boundary="mirror")(kernel)
