@@ -65,6 +65,9 @@ class Node(Protocol):
     def boundary(self) -> Boundary:
         """The same with its conditions."""
 
+    def text(self, border: Border) -> Any:
+        """What does it on a GPU, under a border."""
+
     @property
     def thick(self) -> int:
         """How many elements at an end what stands outside depends on, at least."""

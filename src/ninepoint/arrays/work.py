@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
-from .borders import Array
-from .chains import Chain, Sides
+from .borders import Array, Sides
+from .chains import Chain
 from .every import Finer, cut_fields, finer_values
 from .layout import Region, Shape
 from .numpy import Behind

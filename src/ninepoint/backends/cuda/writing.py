@@ -16,6 +16,7 @@ import numpy as np
 
 from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
+from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Constant, Link, chained
@@ -24,6 +25,7 @@ from ...lowering.fusion import flattened, unfit
 from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
+from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
@@ -41,6 +43,19 @@ LONGEST = 320
 # How many times as many operations a kernel without stages must have as one with stages, before
 # it is done with them: these cost shuffles, and registers.
 WORTH = 1.5
+
+
+# Texts, by the kernel and the rules of its border.
+_sources: Remembered[tuple[int, Rules], tuple[Compiled, Source]] = Remembered(256)
+
+
+def source_of(compiled: Compiled, rules: Rules) -> Source:
+    """The text of a kernel for one border, written once."""
+    key = id(compiled), rules
+    found = _sources.get(key)
+    if found is None:
+        found = _sources[key] = compiled, written(compiled.forms, rules)
+    return found[1]
 
 
 def written(forms: Forms, rules: Rules) -> Source:
