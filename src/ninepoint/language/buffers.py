@@ -18,10 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
+from . import operations as ops
 from .dtypes import Coefficients, DType, value_type
 from .errors import Span
 from .ir import Offset
-from .values import NotUnderstood, Operations, Value, words
+from .values import NotUnderstood, Value, words
 
 # What makes a new array, and the types of those whose elements numbers keep as they are.
 _MAKERS = (np.zeros, np.empty, np.ones, np.full, np.array, np.arange)
@@ -47,7 +48,7 @@ class Buffer:
 Array: TypeAlias = Buffer | Coefficients | np.ndarray
 
 
-def made(ops: Operations, array: np.ndarray, maker: Any, owner: object) -> Any:
+def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     """The buffer that an array is the beginning of, if its elements can be numbers."""
     if not callable(maker) or maker not in _MAKERS or array.size > _MOST:
         return array
@@ -69,9 +70,7 @@ def written_names(definition: ast.AST) -> set[str]:
     return found
 
 
-def steps(
-    ops: Operations, shape: Offset, indices: Sequence[Any], name: str, span: Span, whole: str
-) -> list[Any]:
+def steps(shape: Offset, indices: Sequence[Any], name: str, span: Span, whole: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     if len(indices) > len(shape):
         raise errors.index_count(span, name, len(indices), len(shape))
@@ -96,10 +95,10 @@ def steps(
     return found
 
 
-def place(ops: Operations, array: Array, indices: Sequence[Any], name: str, span: Span) -> Any:
+def place(array: Array, indices: Sequence[Any], name: str, span: Span) -> Any:
     """Which of the elements an index means; known at run time only if that is a value."""
     whole = f"'{name}'" if isinstance(array, Coefficients) else "a buffer"
-    known = steps(ops, array.shape, indices, name, span, whole)
+    known = steps(array.shape, indices, name, span, whole)
     if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
         raise NotUnderstood(f"'{name}' at an index that varies", span)
     found: Any = 0
@@ -109,17 +108,17 @@ def place(ops: Operations, array: Array, indices: Sequence[Any], name: str, span
     return found
 
 
-def element(ops: Operations, array: Array, where: Any) -> Value:
+def element(array: Array, where: Any) -> Value:
     """One of the elements."""
     if isinstance(where, int):
-        return _item(ops, array, where)
-    found, *more = (_item(ops, array, number) for number in range(math.prod(array.shape)))
+        return _item(array, where)
+    found, *more = (_item(array, number) for number in range(math.prod(array.shape)))
     for number, item in enumerate(more, 1):
         found = ops.select(ops.binary("==", where, number), item, found)
     return found
 
 
-def _item(ops: Operations, array: Array, number: int) -> Value:
+def _item(array: Array, number: int) -> Value:
     match array:
         case Buffer():
             return array.items[number]
@@ -131,7 +130,7 @@ def _item(ops: Operations, array: Array, number: int) -> Value:
             return replace(ops.lift(array.flat[number]), weak=False)
 
 
-def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
+def stored(buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
     """The buffer after one of its elements was written to."""
     lifted = ops.lift(value)
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:

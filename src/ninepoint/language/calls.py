@@ -31,6 +31,7 @@ from .values import (
     Value,
     constant,
     is_number,
+    reading,
     words,
 )
 
@@ -89,7 +90,7 @@ class Calls(Frame):
                 raise errors.unknown_method(span, kind(base), attribute.attr)
             return _tried(getattr(base, attribute.attr), span, dotted, args, keywords)
         if attribute.attr == "conjugate":
-            return FUNCTIONS[np.conj](self.ops, base)
+            return FUNCTIONS[np.conj](base)
         if not base.shape or attribute.attr not in METHODS:
             if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
@@ -110,7 +111,7 @@ class Calls(Frame):
                 raise errors.recursion(span, function.name)
             names = self.bind(span, function, args, keywords)
             called = span if function.own else self.called
-            inner = type(self)(function, names, self.ops, self.axes, self.active, called)
+            inner = type(self)(function, names, self.axes, self.active, called)
             result = inner.run()
             self.at(node)
             return result
@@ -190,7 +191,7 @@ class Calls(Frame):
     ) -> Any:
         named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
                  "ndigits": "digits"}  # fmt: skip
-        span, given = self.ops.span, tuple(keywords)
+        span, given = reading.span, tuple(keywords)
         keywords = {named.get(k, k): v for k, v in keywords.items()}
         parameters = _parameters(builder)
         accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -209,7 +210,7 @@ class Calls(Frame):
         if not variadic and not needed <= count <= len(names):
             plural = "argument" if count == 1 else "arguments"
             raise errors.wrong_arguments(span, name, f"{count} {plural} instead of {needed}")
-        return builder(self.ops, *args, **keywords)
+        return builder(*args, **keywords)
 
     def bind(
         self, span: Span, function: Function, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -261,7 +262,7 @@ class Calls(Frame):
         if len(self.active) > 50:
             raise errors.recursion(span, name)
         names = {**closure.names, **given}
-        inner = type(self)(self.function, names, self.ops, self.axes, self.active)
+        inner = type(self)(self.function, names, self.axes, self.active)
         if isinstance(definition, ast.Lambda):
             return inner.eval(definition.body)
         inner.block(definition.body)
@@ -272,8 +273,8 @@ class Calls(Frame):
 
 @cache
 def _parameters(builder: Any) -> tuple[Parameter, ...]:
-    """What a builder takes beside the operations; to find out takes up to 70 us."""
-    return tuple(signature(builder).parameters.values())[1:]
+    """What a builder takes; to find out takes up to 70 us."""
+    return tuple(signature(builder).parameters.values())
 
 
 def _tried(

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 
 from . import errors
+from . import operations as ops
 from .callables import FUNCTIONS
 from .calls import Calls
 from .dtypes import Field
 from .frame import holds_value, kind, node_root, refuse_node, settled
 from .operators import SYMBOLS
 from .subscripts import Subscripts
-from .values import Closure, NotUnderstood, Value, constant, is_number, words
+from .values import Closure, NotUnderstood, Value, constant, is_number, reading, words
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
@@ -50,9 +51,9 @@ class Expressions(Subscripts, Calls):
                 truth = self.truth(test)
                 if isinstance(truth, bool):
                     return self.eval(body if truth else orelse)
-                with self.ops.under(truth, True):
+                with ops.under(truth, True):
                     then = self.eval(body)
-                with self.ops.under(truth, False):
+                with ops.under(truth, False):
                     other = self.eval(orelse)
                 self.at(node)
                 return self.merge(truth, then, other)
@@ -94,48 +95,48 @@ class Expressions(Subscripts, Calls):
     def unary(self, node: ast.expr, op: str, value: Any) -> Any:
         if op == "not":
             self.check_truth(node, value)
-            return self.ops.unary(op, value)
+            return ops.unary(op, value)
         self.at(node)
         self.check_numbers(f"'{op}'", value)
-        return settled(self.ops.unary(op, value))
+        return settled(ops.unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
-            raise NotUnderstood("a matrix product", self.ops.span)
+            raise NotUnderstood("a matrix product", reading.span)
         if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
             return left + right
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
             if len(left) * right > LONGEST:
-                raise errors.bad_operand(self.ops.span, "'*'", f"{words(left)} and {right}")
+                raise errors.bad_operand(reading.span, "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        return settled(self.ops.binary(op, left, right))
+        return settled(ops.binary(op, left, right))
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)
         self.check_truth(node, value)
-        return self.ops.truth(value)
+        return ops.truth(value)
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
         value = self.eval(nodes[0])
         for before, node in itertools.pairwise(nodes):
             self.check_truth(before, value)
-            truth = self.ops.truth(value)
+            truth = ops.truth(value)
             if isinstance(truth, bool):
                 if truth is isinstance(op, ast.Or):
                     return value
                 value = self.eval(node)
                 continue
             both = isinstance(op, ast.And)
-            with self.ops.under(truth, both):
+            with ops.under(truth, both):
                 other = self.eval(node)
             self.at(node)
             self.check_numbers("'and'" if both else "'or'", other)
-            if truth is value and self.ops.truth(other) is other and isinstance(other, Value):
-                value = self.ops.logical("&" if both else "|", truth, other)
+            if truth is value and ops.truth(other) is other and isinstance(other, Value):
+                value = ops.logical("&" if both else "|", truth, other)
             else:
                 then, value = (other, value) if both else (value, other)
-                value = self.ops.select(truth, then, value)
+                value = ops.select(truth, then, value)
         return value
 
     def compare(self, node: ast.Compare) -> Any:
@@ -147,24 +148,24 @@ class Expressions(Subscripts, Calls):
             if isinstance(op, ast.Is | ast.IsNot):
                 # A number is never None; two numbers may or may not be one object.
                 if isinstance(left, Value) and isinstance(right, Value):
-                    raise NotUnderstood("'is' between numbers", self.ops.span)
+                    raise NotUnderstood("'is' between numbers", reading.span)
                 one: Any = (left is right) is isinstance(op, ast.Is)
             elif isinstance(op, ast.In | ast.NotIn):
                 if not isinstance(right, tuple | range):
-                    raise NotUnderstood("'in' something that is no tuple", self.ops.span)
+                    raise NotUnderstood("'in' something that is no tuple", reading.span)
                 one = False
                 for item in right:
-                    one = self.ops.logical("|", one, self.ops.binary("==", left, item))
-                one = self.ops.unary("not", one) if isinstance(op, ast.NotIn) else one
+                    one = ops.logical("|", one, ops.binary("==", left, item))
+                one = ops.unary("not", one) if isinstance(op, ast.NotIn) else one
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
                 if holds_value(left) or holds_value(right):
-                    raise NotUnderstood("a comparison of tuples", self.ops.span)
-                one = self.ops._known(SYMBOLS[type(op)], left, right)
+                    raise NotUnderstood("a comparison of tuples", reading.span)
+                one = ops._known(SYMBOLS[type(op)], left, right)
             else:
                 one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
-            result = one if result is True else self.ops.logical("&", result, one)
+            result = one if result is True else ops.logical("&", result, one)
             left = right
         return result
 
@@ -179,7 +180,7 @@ class Expressions(Subscripts, Calls):
             if shape or isinstance(base, np.ndarray):
                 return self.measured(shape, node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
-            return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
+            return FUNCTIONS[np.real if node.attr == "real" else np.imag](base)
         if isinstance(base, np.ndarray) and node.attr == "T":
             return base.T
         if isinstance(base, slice) and node.attr in ("start", "stop", "step"):
@@ -202,7 +203,7 @@ class Expressions(Subscripts, Calls):
                 self.assign(loops[depth].target, item)
                 tests = [self.truth(test) for test in loops[depth].ifs]
                 if not all(isinstance(test, bool) for test in tests):
-                    raise NotUnderstood("a condition that is not constant", self.ops.span)
+                    raise NotUnderstood("a condition that is not constant", reading.span)
                 if all(tests):
                     nested(depth + 1)
 

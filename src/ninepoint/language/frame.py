@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import errors, ir
+from . import operations as ops
 from .box import FAR, Neighborhood
 from .buffers import Buffer
 from .dtypes import Coefficients, DType, Field
@@ -23,12 +24,12 @@ from .source import ArrayFunction, Function, Unusable
 from .values import (
     Index,
     NotUnderstood,
-    Operations,
     Value,
     constant,
     is_number,
     length_label,
     position_label,
+    reading,
     words,
 )
 
@@ -92,7 +93,6 @@ class Frame(ABC):
 
     function: Function
     names: dict[str, Any]
-    ops: Operations
     axes: Axes
     active: tuple[Function, ...] = ()
     # Where a function of this package is called: the user knows no other place of it.
@@ -117,7 +117,7 @@ class Frame(ABC):
 
     def at(self, node: ast.AST) -> Span:
         span = self.called or self.function.span(node)
-        self.ops.span = span
+        reading.span = span
         return span
 
     def name(self, node: ast.Name) -> Any:
@@ -153,7 +153,7 @@ class Frame(ABC):
         """Raise unless every value can take part in arithmetic."""
         for value in values:
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
-                raise errors.bad_operand(self.ops.span, operation, words(value))
+                raise errors.bad_operand(reading.span, operation, words(value))
 
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
@@ -164,16 +164,16 @@ class Frame(ABC):
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
-            return replace(then, items=self.ops.select(test, then.items, other.items))
+            return replace(then, items=ops.select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if then is other:
             return then
         if not isinstance(then, plain) or not isinstance(other, plain):
-            raise NotUnderstood("a name that is one thing or another", self.ops.span)
+            raise NotUnderstood("a name that is one thing or another", reading.span)
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
-            raise errors.choice_mismatch(self.ops.span, words(then), words(other))
-        return self.ops.select(test, then, other)
+            raise errors.choice_mismatch(reading.span, words(then), words(other))
+        return ops.select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
         if self.done is False:
@@ -181,8 +181,8 @@ class Frame(ABC):
             return
         first, second = self.result, result
         self.check_counts(first, second)
-        self.result = self.ops.select(self.done, first, second)
-        self.done = self.ops.logical("|", self.done, done)
+        self.result = ops.select(self.done, first, second)
+        self.done = ops.logical("|", self.done, done)
 
     def check_counts(self, one: Any, other: Any) -> None:
         """Raise where two ways to return give another number of values."""
@@ -221,17 +221,17 @@ class Frame(ABC):
         """
         one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
         label = position_label(axis, one.among)
-        self.ops.positions[label] = one
+        reading.positions[label] = one
         assert self.axes.count is not None
         read = ir.Read(DType.INT, label, (0,) * self.axes.count)
-        where, factors = self.ops.emit(read, weak=True), self.axes.factors
+        where, factors = ops.emit(read, weak=True), self.axes.factors
         if not factors:
             return where
         point = Index(where.atom, True)
         if element:
             return point
-        result = self.ops.binary("*", point, factors[axis])
-        return self.ops.binary("+", result, self.axes.phase[axis])
+        result = ops.binary("*", point, factors[axis])
+        return ops.binary("+", result, self.axes.phase[axis])
 
     def measured(self, shape: tuple[Any, ...], name: str) -> Any:
         """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
@@ -241,7 +241,7 @@ class Frame(ABC):
             case "ndim":
                 return len(shape)
             case _:
-                return functools.reduce(partial(self.ops.binary, "*"), shape or (1,))
+                return functools.reduce(partial(ops.binary, "*"), shape or (1,))
 
     @abstractmethod
     def eval(self, node: ast.expr) -> Any:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
+from . import operations as ops
 from .box import Length, Neighborhood
 from .buffers import made, stored, written_names
 from .control import CarriedLoop, ends_early, leaves, with_rest
@@ -39,12 +40,12 @@ from .values import (
     UNROLLED_LIMIT,
     Closure,
     NotUnderstood,
-    Operations,
     Steps,
     Value,
     constant,
     is_number,
     length_label,
+    reading,
     words,
 )
 
@@ -73,42 +74,41 @@ def read(
     """
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
-    operations = Operations(function.place, max(UNROLLED_LIMIT, written))
-    operations.unsigned = any(
+    unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
+    reading.begin(function.place, max(UNROLLED_LIMIT, written), unsigned)
     fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
     pointwise = any(field.pointwise for field in fields.values())
     axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
     here = (0,) * (axes.count or 1)
-    names = {n: _value(argument, operations, here) for n, argument in arguments.items()}
+    names = {n: _value(argument, here) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
-        frame = Statements(function, dict(names), operations, axes)
-        found.append(_results(frame, operations))
+        frame = Statements(function, dict(names), axes)
+        found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
         raise errors.no_field(function.place, function.name)
-    alike = [operations.alike(same) for same in zip(*found, strict=True)]
+    alike = [ops.alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
-    return _kernel(arguments, operations, axes, outputs)
+    return _kernel(arguments, axes, outputs)
 
 
 def _kernel(
     arguments: Mapping[str, Argument],
-    operations: Operations,
     axes: Axes,
     outputs: tuple[ir.Atom, ...],
 ) -> Kernel:
     """What was read, as far as the outputs need it."""
     assert axes.count is not None
     measured = sorted(axes.measured)
-    body = operations.body.assignments(outputs)
+    body = reading.body.assignments(outputs)
     read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
-    positions = {k: v for k, v in sorted(operations.positions.items()) if k in read}
+    positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
         ndim=axes.count,
         fields=(
@@ -131,13 +131,13 @@ def _kernel(
     )
 
 
-def _results(frame: Statements, operations: Operations) -> list[Value]:
+def _results(frame: Statements) -> list[Value]:
     """The numbers that a function gives."""
     result = frame.run()
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if isinstance(value, Value) or is_number(value):
-            lifted = operations.lift(value)
+            lifted = ops.lift(value)
             if not lifted.shape:
                 values.append(lifted)
                 continue
@@ -145,15 +145,13 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
     return values
 
 
-def _value(
-    argument: Argument, operations: Operations, here: ir.Offset
-) -> Field | Coefficients | Value:
+def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
     """What stands for an argument while the text is read."""
     match argument:
         case Scalar():
             return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return operations.emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return ops.emit(ir.Read(value_type(argument.storage), argument.label, here))
         case _:
             return argument
 
@@ -244,13 +242,13 @@ class Statements(Expressions):
         before = self.state()
         if rest:
             self.left = self.broken = False
-        with self.ops.under(test, True):
+        with ops.under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
             self.left = True
-        with self.ops.under(test, False):
+        with ops.under(test, False):
             other()
         self.left = self._either(test, left, self.left)
         self.broken = self._either(test, broken, self.broken)
@@ -270,10 +268,10 @@ class Statements(Expressions):
         """One truth where a test holds, and the other where it does not."""
         if then is other:
             return then
-        return self.ops.logical(
+        return ops.logical(
             "|",
-            self.ops.logical("&", test, then),
-            self.ops.logical("&", self.ops.unary("not", test), other),
+            ops.logical("&", test, then),
+            ops.logical("&", ops.unary("not", test), other),
         )
 
     def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -293,7 +291,7 @@ class Statements(Expressions):
         names = written_names(self.function.definition)
         if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
             maker = self.function.constants.get(ast.unparse(value.func))
-            return made(self.ops, array, maker, self)
+            return made(array, maker, self)
         return array
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -326,7 +324,7 @@ class Statements(Expressions):
             case ast.Subscript(value=base):
                 if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
                     where = self.place(buffer, target)
-                    self.names[base.id] = stored(self.ops, buffer, where, value, self.at(target))
+                    self.names[base.id] = stored(buffer, where, value, self.at(target))
                     return
                 span = self.at(target)
                 held = self.eval(base)
@@ -363,12 +361,12 @@ class Statements(Expressions):
                 return
             going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(self.ops.unary("not", ended), going, rest=True)
+                self.split(ops.unary("not", ended), going, rest=True)
                 if turns:
                     self.left = False
                 return
             if self.done is not before:
-                with self.ops.under(self.done, False):
+                with ops.under(self.done, False):
                     going()
                 return
 
@@ -383,7 +381,7 @@ class Statements(Expressions):
         broken = self.broken
         self.left, self.broken = outside
         if node.orelse and broken is not True and self.done is not True:
-            self.split(self.ops.unary("not", broken), partial(self.block, node.orelse))
+            self.split(ops.unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
 
@@ -412,10 +410,10 @@ class Statements(Expressions):
             self.left = False
 
         turns = [partial(turn, item) for item in self.items(node.iter)]
-        self.ops.written_out += 1
+        reading.written_out += 1
         error = self._tried(partial(self._follow, turns, turns=True))
-        self.ops.written_out -= 1
-        if isinstance(error, NotUnderstood) and counted and not self.ops.written_out:
+        reading.written_out -= 1
+        if isinstance(error, NotUnderstood) and counted and not reading.written_out:
             # Too long, if anything: then the turns must not know their number.
             error = self._tried(counted) and error
         if error is not None:
@@ -423,18 +421,18 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), self.ops.body.size
+        before, size = self.state(), reading.body.size
         try:
             follow()
         except (NotUnderstood, errors.StencilError) as error:
-            self.ops.body.cut(size)
+            reading.body.cut(size)
             self.restore(before)
             return error
         return None
 
     def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
         """A loop over a range."""
-        ops, start, step = self.ops, steps.start, steps.step
+        start, step = steps.start, steps.step
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
         if not isinstance(low, int) or low:

@@ -28,11 +28,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import buffers, errors, ir
+from . import operations as ops
 from .dtypes import Coefficients, DType, Field, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Atom, Const, Offset, Ref
-from .values import Index, NotUnderstood, Operations, Value, constant, words
+from .values import Index, NotUnderstood, Value, constant, reading, words
 
 
 class Subscripts(Frame):
@@ -55,15 +56,15 @@ class Subscripts(Frame):
                     raise errors.index_type(span, text, words(floats[0]))
                 if all(isinstance(one, int) for one in indices):
                     shape = base.shape[: len(indices)]
-                    index = tuple(buffers.steps(self.ops, shape, indices, text, span, text))
+                    index = tuple(buffers.steps(shape, indices, text, span, text))
                 try:
                     return settled(base[index])
                 except IndexError as error:
                     raise errors.window_index(span, text, str(error)) from error
             case buffers.Buffer() | Coefficients() | np.ndarray():
                 name = base.name if isinstance(base, Coefficients) else text
-                where = buffers.place(self.ops, base, indices, name, span)
-                return buffers.element(self.ops, base, where)
+                where = buffers.place(base, indices, name, span)
+                return buffers.element(base, where)
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
                     raise errors.index_outside(span, text, index, len(base))
@@ -73,8 +74,8 @@ class Subscripts(Frame):
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape:
-                return picked(self.ops, base, index, span, text)
-            case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
+                return picked(base, index, span, text)
+            case Value() if isinstance(node.value, ast.Name) and varies(base.atom):
                 return self.read_value(base, indices, node)
             case _:
                 raise errors.bad_operand(span, "Indexing", words(base))
@@ -83,7 +84,7 @@ class Subscripts(Frame):
         """Which element of a buffer is meant."""
         index, text = self.eval(node.slice), ast.unparse(node.value)
         indices = index if isinstance(index, tuple) else (index,)
-        return buffers.place(self.ops, buffer, indices, text, self.at(node))
+        return buffers.place(buffer, indices, text, self.at(node))
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An element of a field, or a window of it."""
@@ -96,8 +97,8 @@ class Subscripts(Frame):
         first, last, shape = _box(ends, along)
         self.axes.check(field.name, first, last, span)
         if not along:
-            return self.ops.emit(ir.Read(dtype, field.label, first))
-        return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+            return ops.emit(ir.Read(dtype, field.label, first))
+        return ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
     def gather(self, field: Field, ends: list[Any], span: Span) -> Value:
         """An element at an offset that is computed, which must be in the neighborhood."""
@@ -106,16 +107,14 @@ class Subscripts(Frame):
         within = dict(enumerate(self.axes.neighborhood or ()))
         for axis, one in enumerate(ends):
             if isinstance(one, Value):
-                parts.append((0, self.ops.cast(one, DType.INT), *within.get(axis, (0, 0))))
+                parts.append((0, ops.cast(one, DType.INT), *within.get(axis, (0, 0))))
             else:
                 parts.append((one[0], Const(DType.INT, "0"), 0, 0))
         origins, steps, low, high = zip(*parts, strict=True)
         self.axes.check(field.name, ir.added(origins, low), ir.added(origins, high), span)
-        active = self.ops.lift(self.ops.active()).atom
+        active = ops.lift(ops.active()).atom
         dtype, place = value_type(field.storage), f"{span.file}|{span.line}"
-        return self.ops.emit(
-            ir.Gather(dtype, field.label, origins, steps, low, high, active, place)
-        )
+        return ops.emit(ir.Gather(dtype, field.label, origins, steps, low, high, active, place))
 
     def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An expression of fields at another point, or over a window of points."""
@@ -129,8 +128,8 @@ class Subscripts(Frame):
         if self.axes.pointwise:
             raise errors.ufunc_index(span, name)
         self.axes.check_count(name, first, span)
-        made = elsewhere(self.ops, value, first, along, shape)
-        for low, high in reads(self.ops, value.atom):
+        made = elsewhere(value, first, along, shape)
+        for low, high in reads(value.atom):
             self.axes.check(name, ir.added(low, first), ir.added(high, last), span)
         return made
 
@@ -166,7 +165,7 @@ class Subscripts(Frame):
         if isinstance(index, Value):
             if index.shape or not index.dtype.is_integer:
                 raise errors.offset_type(span, words(index) + " that is not whole")
-            positioned = on_position(self.ops, index.atom)
+            positioned = on_position(index.atom)
             if positioned and self.axes.factors:
                 raise errors.index_factor(span, text, 0, self.axes.factors)
             if self.axes.neighborhood is None and positioned:
@@ -219,25 +218,25 @@ def _again(
 # What a value comes from.
 
 
-def varies(ops: Operations, atom: Atom) -> bool:
+def varies(atom: Atom) -> bool:
     """Whether a value differs from point to point."""
-    return any(True for _ in reads(ops, atom)) or on_position(ops, atom)
+    return any(True for _ in reads(atom)) or on_position(atom)
 
 
-def on_position(ops: Operations, atom: Atom) -> bool:
+def on_position(atom: Atom) -> bool:
     """Whether a value depends on where the point is."""
-    return any(_position(ops, expr) for expr in _behind(ops, atom))
+    return any(_position(expr) for expr in _behind(atom))
 
 
-def _position(ops: Operations, expr: ir.Expr) -> ir.Position | None:
+def _position(expr: ir.Expr) -> ir.Position | None:
     """Which position an operation reads."""
-    return ops.positions.get(expr.field) if isinstance(expr, ir.Read) else None
+    return reading.positions.get(expr.field) if isinstance(expr, ir.Read) else None
 
 
-def reads(ops: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]:
+def reads(atom: Atom) -> Iterator[tuple[Offset, Offset]]:
     """The first and the last offset of each read that a value comes from."""
-    for expr in _behind(ops, atom):
-        if not _position(ops, expr):
+    for expr in _behind(atom):
+        if not _position(expr):
             yield from _extents(expr)
 
 
@@ -258,9 +257,9 @@ def _extents(expr: ir.Expr) -> Iterator[tuple[Offset, Offset]]:
             pass
 
 
-def _behind(ops: Operations, atom: Atom) -> Iterator[ir.Expr]:
+def _behind(atom: Atom) -> Iterator[ir.Expr]:
     """The operations that a value comes from."""
-    expressions = ops.body.reachable()
+    expressions = reading.body.reachable()
     pending, seen = [atom], set[str]()
     while pending:
         one = pending.pop()
@@ -275,16 +274,16 @@ def _behind(ops: Operations, atom: Atom) -> Iterator[ir.Expr]:
 # At other points.
 
 
-def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
+def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
     def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        if any(isinstance(a, Ref) and a.name in ops.body.begins for a in ir.atoms(expr)):
-            raise NotUnderstood("what a loop changes, at another point", ops.span)
+        if any(isinstance(a, Ref) and a.name in reading.body.begins for a in ir.atoms(expr)):
+            raise NotUnderstood("what a loop changes, at another point", reading.span)
         if along and isinstance(expr, ir.Reduce | ir.Noting):
             held = "window" if isinstance(expr, ir.Reduce) else "loop"
-            raise NotUnderstood(f"a window of what holds a {held}", ops.span)
-        position = _position(ops, expr)
+            raise NotUnderstood(f"a window of what holds a {held}", reading.span)
+        position = _position(expr)
         if position is None:
             if along and isinstance(expr, ir.Read):
                 origin = ir.added(expr.offset, first)
@@ -301,7 +300,7 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
             there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
         return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    atom = _again(value.atom, ops.body.reachable(), lambda ref: not varies(ops, ref), write)
+    atom = _again(value.atom, reading.body.reachable(), lambda ref: not varies(ref), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
     return Value(atom, value.weak, shape)
 
@@ -309,7 +308,7 @@ def elsewhere(ops: Operations, value: Value, first: Offset, along: Offset, shape
 # Elements of a window.
 
 
-def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) -> Value:
+def picked(window: Value, index: Any, span: Span, text: str) -> Value:
     """What `window[index]` is.
 
     Raises
@@ -345,7 +344,7 @@ def picked(ops: Operations, window: Value, index: Any, span: Span, text: str) ->
         there = zero or ir.at_index(expr, at[0], numbers[0])
         return there if isinstance(there, Const) else ops.emit(operands(there)).atom
 
-    expressions = ops.windows.values
+    expressions = reading.windows.values
     write = some if found.ndim else one_number
     atom = _again(window.atom, expressions, lambda _: False, write)
     return Value(atom, window.weak, found.shape)
