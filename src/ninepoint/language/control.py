@@ -17,12 +17,11 @@ from typing import Any
 
 from . import ir
 from . import operations as ops
-from .buffers import Buffer, written_names
+from .definitions import stored_names
 from .dtypes import DType, promote
 from .frame import Frame, Undefined
 from .ir import Const, Ref
-from .source import stored_names
-from .values import Body, NotUnderstood, Value, is_number, reading
+from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -276,6 +275,16 @@ def _stored(loop: ast.For | ast.While) -> set[str]:
     """The names that a loop assigns."""
     head = loop.target if isinstance(loop, ast.For) else loop.test
     return stored_names([*loop.body, head]).union(*map(written_names, loop.body))
+
+
+def written_names(definition: ast.AST) -> set[str]:
+    """The names of what elements of are written to."""
+    found = set()
+    for node in ast.walk(definition):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                found.add(name)
+    return found
 
 
 def _is_numeric(value: Any) -> bool:

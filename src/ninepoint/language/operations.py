@@ -55,7 +55,7 @@ def lift(value: Any) -> Value:
         known = Const(value_type(number.dtype), repr(number.item()))
         return Value(known, not isinstance(value, np.number))
     if isinstance(value, np.ndarray | Coefficients):
-        raise NotUnderstood("arithmetic of whole arrays", reading.span)
+        raise NotUnderstood("arithmetic of whole arrays")
     raise errors.not_a_number(reading.span, words(value))
 
 

@@ -27,17 +27,18 @@ import numpy as np
 from . import errors, ir
 from . import operations as ops
 from .box import Length, Neighborhood
-from .buffers import made, stored, written_names
-from .control import CarriedLoop, ends_early, leaves, with_rest
+from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
+from .definitions import Function
 from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
 from .expressions import Expressions
-from .frame import Axes, Undefined, refuse_node
+from .frame import Undefined, refuse_node
 from .ir import Kernel
 from .operators import SYMBOLS
 from .parameters import indices
-from .source import Function
+from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
+    Axes,
     Closure,
     NotUnderstood,
     Steps,
@@ -78,16 +79,16 @@ def read(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
-    reading.begin(function.place, max(UNROLLED_LIMIT, written), unsigned)
     fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
     pointwise = any(field.pointwise for field in fields.values())
     axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
+    reading.begin(function.place, axes, max(UNROLLED_LIMIT, written), unsigned)
     here = (0,) * (axes.count or 1)
     names = {n: _value(argument, here) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
-        frame = Statements(function, dict(names), axes)
+        frame = Statements(function, dict(names))
         found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
@@ -95,15 +96,12 @@ def read(
         raise errors.no_field(function.place, function.name)
     alike = [ops.alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
-    return _kernel(arguments, axes, outputs)
+    return _kernel(arguments, outputs)
 
 
-def _kernel(
-    arguments: Mapping[str, Argument],
-    axes: Axes,
-    outputs: tuple[ir.Atom, ...],
-) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> Kernel:
     """What was read, as far as the outputs need it."""
+    axes = reading.axes
     assert axes.count is not None
     measured = sorted(axes.measured)
     body = reading.body.assignments(outputs)
@@ -208,7 +206,7 @@ class Statements(Expressions):
                 return
             case ast.Expr(value=value):
                 if any(isinstance(part, ast.Call) for part in ast.walk(value)):
-                    raise NotUnderstood("a call whose result is not used", span)
+                    raise NotUnderstood("a call whose result is not used")
                 self.eval(value)
             case _:
                 refuse_node(node, span)
@@ -323,8 +321,10 @@ class Statements(Expressions):
                 self.assign(several, value)
             case ast.Subscript(value=base):
                 if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
-                    where = self.place(buffer, target)
-                    self.names[base.id] = stored(buffer, where, value, self.at(target))
+                    index = self.eval(target.slice)
+                    self.at(target)
+                    where = which(buffer, index, base.id)
+                    self.names[base.id] = stored(buffer, where, value)
                     return
                 span = self.at(target)
                 held = self.eval(base)
@@ -332,7 +332,7 @@ class Statements(Expressions):
                     raise errors.assigned_field(span, held.name)
                 if isinstance(base, ast.Name) and base.id not in self.names:
                     raise errors.assigned_constant(span, base.id)
-                raise NotUnderstood("a buffer that is written to", span)
+                raise NotUnderstood("a buffer that is written to")
             case _:
                 raise NotUnderstood("an assignment to an attribute", self.at(target))
 

@@ -31,8 +31,8 @@ from .dtypes import Coefficients, DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
 from .networks import merged, sort
 from .statistics import in_order, ranked
-from .subscripts import picked
 from .values import NotUnderstood, Value, is_number, reading, words
+from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -49,9 +49,9 @@ def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False)
     numbers.
     """
     if axis is not None:
-        raise NotUnderstood("the argument 'axis'", reading.span)
+        raise NotUnderstood("the argument 'axis'")
     if isinstance(value, Coefficients):
-        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'", reading.span)
+        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
         raise errors.bad_operand(reading.span, f"'{name}'", words(value))
     window = ops.lift(value)
@@ -104,7 +104,7 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
         if where.shape != window.shape:
             raise errors.mask_shape(reading.span, window.shape, where.shape)
         if where.any() and not where.all():
-            window = picked(window, where, reading.span, "where=")
+            window = picked(window, where, "where=")
         where = bool(where.any())
     if where is not None and where is not True:
         test = _truths_of(window, where)
@@ -213,7 +213,7 @@ def _spread(
     """`np.var` or its like, or the square root of it."""
     variance = name.replace("std", "var")
     if dtype is not None or out is not None:
-        raise NotUnderstood("the arguments 'dtype' and 'out'", reading.span)
+        raise NotUnderstood("the arguments 'dtype' and 'out'")
     if not is_number(ddof) or isinstance(ddof, complex):
         raise errors.wrong_arguments(reading.span, variance, "'ddof' is not a constant number")
     window, test = _taken(variance, value, axis, where)
@@ -243,7 +243,7 @@ def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
 def _fraction(q: Any, scale: float, name: str) -> float:
     """A constant from 0 to `scale` as a fraction."""
     if isinstance(q, Value) and not q.shape:
-        raise NotUnderstood("a fraction that is not constant", reading.span)
+        raise NotUnderstood("a fraction that is not constant")
     if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
         raise errors.fraction(reading.span, name, scale, words(q))
     return float(q) / scale
@@ -319,7 +319,7 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     if 2 * int(cut * count) >= count:
         raise errors.wrong_arguments(reading.span, name, f"nothing is left of {count} elements")
     if count > NETWORK:
-        raise NotUnderstood(f"a window of more than {NETWORK} elements in order", reading.span)
+        raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
 
     def emit(expr: Expr) -> Atom:
         return ops.emit(expr).atom
@@ -328,7 +328,7 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     reading.body.limit += 3 * count * count.bit_length() ** 2
     across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
     lists = [
-        sort([picked(window, (*i, k), reading.span, name).atom for i in product(*across)], emit)
+        sort([picked(window, (*i, k), name).atom for i in product(*across)], emit)
         for k in range(window.shape[-1])
     ]
     ordered = merged(lists, emit) if across else sort([one[0] for one in lists], emit)

@@ -17,12 +17,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import ir
+from . import errors, ir
+from .box import FAR, Neighborhood
+from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, DType, Field
 from .errors import Span
 from .ir import Atom, Offset, Ref
 from .positions import ELEMENT, Line
-from .source import ArrayFunction, Function, SelfReference
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
 
@@ -34,10 +35,10 @@ UNROLLED_LIMIT = 2500
 class NotUnderstood(Exception):
     """The kernel holds something that is not analysed; the general path may run it."""
 
-    def __init__(self, reason: str, span: Span) -> None:
+    def __init__(self, reason: str, span: Span | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.span = span
+        self.span = span or reading.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,16 @@ class Closure:
 
     definition: ast.FunctionDef | ast.Lambda
     names: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The elements of an array, in order; only the frame that has made it knows it."""
+
+    dtype: DType
+    shape: Offset
+    items: tuple[Value, ...]
+    owner: object = field(compare=False)
 
 
 @dataclass(eq=False, slots=True)
@@ -168,6 +179,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.number | np.bool)
 
 
+def varies_index(index: Any) -> bool:
+    """Whether an index, or an end of a slice, is not known while the kernel is read."""
+    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
+    return any(isinstance(part, Value) for part in parts)
+
+
 def is_large(value: Any) -> bool:
     """Whether a number of the text is an integer that int64 does not hold."""
     value = constant(value)
@@ -179,10 +196,53 @@ def wrapped(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
+@dataclass(slots=True)
+class Axes:
+    """How many offsets every read has; learnt from the first.
+
+    A read `shown` by the text may stand after the place where the number is asked for.  A kernel
+    that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
+    results of so many `factors` for each element, of which those of a `phase` are read.  Along the
+    axes `measured` the kernel asks for the length of the whole array.
+    """
+
+    neighborhood: Neighborhood | None
+    shown: int | None = None
+    pointwise: bool = False
+    factors: Offset = ()
+    phase: Offset = ()
+    count: int | None = None
+    measured: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        if self.neighborhood is not None:
+            self.count = len(self.neighborhood)
+
+    def check_count(self, name: str, offset: Offset) -> None:
+        """Raise where there is an offset too many, or too few."""
+        if self.count is None:
+            self.count = len(offset)
+        if len(offset) != self.count:
+            declared = self.neighborhood is not None
+            raise errors.offset_count(reading.span, name, len(offset), self.count, declared)
+
+    def check(self, name: str, low: Offset, high: Offset) -> None:
+        """Raise where offsets are of the wrong number, or outside the neighborhood."""
+        self.check_count(name, low)
+        for offset in (*low, *high):
+            if abs(offset) > FAR:
+                raise errors.offset_far(reading.span, offset, FAR)
+        for axis, (least, most) in enumerate(self.neighborhood or ()):
+            for offset in (low[axis], high[axis]):
+                if not least <= offset <= most:
+                    raise errors.offset_outside(reading.span, offset, axis, least, most)
+
+
 class Reading(threading.local):
     """The kernel that is being read, by this thread; `span` is where errors point."""
 
     span: Span
+    axes: Axes
     body: Body
     windows: Body
     # How many of the loops around what is read now are written out.
@@ -195,8 +255,9 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, ir.Position]
 
-    def begin(self, place: Span, limit: int, unsigned: bool) -> None:
+    def begin(self, place: Span, axes: Axes, limit: int, unsigned: bool) -> None:
         """Begin with a kernel that stands at a place, of no more operations than a limit."""
+        self.axes = axes
         self.span = place
         self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
         self.written_out, self.unsigned = 0, unsigned
@@ -225,3 +286,30 @@ def words(value: Any) -> str:
     if callable(value) or isinstance(value, Function | SelfReference | Closure):
         return "a function"
     return f"a value of type '{type(value).__name__}'"
+
+
+def kind(value: Any) -> str:
+    """What a value is, without its details, to tell what it has not."""
+    if isinstance(value, Field):
+        return f"the field '{value.name}'"
+    if isinstance(value, Value):
+        return "a window" if value.shape else "a number"
+    if is_number(value):
+        return "a number"
+    return words(value)
+
+
+def holds_value(value: Any) -> bool:
+    """Whether a tuple holds, at any depth, what is not known yet."""
+    return isinstance(value, tuple) and any(
+        isinstance(v, Value | Field | Coefficients) or holds_value(v) for v in value
+    )
+
+
+def settled(value: Any) -> Any:
+    """What was computed while the text is read, as the frame keeps it: lists are tuples."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return constant(value[()])
+    if isinstance(value, list):
+        return tuple(value)
+    return constant(value)
