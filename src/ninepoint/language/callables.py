@@ -26,7 +26,6 @@ from .values import (
     constant,
     is_large,
     is_number,
-    reading,
     wrapped,
 )
 
@@ -59,7 +58,7 @@ def _float_pair(
 def _real(value: Any, name: str) -> Value:
     lifted = ops.lift(value)
     if lifted.dtype.is_complex:
-        raise errors.bad_operand(reading.span, name, "complex numbers")
+        raise errors.bad_operand(name, "complex numbers")
     return lifted
 
 
@@ -89,7 +88,7 @@ def _builtin_extreme(op: str, comparison: str, *args: Any) -> Any:
     if not isinstance(items, tuple) or not items:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
-        raise errors.wrong_arguments(reading.span, op[:3], needs)
+        raise errors.wrong_arguments(op[:3], needs)
     return functools.reduce(better, items)
 
 
@@ -130,7 +129,7 @@ def _round(value: Any, digits: Any = None) -> Any:
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
     lifted = _real(value, "round()")
     if not isinstance(decimals, int):
-        raise errors.wrong_arguments(reading.span, "round", "the number of digits is not constant")
+        raise errors.wrong_arguments("round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
         return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
     dtype = lifted.dtype
@@ -291,7 +290,7 @@ def _cast(target: type, value: Any = 0) -> Any:
         return ops.to_integer(lifted, storage.name)
     dtype = value_type(storage)
     if lifted.dtype.is_complex and not dtype.is_complex:
-        raise errors.bad_operand(reading.span, f"np.{storage.name}", "complex numbers")
+        raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
     if short(storage):
         atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
         return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
@@ -316,7 +315,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
 
 def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
-        raise errors.wrong_arguments(reading.span, "sum", "it needs a tuple or a list of numbers")
+        raise errors.wrong_arguments("sum", "it needs a tuple or a list of numbers")
     return functools.reduce(partial(ops.binary, "+"), items, start)
 
 

@@ -23,6 +23,7 @@ from . import operations as ops
 from .callables import FUNCTIONS, is_pure, known_call, strong
 from .definitions import Function, SelfReference
 from .dtypes import Coefficients, Field
+from .errors import here
 from .frame import Frame, node_root, refuse_node
 from .functions import is_shape
 from .operators import SYMBOLS
@@ -38,7 +39,6 @@ from .values import (
     holds_value,
     is_number,
     kind,
-    reading,
     settled,
     words,
 )
@@ -106,19 +106,21 @@ class Expressions(Frame):
                 parts = (node.lower, node.upper, node.step)
                 return slice(*(None if p is None else self.eval(p) for p in parts))
             case _:
-                refuse_node(node, self.at(node))
+                self.at(node)
+                refuse_node(node)
 
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         value = self.eval(iterable)
+        self.at(iterable)
         if isinstance(value, range | tuple):
             if len(value) > LONGEST:
-                raise NotUnderstood("a very long loop", self.at(iterable))
+                raise NotUnderstood("a very long loop")
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(constant(item) for item in value)
         if isinstance(value, Field) or is_number(value):
-            raise errors.bad_operand(self.at(iterable), "A loop", words(value))
-        raise NotUnderstood("a loop whose range is not constant", self.at(iterable))
+            raise errors.bad_operand("A loop", words(value))
+        raise NotUnderstood("a loop whose range is not constant")
 
     def unary(self, node: ast.expr, op: str, value: Any) -> Any:
         if op == "not":
@@ -135,7 +137,7 @@ class Expressions(Frame):
             return left + right
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
             if len(left) * right > LONGEST:
-                raise errors.bad_operand(reading.span, "'*'", f"{words(left)} and {right}")
+                raise errors.bad_operand("'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
         return settled(ops.binary(op, left, right))
@@ -200,9 +202,10 @@ class Expressions(Frame):
     def attribute(self, node: ast.Attribute) -> Any:
         dotted = ast.unparse(node)
         if dotted in self.function.constants and node_root(node) not in self.names:
-            return self.usable(dotted, self.at(node))
+            self.at(node)
+            return self.usable(dotted)
         base = self.eval(node.value)
-        span = self.at(node)
+        self.at(node)
         if node.attr in ("shape", "ndim", "size"):
             shape = frame.whole_shape() if isinstance(base, Field) else getattr(base, "shape", ())
             if shape or isinstance(base, np.ndarray):
@@ -217,7 +220,7 @@ class Expressions(Frame):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of a window")
-        raise errors.unknown_method(span, kind(base), node.attr)
+        raise errors.unknown_method(kind(base), node.attr)
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -283,19 +286,19 @@ class Expressions(Frame):
         if not isinstance(base, Value | np.ndarray):
             return NotImplemented
         args, keywords = self.arguments(node)
-        span = self.at(node)
+        self.at(node)
         if isinstance(base, np.ndarray):
             if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
                 raise NotUnderstood("a method of an array")
             if not callable(getattr(base, attribute.attr, None)):
-                raise errors.unknown_method(span, kind(base), attribute.attr)
+                raise errors.unknown_method(kind(base), attribute.attr)
             return _tried(getattr(base, attribute.attr), dotted, args, keywords)
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](base)
         if not base.shape or attribute.attr not in METHODS:
             if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window")
-            raise errors.unknown_method(span, kind(base), attribute.attr)
+            raise errors.unknown_method(kind(base), attribute.attr)
         return _built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
 
     def invoke(
@@ -306,7 +309,7 @@ class Expressions(Frame):
         if function is index:
             return frame.position(args, keywords)
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
-            raise errors.recursion(span, function.name)
+            raise errors.recursion(function.name)
         if isinstance(function, Function):
             names = _bound(function, args, keywords)
             called = span if function.own else self.called
@@ -318,7 +321,7 @@ class Expressions(Frame):
             return self._closure(name, function, args, keywords)
         everything = [*args, *keywords.values()]
         if not callable(function):
-            raise errors.unknown_function(span, name)
+            raise errors.unknown_function(name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
             if function is len:
                 return frame.length(0)
@@ -328,7 +331,7 @@ class Expressions(Frame):
         if is_shape(function):
             # The shape of a window, made while the kernel is read.
             if holds_value(tuple(everything)):
-                raise errors.shape_varies(span, name)
+                raise errors.shape_varies(name)
             return _tried(function, name, args, keywords)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
@@ -341,10 +344,10 @@ class Expressions(Frame):
         if function not in KNOWN:
             if function is sorted or _from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
-            raise errors.unknown_function(span, name)
+            raise errors.unknown_function(name)
         for one in everything:
             if isinstance(one, Field):
-                raise errors.bad_operand(span, f"'{name}'", words(one))
+                raise errors.bad_operand(f"'{name}'", words(one))
         result = _built(KNOWN[function], name, args, keywords)
         numpys = isinstance(function, np.ufunc) or _from_numpy(function)
         # A part of a number of Python's is one.
@@ -358,10 +361,10 @@ class Expressions(Frame):
         keywords: dict[str, Any],
     ) -> Any:
         """Call a function that was defined inside the kernel."""
-        span = reading.span
+        span = here.span
         definition, arguments = closure.definition, closure.definition.args
         if arguments.vararg or arguments.kwarg:
-            raise errors.unsupported(span, f"'*' in the parameters of '{name}'", "Name each one.")
+            raise errors.unsupported(f"'*' in the parameters of '{name}'", "Name each one.")
         by_place = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
         parameters = [*by_place, *(one.arg for one in arguments.kwonlyargs)]
         # Defaults are those of the last parameters, and of all that are given by name.
@@ -370,11 +373,12 @@ class Expressions(Frame):
         for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
             if parameter not in given and default is not None:
                 given[parameter] = self.eval(default)
+        here.span = span
         if given.keys() != set(parameters) or len(args) > len(by_place):
             plural = "argument" if len(parameters) == 1 else "arguments"
-            raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} {plural}")
+            raise errors.wrong_arguments(name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
-            raise errors.recursion(span, name)
+            raise errors.recursion(name)
         names = {**closure.names, **given}
         inner = type(self)(self.function, names, self.active)
         if isinstance(definition, ast.Lambda):
@@ -390,7 +394,7 @@ def _arranged(function: Any, name: str, args: tuple[Any, ...], keywords: dict[st
     everything = [*args, *keywords.values()]
     for one in everything:
         if isinstance(one, Field):
-            raise errors.bad_operand(reading.span, f"'{name}'", words(one))
+            raise errors.bad_operand(f"'{name}'", words(one))
         if isinstance(one, Coefficients):
             raise NotUnderstood(f"'{name}' of an array")
         if isinstance(one, Steps):
@@ -405,15 +409,13 @@ def _arranged(function: Any, name: str, args: tuple[Any, ...], keywords: dict[st
 def _steps(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Steps:
     """A range whose ends are known at run time only."""
     if keywords or not 1 <= len(args) <= 3:
-        raise errors.wrong_arguments(
-            reading.span, name, f"it takes 1 to 3 numbers, not {len(args)}"
-        )
+        raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
     for one in args:
         whole = isinstance(one, int)
         if isinstance(one, Value):
             whole = not one.shape and one.dtype.is_integer
         if not whole:
-            raise errors.bad_operand(reading.span, f"'{name}'", f"{words(one)} that is not whole")
+            raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
     start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     if isinstance(step, Value) or step == 0:
         raise NotUnderstood("a loop whose step is not constant")
@@ -423,7 +425,7 @@ def _steps(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Steps:
 def _built(builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
              "ndigits": "digits"}  # fmt: skip
-    span, given = reading.span, tuple(keywords)
+    given = tuple(keywords)
     keywords = {named.get(k, k): v for k, v in keywords.items()}
     parameters = _parameters(builder)
     accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
@@ -432,16 +434,16 @@ def _built(builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, A
         if one not in [parameter.name for parameter in parameters]:
             if one in ("axis", "keepdims", "dtype", "out", "method"):
                 raise NotUnderstood(f"the argument '{one}'")
-            raise errors.wrong_arguments(span, name, f"'{one}' is not an argument of it")
+            raise errors.wrong_arguments(name, f"'{one}' is not an argument of it")
     for one in given:
         if named.get(one, one) in names[: len(args)]:
-            raise errors.wrong_arguments(span, name, f"'{one}' is given twice")
+            raise errors.wrong_arguments(name, f"'{one}' is given twice")
     needed = sum(one.default is one.empty for one in accepted)
     count = len(args) + sum(one in names for one in keywords)
     variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
     if not variadic and not needed <= count <= len(names):
         plural = "argument" if count == 1 else "arguments"
-        raise errors.wrong_arguments(span, name, f"{count} {plural} instead of {needed}")
+        raise errors.wrong_arguments(name, f"{count} {plural} instead of {needed}")
     return builder(*args, **keywords)
 
 
@@ -449,21 +451,21 @@ def _bound(function: Function, args: tuple[Any, ...], keywords: dict[str, Any]) 
     parameters = function.parameters
     if len(args) > len(parameters):
         raise errors.wrong_arguments(
-            reading.span, function.name, f"{len(args)} values for {len(parameters)} parameters"
+            function.name, f"{len(args)} values for {len(parameters)} parameters"
         )
     names = dict(zip(parameters, args, strict=False))
     for name, value in keywords.items():
         if name not in parameters or name in names:
-            raise errors.wrong_arguments(reading.span, function.name, f"'{name}' does not fit")
+            raise errors.wrong_arguments(function.name, f"'{name}' does not fit")
         names[name] = value
     for name in parameters:
         if name not in names:
             if name not in function.defaults:
-                raise errors.wrong_arguments(reading.span, function.name, f"'{name}' is missing")
+                raise errors.wrong_arguments(function.name, f"'{name}' is missing")
             default = function.defaults[name]
             if isinstance(default, Spacing):
                 words = f"'{name}' is {default!r}, which only a call of a stencil knows"
-                raise errors.wrong_arguments(reading.span, function.name, words)
+                raise errors.wrong_arguments(function.name, words)
             names[name] = constant(default)
     return names
 
@@ -479,7 +481,7 @@ def _tried(function: Any, name: str, args: Sequence[Any], keywords: dict[str, An
     try:
         return settled(function(*args, **keywords))
     except (TypeError, ValueError) as error:
-        raise errors.wrong_arguments(reading.span, name, str(error)) from error
+        raise errors.wrong_arguments(name, str(error)) from error
 
 
 def _structure(function: Any, *args: Any, **keywords: Any) -> Any:

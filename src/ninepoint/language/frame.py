@@ -16,7 +16,7 @@ from . import errors, ir
 from . import operations as ops
 from .definitions import ArrayFunction, Function, Unusable
 from .dtypes import Coefficients, DType, Field
-from .errors import Span
+from .errors import Span, here
 from .ir import Position
 from .positions import GREATEST, LEAST
 from .values import (
@@ -73,21 +73,21 @@ class Frame(ABC):
 
     def at(self, node: ast.AST) -> Span:
         span = self.called or self.function.span(node)
-        reading.span = span
+        here.span = span
         return span
 
     def name(self, node: ast.Name) -> Any:
-        span = self.at(node)
+        self.at(node)
         if node.id in self.names:
             value = self.names[node.id]
             if isinstance(value, Undefined):
-                raise errors.maybe_undefined(span, node.id)
+                raise errors.maybe_undefined(node.id)
             if isinstance(value, Buffer):
                 raise NotUnderstood("a buffer as a whole")
             return value
         if node.id not in self.function.constants:
-            raise errors.maybe_undefined(span, node.id)
-        return self.usable(node.id, span)
+            raise errors.maybe_undefined(node.id)
+        return self.usable(node.id)
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
@@ -96,27 +96,27 @@ class Frame(ABC):
             raise NotUnderstood("a buffer of another function", self.at(node))
         return found if isinstance(found, Buffer) else None
 
-    def usable(self, name: str, span: Span) -> Any:
+    def usable(self, name: str) -> Any:
         value = constant(self.function.constants[name])
         if isinstance(value, Unusable):
-            raise errors.bad_constant(span, name, value.words)
+            raise errors.bad_constant(name, value.words)
         if isinstance(value, ArrayFunction):
             wrong = errors.ufunc_stage if reading.axes.pointwise else errors.stage_use
-            raise wrong(span, name)
+            raise wrong(name)
         return value
 
     def check_numbers(self, operation: str, *values: Any) -> None:
         """Raise unless every value can take part in arithmetic."""
         for value in values:
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
-                raise errors.bad_operand(reading.span, operation, words(value))
+                raise errors.bad_operand(operation, words(value))
 
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
-        span = self.at(node)
+        self.at(node)
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
-            raise errors.bad_operand(span, "The truth", words(value))
+            raise errors.bad_operand("The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
@@ -128,7 +128,7 @@ class Frame(ABC):
             raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
-            raise errors.choice_mismatch(reading.span, words(then), words(other))
+            raise errors.choice_mismatch(words(then), words(other))
         return ops.select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
@@ -186,11 +186,11 @@ def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """What `npt.index` gives: a number for each axis, or for one axis that number."""
     axes = reading.axes
     if axes.pointwise:
-        raise errors.ufunc_position(reading.span)
+        raise errors.ufunc_position()
     if named or len(args) > 1:
-        raise errors.wrong_arguments(reading.span, "npt.index", "it takes one field, or nothing")
+        raise errors.wrong_arguments("npt.index", "it takes one field, or nothing")
     if args and not isinstance(args[0], Field):
-        raise errors.position_field(reading.span, words(args[0]))
+        raise errors.position_field(words(args[0]))
     axes.count = axes.count or axes.shown or 1
     found = tuple(_along(axis, bool(args)) for axis in range(axes.count))
     return found if len(found) > 1 else found[0]
@@ -259,8 +259,8 @@ def refuse(function: Function) -> None:
             raise errors.unsupported(function.span(node), *_REFUSED[type(node)])
 
 
-def refuse_node(node: ast.AST, span: Span) -> NoReturn:
+def refuse_node(node: ast.AST) -> NoReturn:
     """Raise for a construct that is not analysed."""
     if type(node) in _REFUSED:
-        raise errors.unsupported(span, *_REFUSED[type(node)])
+        raise errors.unsupported(*_REFUSED[type(node)])
     raise NotUnderstood(f"'{type(node).__name__.lower()}'")

@@ -56,7 +56,7 @@ def lift(value: Any) -> Value:
         return Value(known, not isinstance(value, np.number))
     if isinstance(value, np.ndarray | Coefficients):
         raise NotUnderstood("arithmetic of whole arrays")
-    raise errors.not_a_number(reading.span, words(value))
+    raise errors.not_a_number(words(value))
 
 
 def _literal(value: int, beside: Sequence[DType]) -> Value:
@@ -70,10 +70,10 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
         try:
             return Value(Const(DType.F64, repr(float(value))), True)
         except OverflowError:
-            raise errors.literal_range(reading.span, value, floating=True) from None
+            raise errors.literal_range(value, floating=True) from None
     if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
-    raise errors.literal_range(reading.span, value)
+    raise errors.literal_range(value)
 
 
 def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
@@ -87,7 +87,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if not isinstance(value, Coefficients | np.ndarray):
         return lift(value)
     if value.shape != shape:
-        raise errors.window_shape(reading.span, shape, value.shape)
+        raise errors.window_shape(shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
         return emit(ir.Coefficient(dtype, value.label), False, shape)
@@ -100,7 +100,7 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
     shapes = [v.shape for v in values if isinstance(v, Value) and v.shape]
     for other in shapes:
         if other != shapes[0]:
-            raise errors.window_shape(reading.span, shapes[0], other)
+            raise errors.window_shape(shapes[0], other)
     shape = shapes[0] if shapes else ()
     known = [None if is_large(v) else as_window(v, shape) if shape else lift(v) for v in values]
     beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
@@ -202,10 +202,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
 def _check_operands(op: str, left: DType, right: DType) -> None:
     """Raise where an operator has no meaning for values of these types."""
     if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
-        raise errors.bad_operand(reading.span, f"'{op}'", "floats")
+        raise errors.bad_operand(f"'{op}'", "floats")
     name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
     if op in _ORDERED and (left.is_complex or right.is_complex):
-        raise errors.bad_operand(reading.span, name, "complex numbers")
+        raise errors.bad_operand(name, "complex numbers")
 
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
@@ -251,9 +251,7 @@ def _known(op: str, left: Any, right: Any) -> Any:
         with np.errstate(all="ignore"):
             return PYTHON[op](kind(left), kind(right)).item()
     except (TypeError, OverflowError, ValueError):
-        raise errors.bad_operand(
-            reading.span, f"'{op}'", f"{words(left)} and {words(right)}"
-        ) from None
+        raise errors.bad_operand(f"'{op}'", f"{words(left)} and {words(right)}") from None
 
 
 def unary(op: Any, arg: Any) -> Any:
@@ -268,13 +266,13 @@ def unary(op: Any, arg: Any) -> Any:
         try:
             return UNARY[op](arg)
         except TypeError:
-            raise errors.bad_operand(reading.span, f"'{op}'", words(arg)) from None
+            raise errors.bad_operand(f"'{op}'", words(arg)) from None
     value = lift(arg)
     if op == "~" and value.dtype is DType.BOOL:
         return _not(value)
     dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
     if op == "~" and not dtype.is_integer:
-        raise errors.bad_operand(reading.span, "'~'", "floats")
+        raise errors.bad_operand("'~'", "floats")
     if op == "-" and dtype is DType.UINT:
         dtype = DType.INT
     plain = Value(cast(value, dtype), value.weak, value.shape)
@@ -314,7 +312,7 @@ def alike(values: Sequence[Value]) -> list[Atom]:
         for value in values:
             match value.atom:
                 case Const(dtype=DType.INT, text=text) as atom if text.startswith("-"):
-                    raise errors.choice_sign(reading.span, atom.value)
+                    raise errors.choice_sign(atom.value)
         kind = DType.INT if kind is DType.UINT else kind
     return [cast(value, kind) for value in values]
 
@@ -350,7 +348,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
         return _saturated(value)
     lifted = lift(value)
     if lifted.dtype.is_complex:
-        raise errors.bad_operand(reading.span, "int()", "complex numbers")
+        raise errors.bad_operand("int()", "complex numbers")
     if not storage:
         return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
     dtype = DType.UINT if storage == "uint64" else DType.INT

@@ -169,11 +169,11 @@ class Statements(Expressions):
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
-        span = self.at(node)
+        self.at(node)
         match node:
             case ast.Return(value=value):
                 if value is None:
-                    raise errors.no_return(span, self.function.name)
+                    raise errors.no_return(self.function.name)
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 known = self.eval(value)
@@ -209,7 +209,7 @@ class Statements(Expressions):
                     raise NotUnderstood("a call whose result is not used")
                 self.eval(value)
             case _:
-                refuse_node(node, span)
+                refuse_node(node)
 
     def _return(self, node: ast.expr, value: Any) -> None:
         self.returned = self.at(node)
@@ -300,13 +300,14 @@ class Statements(Expressions):
                 if isinstance(value, np.ndarray):
                     value = tuple(constant(v) for v in value)
                 stars = any(isinstance(t, ast.Starred) for t in targets)
+                self.at(target)
                 if isinstance(value, Value):
                     if not value.shape:
-                        raise errors.bad_operand(self.at(target), "Unpacking", words(value))
+                        raise errors.bad_operand("Unpacking", words(value))
                     if value.shape[0] != len(targets) and not stars:
-                        raise errors.unpacking(self.at(target), len(targets), value.shape[0])
+                        raise errors.unpacking(len(targets), value.shape[0])
                 if not isinstance(value, tuple):
-                    raise NotUnderstood("unpacking something that is no tuple", self.at(target))
+                    raise NotUnderstood("unpacking something that is no tuple")
                 more = len(value) - len(targets) + 1
                 for place, item in enumerate(targets):
                     if isinstance(item, ast.Starred) and more >= 0:
@@ -314,7 +315,7 @@ class Statements(Expressions):
                         end = place + more
                         value = (*value[:place], value[place:end], *value[end:])
                 if len(value) != len(targets):
-                    raise errors.unpacking(self.at(target), len(targets), len(value))
+                    raise errors.unpacking(len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Starred(value=several):
@@ -326,12 +327,12 @@ class Statements(Expressions):
                     where = which(buffer, index, base.id)
                     self.names[base.id] = stored(buffer, where, value)
                     return
-                span = self.at(target)
                 held = self.eval(base)
+                self.at(target)
                 if isinstance(held, Field | Coefficients):
-                    raise errors.assigned_field(span, held.name)
+                    raise errors.assigned_field(held.name)
                 if isinstance(base, ast.Name) and base.id not in self.names:
-                    raise errors.assigned_constant(span, base.id)
+                    raise errors.assigned_constant(base.id)
                 raise NotUnderstood("a buffer that is written to")
             case _:
                 raise NotUnderstood("an assignment to an attribute", self.at(target))

@@ -25,7 +25,7 @@ import numpy as np
 from . import errors, ir
 from . import operations as ops
 from .dtypes import Coefficients, DType, Field, value_type
-from .errors import Span
+from .errors import Span, here
 from .ir import Atom, Const, Offset
 from .values import (
     Buffer,
@@ -58,7 +58,8 @@ At: TypeAlias = Callable[[ast.AST], Span]
 
 def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
     """What `base[index]` is."""
-    span, text = at(node), ast.unparse(node.value)
+    at(node)
+    text = ast.unparse(node.value)
     indices = index if isinstance(index, tuple) else (index,)
     unknown = any(map(varies_index, indices))
     floats = [one for one in indices if isinstance(one, float | str | np.floating)]
@@ -67,23 +68,23 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             return _read_field(base, indices, node, at)
         case np.ndarray() if not unknown:
             if len(indices) > base.ndim:
-                raise errors.index_count(span, text, len(indices), base.ndim)
+                raise errors.index_count(text, len(indices), base.ndim)
             if floats:
-                raise errors.index_type(span, text, words(floats[0]))
+                raise errors.index_type(text, words(floats[0]))
             if all(isinstance(one, int) for one in indices):
                 index = tuple(_steps(base.shape[: len(indices)], indices, text, text))
             try:
                 return settled(base[index])
             except IndexError as error:
-                raise errors.window_index(span, text, str(error)) from error
+                raise errors.window_index(text, str(error)) from error
         case Buffer() | Coefficients() | np.ndarray():
             name = base.name if isinstance(base, Coefficients) else text
             return _element(base, which(base, index, name))
         case tuple() | range():
             if isinstance(index, int) and not -len(base) <= index < len(base):
-                raise errors.index_outside(span, text, index, len(base))
+                raise errors.index_outside(text, index, len(base))
             if floats or isinstance(index, tuple):
-                raise errors.index_type(span, text, words(index))
+                raise errors.index_type(text, words(index))
             if not isinstance(index, int | slice) or unknown:
                 raise NotUnderstood("a tuple at an index that varies")
             return base[index]
@@ -92,7 +93,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
         case Value() if isinstance(node.value, ast.Name) and varies(base.atom):
             return _read_value(base, indices, node, at)
         case _:
-            raise errors.bad_operand(span, "Indexing", words(base))
+            raise errors.bad_operand("Indexing", words(base))
 
 
 # Fields, and expressions of them.
@@ -137,9 +138,10 @@ def _read_value(value: Value, indices: tuple[Any, ...], node: ast.Subscript, at:
         if isinstance(one, Value):
             raise NotUnderstood("an offset that varies", at(part))
     first, last, shape = _box(ends, along)
-    span, name, axes = at(node), ast.unparse(node.value), reading.axes
+    at(node)
+    name, axes = ast.unparse(node.value), reading.axes
     if axes.pointwise:
-        raise errors.ufunc_index(span, name)
+        raise errors.ufunc_index(name)
     axes.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for low, high in reads(value.atom):
@@ -152,44 +154,45 @@ def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> list[Any]:
     at(node)
     found: list[Any] = []
     for index, part in zip(indices, _parts(node, len(indices)), strict=True):
-        span, text = at(part), ast.unparse(part)
+        at(part)
+        text = ast.unparse(part)
         if not isinstance(index, slice):
             where = _offset(index, text)
             found.append(where if isinstance(where, Value) else (where, where))
             continue
         if index.step is not None and index.step != 1:
-            raise errors.window_step(span)
+            raise errors.window_step()
         if index.start is None or index.stop is None:
-            raise errors.window_open(span)
+            raise errors.window_open()
         start, stop = (_offset(one, text) for one in (index.start, index.stop))
         if isinstance(start, Value) or isinstance(stop, Value):
             raise NotUnderstood("an offset that varies")
         if start >= stop:
-            raise errors.window_empty(span, start, stop)
+            raise errors.window_empty(start, stop)
         found.append((start, stop - 1))
     return found
 
 
 def _offset(index: Any, text: str) -> int | Value:
     """An offset; a value where it is computed, as a declared neighborhood allows."""
-    index, span, axes = constant(index), reading.span, reading.axes
+    index, axes = constant(index), reading.axes
     if isinstance(index, Index):
         if index.line.scale != 1:
-            raise errors.index_factor(span, text, index.line.scale, axes.factors)
+            raise errors.index_factor(text, index.line.scale, axes.factors)
         return index.line.shift
     if isinstance(index, Value):
         if index.shape or not index.dtype.is_integer:
-            raise errors.offset_type(span, words(index) + " that is not whole")
+            raise errors.offset_type(words(index) + " that is not whole")
         positioned = on_position(index.atom)
         if positioned and axes.factors:
-            raise errors.index_factor(span, text, 0, axes.factors)
+            raise errors.index_factor(text, 0, axes.factors)
         if axes.neighborhood is None and positioned:
-            raise errors.offset_position(span, text)
+            raise errors.offset_position(text)
         if axes.neighborhood is None:
-            raise errors.offset_not_constant(span, f"'{text}'")
+            raise errors.offset_not_constant(f"'{text}'")
         return index
     if isinstance(index, bool) or not isinstance(index, int):
-        raise errors.offset_type(span, words(index))
+        raise errors.offset_type(words(index))
     return index
 
 
@@ -227,12 +230,12 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
 
 def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
-    span = reading.span
+    span = here.span
     if len(indices) > len(shape):
-        raise errors.index_count(span, name, len(indices), len(shape))
+        raise errors.index_count(name, len(indices), len(shape))
     for index in indices:
         if isinstance(index, Value) and index.shape:
-            raise errors.index_type(span, name, words(index))
+            raise errors.index_type(name, words(index))
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of {whole}")
     found: list[Any] = []
@@ -243,9 +246,9 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
             step = ops.cast(index, DType.INT)
             found.append(ops.emit(ir.Inside(DType.INT, step, length, active, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
-            raise errors.index_type(span, name, words(index))
+            raise errors.index_type(name, words(index))
         elif not -length <= index < length:
-            raise errors.index_outside(span, name, index, length)
+            raise errors.index_outside(name, index, length)
         else:
             found.append(index % length)
     return found

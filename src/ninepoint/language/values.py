@@ -21,7 +21,7 @@ from . import errors, ir
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, DType, Field
-from .errors import Span
+from .errors import Span, here
 from .ir import Atom, Offset, Ref
 from .positions import ELEMENT, Line
 
@@ -38,7 +38,7 @@ class NotUnderstood(Exception):
     def __init__(self, reason: str, span: Span | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.span = span or reading.span
+        self.span = span or here.span
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,24 +224,23 @@ class Axes:
             self.count = len(offset)
         if len(offset) != self.count:
             declared = self.neighborhood is not None
-            raise errors.offset_count(reading.span, name, len(offset), self.count, declared)
+            raise errors.offset_count(name, len(offset), self.count, declared)
 
     def check(self, name: str, low: Offset, high: Offset) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
         self.check_count(name, low)
         for offset in (*low, *high):
             if abs(offset) > FAR:
-                raise errors.offset_far(reading.span, offset, FAR)
+                raise errors.offset_far(offset, FAR)
         for axis, (least, most) in enumerate(self.neighborhood or ()):
             for offset in (low[axis], high[axis]):
                 if not least <= offset <= most:
-                    raise errors.offset_outside(reading.span, offset, axis, least, most)
+                    raise errors.offset_outside(offset, axis, least, most)
 
 
 class Reading(threading.local):
-    """The kernel that is being read, by this thread; `span` is where errors point."""
+    """The kernel that is being read, by this thread."""
 
-    span: Span
     axes: Axes
     body: Body
     windows: Body
@@ -258,7 +257,7 @@ class Reading(threading.local):
     def begin(self, place: Span, axes: Axes, limit: int, unsigned: bool) -> None:
         """Begin with a kernel that stands at a place, of no more operations than a limit."""
         self.axes = axes
-        self.span = place
+        here.span = place
         self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
         self.written_out, self.unsigned = 0, unsigned
         self.path, self.positions = (), {}

@@ -185,9 +185,9 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     try:
         found = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[index])
     except IndexError as error:
-        raise errors.window_index(reading.span, text, str(error)) from error
+        raise errors.window_index(text, str(error)) from error
     if not found.size:
-        raise errors.mask_empty(reading.span, text)
+        raise errors.mask_empty(text)
     return found
 
 
@@ -195,11 +195,11 @@ def _check(index: Any, shape: Offset, text: str) -> None:
     if varies_index(index):
         raise NotUnderstood("an element of a window at an index that varies")
     if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
-        raise errors.mask_type(reading.span, text, f"an array of {index.dtype}")
+        raise errors.mask_type(text, f"an array of {index.dtype}")
     if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
-        raise errors.mask_shape(reading.span, shape, index.shape)
+        raise errors.mask_shape(shape, index.shape)
     if isinstance(index, Coefficients):
-        raise errors.mask_type(reading.span, text, "an array that only the call gives")
+        raise errors.mask_type(text, "an array that only the call gives")
     whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
     if isinstance(index, bool) or not whole:
-        raise errors.mask_type(reading.span, text, words(index))
+        raise errors.mask_type(text, words(index))

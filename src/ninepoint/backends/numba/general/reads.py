@@ -324,7 +324,7 @@ def accesses(
     for node, scope, parts in found:
         if len(parts) != ndim:
             span, name = scope.function.span(node), ast.unparse(node.value)
-            raise errors.offset_count(span, name, len(parts), ndim, declared)
+            raise errors.offset_count(name, len(parts), ndim, declared, span)
         for axis, step in ((axis, step) for axis, steps in enumerate(parts) for step in steps):
             known = step.reached
             if not declared:
