@@ -25,12 +25,12 @@ from ..analysis.footprint import reaches
 from ..base.undisturbed import imported
 from ..language import errors
 from ..language.box import Box, joined
+from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import read
-from ..language.source import Function
 from ..language.values import NotUnderstood
 from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled

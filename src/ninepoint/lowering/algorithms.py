@@ -35,7 +35,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import Emit, along_rows, as_type, binary, made_as, named, number, replayed
+from ..analysis.rewrite import Emit, along_rows, as_type, binary, number, replayed
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     Assign,
@@ -51,6 +51,8 @@ from ..language.ir import (
     Ref,
     Select,
     Tap,
+    made_as,
+    named,
     needed,
     window_indices,
 )

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..analysis.footprint import tap_offsets
 from ..analysis.ranges import machine_type, of_type, ranges, turn_ranges, working_type
-from ..analysis.rewrite import Body, bodies, named, reads
+from ..analysis.rewrite import Body, bodies, reads
 from ..language.ir import (
     RANKED,
     Carried,
@@ -39,6 +39,7 @@ from ..language.ir import (
     RunningSum,
     Stage,
     Tap,
+    named,
 )
 from .abreast import abreast
 from .algorithms import ways

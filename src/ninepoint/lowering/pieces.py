@@ -13,14 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..analysis.rewrite import operands, reads
-from ..language.ir import (
-    Assign,
-    Atom,
-    Noting,
-    Reduce,
-    Ref,
-)
+from ..analysis.rewrite import reads
+from ..language.ir import Assign, Atom, Noting, Reduce, Ref, operands
 
 # Elements that a body reads, from which on it is cut, and those of a piece.
 LONG = 96

@@ -36,7 +36,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..analysis.rewrite import Body, Emit, as_type, binary, in_bodies, made_as, replayed
+from ..analysis.rewrite import Body, Emit, as_type, binary, in_bodies, replayed
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -50,6 +50,7 @@ from ..language.ir import (
     Ref,
     Select,
     Unary,
+    made_as,
     needed,
 )
 from ..language.networks import merge, sort

@@ -34,15 +34,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.ranges import Interval, ranges, window_range
-from ..analysis.rewrite import (
-    made_as,
-    mapped,
-    named,
-    number,
-    operands,
-    simplify,
-    uncast,
-)
+from ..analysis.rewrite import mapped, number, simplify, uncast
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -60,7 +52,10 @@ from ..language.ir import (
     Tap,
     Unary,
     Weight,
+    made_as,
+    named,
     needed,
+    operands,
     window_indices,
 )
 from .schedule import Refused, Request, Schedule

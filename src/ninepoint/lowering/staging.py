@@ -14,14 +14,11 @@ from ..analysis.rewrite import (
     Body,
     Emit,
     Lines,
-    added,
     along_rows,
     as_type,
     binary,
     copied,
-    named,
     number,
-    operands,
     replayed,
     uncast,
 )
@@ -42,6 +39,9 @@ from ..language.ir import (
     Stage,
     Tap,
     Values,
+    added,
+    named,
+    operands,
 )
 from . import runs
 from .cost import NEAR

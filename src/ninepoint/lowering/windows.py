@@ -15,16 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.ranges import Interval, machine_type
-from ..analysis.rewrite import (
-    Emit,
-    Lines,
-    as_type,
-    binary,
-    named,
-    number,
-    replayed,
-    simplify,
-)
+from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
@@ -40,6 +31,7 @@ from ..language.ir import (
     Select,
     Tap,
     at_index,
+    named,
     window_indices,
     zero_product,
 )
