@@ -236,17 +236,9 @@ class Return:
     value: Value
 
 
-@node
-class Fetch:
-    """Ask memory for the line of the cache with an element, which will be read soon."""
-
-    array: Array
-    index: tuple[Value, ...]
-
-
 Statement: TypeAlias = (
     Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Call | Fetch
+    | Call
 )  # fmt: skip
 
 

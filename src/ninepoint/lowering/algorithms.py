@@ -144,8 +144,7 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
         source = staging.kept(
             source, dtype, lambda e: as_type(first(own, e), dtype, e), ELEMENT_KEPT
         )
-    apart = counted is not None and lanes is not None
-    total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
+    total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights)
     if reduce.kind == "sum":
         return as_type(total, reduce.dtype, staging.emit)
     return divided(total, reduce.dtype, math.prod(reduce.shape), staging.emit)

@@ -8,17 +8,7 @@ from __future__ import annotations
 
 import math
 
-import llvmlite.binding as llvm
 import numpy as np
-
-# Bytes of a row in memory from which on several rows are made at once, and not one by one.  With
-# rows of 2 to 16 KiB, three at once took 0.6 to 1 of the time (Laplace, means, extremes and
-# sharpening of 3 x 3; Sobel of 16 bits 1.3), with those of 1 KiB 0.8 to 1.3, as many above 1 as
-# below (Zen 5).  Processors of Intel foresee longer streams: up to 16 KiB three at once took 1.05
-# to 1.3 of the time, and with longer rows, which the first cache does not hold until the next one
-# reads them, one by one lost up to a fifth (extremes of 64 bits, Sapphire Rapids).
-LONG_ROW = 1 << 11 if llvm.get_host_cpu_name().startswith("znver") else 1 << 14
-
 
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
@@ -46,16 +36,6 @@ def row(array, index):
 def row_from(array, index, first):
     """A row as `row` gives it, from element `first` on."""
     return array[index][first:]
-
-
-def fetch(row, count):
-    """Ask memory for the first elements of a row, which will be read soon."""
-    for k in range(0, count, max(1, 64 // row.itemsize)):
-        ask(row, k)
-
-
-def ask(row, place):
-    """Ask memory for the line of the cache that an element lies on."""
 
 
 def go_on(notes):

@@ -22,7 +22,6 @@ from ...loops.nodes import (
     Break,
     Call,
     Continue,
-    Fetch,
     For,
     Function,
     If,
@@ -48,7 +47,6 @@ from .instructions import (
     Instructions,
     Memory,
     constant,
-    pointer,
     stored,
     table,
 )
@@ -133,7 +131,7 @@ class _Module:
         how = "alwaysinline"
         if source.overlap is not None:
             # As one function that LLVM has optimised by itself, not as a part of others.
-            kinds = [f"{kind} noalias" if kind[-1] in "*r" else kind for kind in kinds]
+            kinds = [f"{kind} noalias" if kind == "ptr" else kind for kind in kinds]
             how = "noinline"
             if self._is_wide(source):
                 how += ' "prefer-vector-width"="512"'
@@ -179,7 +177,7 @@ def _types(parameter: Name | Array) -> list[str]:
     if isinstance(parameter, Name):
         return [TYPES[parameter.type]]
     words = parameter.ndim if parameter.dense else 2 * parameter.ndim
-    return [pointer(stored(parameter.element)), *["i64"] * words]
+    return ["ptr", *["i64"] * words]
 
 
 class _Writer(Instructions):
@@ -215,21 +213,20 @@ class _Writer(Instructions):
     def take_block(self, arrays: int) -> None:
         """Take the parameters out of memory: so many are arrays in the first place."""
         given: list[str] = []
-        base, at = self.address("%a0", "i64"), 0
+        base, at = self.address("%a0"), 0
         for k, parameter in enumerate(self.source.parameters):
             if k == arrays:
-                base, at = self.address("%a1", "i64"), 0
+                base, at = self.address("%a1"), 0
             kinds = _types(parameter)
             size = len(kinds) if isinstance(parameter, Array) else 1
             places = [self.further(base, "i64", str(at + n)) for n in range(size)]
             at += size
             if isinstance(parameter, Array):
                 first, *words = (self.read("i64", place) for place in places)
-                given += [self.address(first, stored(parameter.element)), *words]
+                given += [self.address(first), *words]
             else:
                 at += parameter.type == "complex128"
-                place = self.recast(places[0], "i64", stored(parameter.type))
-                given.append(self.load(parameter.type, place))
+                given.append(self.load(parameter.type, places[0]))
         self.take(given)
 
     def whole(self) -> None:
@@ -284,17 +281,8 @@ class _Writer(Instructions):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
                 self.value(node)
-            case Fetch():
-                self._fetch(node)
             case _:
                 assert_never(node)
-
-    def _fetch(self, node: Fetch) -> None:
-        """Ask for the line of the cache that an element lies on."""
-        kind = stored(node.array.element)
-        place = self.recast(self._place(node.array, node.index), kind, "i8")
-        how = [("i32", one) for one in "031"]
-        self.called("llvm.prefetch.p0i8", "void", [(pointer("i8"), place), *how])
 
     def _for(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
@@ -345,10 +333,9 @@ class _Writer(Instructions):
 
     def _view(self, node: View) -> None:
         of, count = self.arrays[node.of.name], len(node.index)
-        kind, own = stored(node.of.element), stored(node.array.element)
-        data = self.recast(self._place(node.of, node.index), kind, own)
+        data = self._place(node.of, node.index)
         if node.first is not None:
-            data = self.further(data, own, self.value(node.first))
+            data = self.further(data, stored(node.array.element), self.value(node.first))
         strides = None if node.array.dense else self.strides(of)[count:]
         self.arrays[node.array.name] = Memory(node.array.element, data, of.shape[count:], strides)
 
@@ -359,7 +346,7 @@ class _Writer(Instructions):
         for length in shape:
             size = self.times(size, length)
         free = self.variable("i64")
-        self.front.append(f"  store i64 0, {pointer('i64')} {free}")
+        self.front.append(f"  store i64 0, ptr {free}")
         self._buffers.append(free)
         given = [("i64", self.new(f"add i64 {size}, {LINE}"))]
         if node.zero:
@@ -370,7 +357,7 @@ class _Writer(Instructions):
         (goes_on,) = self.labels(1)
         self.choose(self.new(f"icmp ne i64 {memory}, 0"), goes_on, self._end)
         behind = self.new(f"add i64 {memory}, {LINE - 1}")
-        begin = self.address(self.new(f"and i64 {behind}, {-LINE}"), stored(node.array.element))
+        begin = self.address(self.new(f"and i64 {behind}, {-LINE}"))
         return Memory(node.array.element, begin, shape)
 
     # Values.
@@ -386,8 +373,7 @@ class _Writer(Instructions):
             case Op():
                 return self._operation(node)
             case Load(array, index, anew=True):
-                place, kind = self._place(array, index), stored(array.element)
-                head = f"load atomic {kind}, {pointer(kind)} {place}"
+                head = f"load atomic {stored(array.element)}, ptr {self._place(array, index)}"
                 return self.new(f"{head} monotonic, align {array.itemsize}")
             case Load(array, index):
                 return self.load(array.element, self._place(array, index))
@@ -450,22 +436,21 @@ class _Writer(Instructions):
             case "room":
                 # So many words, as long as the call lasts.
                 room = self.new(f"alloca i64, i64 {first}")
-                return self.new(f"ptrtoint {pointer('i64')} {room} to i64")
+                return self.new(f"ptrtoint ptr {room} to i64")
             case "do":
-                code = self.address(first, f"i64 ({', '.join(['i64'] * len(rest))})")
+                code = self.address(first)
                 return self.new(f"call i64 {code}({', '.join(f'i64 {one}' for one in rest)})")
             case "put":
                 value = node.args[1]
                 assert not isinstance(value, Array)
-                place = self.address(first, stored(value.type))
-                self.store(value.type, place, rest[0], ", align 1")
+                self.store(value.type, self.address(first), rest[0], ", align 1")
                 return ""
             case "at":
-                return self.load(node.type, self.address(first, kind), ", align 1")
+                return self.load(node.type, self.address(first), ", align 1")
             case "pick":
                 assert isinstance(node.args[0], Number)
                 return self._pick(kind, whole(node.args[0]), *rest)
-        place = f"{pointer('i64')} {self.address(first, 'i64')}"
+        place = f"ptr {self.address(first)}"
         match name:
             case "get":
                 return self.new(f"load atomic i64, {place} seq_cst, align 8")
@@ -483,10 +468,10 @@ class _Writer(Instructions):
         count = 128 // int(kind[1:])
         places = [k * step if step > 0 else count - 1 - k for k in range(count)]
         wide, short = f"<{count * abs(step)} x {kind}>", f"<{count} x {kind}>"
-        held = self.read(wide, self.address(at, wide), ", align 1")
+        held = self.read(wide, self.address(at), ", align 1")
         picks = f"<{count} x i32> <{', '.join(f'i32 {one}' for one in places)}>"
         made = self.new(f"shufflevector {wide} {held}, {wide} undef, {picks}")
-        self.write(short, self.address(to, short), made, ", align 1")
+        self.write(short, self.address(to), made, ", align 1")
         return ""
 
 

@@ -48,41 +48,35 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import assert_never
 
 import numpy as np
 
 from ...analysis.control import watched
+from ...analysis.ranges import ranges
+from ...analysis.rewrite import copied
 from ...language.box import Box
-from ...language.ir import Kernel, Offset, RunningSum, State
-from ...lowering.abreast import effort
+from ...language.dtypes import short
+from ...language.ir import (
+    Assign,
+    Binary,
+    Histogram,
+    Kernel,
+    Offset,
+    Ref,
+    RunningSum,
+    State,
+    Values,
+    shifted,
+)
+from ...lowering.abreast import together
 from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, height
 from ..generated import Module
-from .expressions import as_tuple
-from .functions import Functions
-from .layout import Sum, sum_text
+from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
-from .rows import RowFunction
-
-# Bytes of a result from which on it counts as far.
-NEAR = 1 << 20
-
-# How many rows after those of this turn memory is asked for: means and sharpening of 3 x 3 took
-# 0.7 of the time with 400 and 1000 columns of 8, 16 and 32 bits, medians 0.8 to 1, and all as long
-# as before with 4096 columns.  Asked for 4 rows ahead, 400 columns of 32 bits took 1.1 (Zen 5).
-AHEAD = 2
-
-# What is computed for each byte that is read or written, from which on memory is fast enough:
-# medians of 3 x 3 have 25 to 31 and lost up to a quarter one by one, those above 5 to 21.
-HEAVY = 24
-
-# Bytes of a row up to which rows are too short to be foreseen one by one: extremes of 2000 x 40 x
-# 40 lost up to two fifths.
-NARROW = 400
-
-# Columns below which rows of bytes are made one by one, where the other way keeps rows of stages:
-# Sobel lost up to a quarter with 16, all others won with 80.
-LEAST = 80
+from .ranks import histogram_function, in_bins, selecting_function
+from .rows import Functions, Made, row_function
 
 
 def module(
@@ -103,10 +97,10 @@ def module(
     return _Writer(kernel, reach, dtypes, edges).module(title, fastmath)
 
 
-class _Writer(Functions):
+class _Writer(Layout):
     def module(self, title: str, fastmath: bool) -> Module:
         kernel, names = self.kernel, self.names
-        self.write()
+        self._write_functions()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
         looks = watched(kernel)
         parameters = [
@@ -117,10 +111,98 @@ class _Writer(Functions):
             *(names[n] for n, _ in kernel.scalars),
             *["notes"] * looks,
         ]
-        text = self.text(title, parameters, self._band(), "fastmath=True" if fastmath else "")
+        band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
+        how = "fastmath=True" if fastmath else ""
+        text = self.texts.text(title, band, self.expressions.tables.lines(), how)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)
+
+    # The functions that make a row.
+
+    def _write_functions(self) -> None:
+        """Write those of each stage and of the result, and those that make several rows."""
+        self.texts = Functions()
+        self.functions = [self._stage_functions(one) for one in self.kept]
+        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
+        result = Made(
+            "band",
+            self.kernel.body,
+            self.kernel.outputs,
+            every=self.every[-1],
+            stores=tuple(one.store if one else "" for one in shorts),
+        )
+        self.final = self._function(replace(result, name="band_row"))
+        # None where one row after the other is better.
+        self.several: list[RowFunction | None] = []
+        if self.kernel.rows > 1:
+            for kept in self.kept:
+                name = self.names[kept.stage.names[0]]
+                stage = Made(name, kept.stage.body, kept.stage.values)
+                self.several.append(self._rows_at_once(stage, f"{name}_r"))
+            self.several.append(self._rows_at_once(result, "r"))
+
+    def _function(self, made: Made) -> RowFunction:
+        return self.texts.once(row_function(made, self))
+
+    def _rows_at_once(self, one: Made, prefix: str) -> RowFunction | None:
+        """Several rows of a stage or of the result, whose operations' names begin so."""
+        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        if written is None:
+            return None
+        self.known |= ranges(written)
+        name, stores = f"{one.name}_rows", one.stores * self.kernel.rows
+        return self._function(Made(name, written.body, written.outputs, stores=stores))
+
+    def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
+        """The function that makes a row; for a running sum there are two."""
+        stage = kept.stage
+        name = f"{self.names[stage.names[0]]}_row"
+        match stage:
+            case Values() | State():
+                return (self._function(Made(name, stage.body, stage.values)),)
+            case Histogram():
+                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
+                    found = histogram_function(name, stage, self, kept.low[-1])
+                else:
+                    found = self._selecting(name, stage, kept)
+                return (self.texts.once(found),)
+            case RunningSum():
+                return self._running(stage)
+            case _:
+                assert_never(stage)
+
+    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
+        every, rows = 1, "1"
+        if self.kernel.ndim > 1:
+            # Up to which row the stage is made, counted as those of the result.
+            rows = sum_text(self.ends_at(kept, -2, True))
+            if self.axis == -2 and not self.rolled:
+                every = self.every[-2]
+        size = rows, self.columns(kept)
+        return selecting_function(name, stage, self, kept.low[-1], size, every)
+
+    def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
+        """The function that adds a row to a sum, and the one that also takes one away."""
+        name, body, kind = stage.name, stage.body, stage.value.dtype
+        self.expressions.types[name] = self.stage_type(name)
+        # The row that goes: the same operations, on the row before the first.
+        up = (*(0,) * (self.kernel.ndim - 2), -stage.rows, 0)
+        leaving, (gone,) = copied(
+            body, (stage.value,), lambda own, _: f"{own}_out", lambda expr: shifted(expr, up)
+        )
+        pairs = zip(leaving, body, strict=True)
+        self.known |= {new.name: self.known[old.name] for new, old in pairs}
+        added = Assign(f"{name}_in", Binary(kind, "+", Ref(kind, name), stage.value))
+        taken = Assign(f"{name}_next", Binary(kind, "-", Ref(kind, added.name), gone))
+        self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
+        functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
+        return tuple(
+            self._function(
+                Made(self.names[name] + word, lines, (Ref(kind, lines[-1].name),), name)
+            )
+            for word, lines in functions
+        )
 
     # The loops over rows, or over planes and their rows.
 
@@ -162,24 +244,14 @@ class _Writer(Functions):
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
-        count, length = self.kernel.rows, self.length(-2)
-        turn = self._turn()
-        lines: list[str] = []
-        if self.warm:
-            lines += [f"for i in range({-self.warm}, 0):", *indented(turn)]
-        many = self._many(count)
-        fetched: list[str] = []
-        if alone := _one_by_one(self.kernel, self.dtypes):
-            lines.append(f"far = out0.nbytes >= {NEAR}")
-            many = f"0 if {alone} else {many}"
-        elif self.several[-1] is not None and not self.edges:
-            fetched = self._fetched(self.several[-1], count)
+        count, turn = self.kernel.rows, self._turn()
+        before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         return [
-            *lines,
-            f"many = {many}",
+            *before,
+            f"many = {self._many(count)}",
             f"for i in range(0, many, {count}):",
-            *indented([*fetched, *self._turn(count)]),
-            f"for i in range(many, {length}):",
+            *indented(self._turn(count)),
+            f"for i in range(many, {self.length(-2)}):",
             *indented(turn),
         ]
 
@@ -194,22 +266,6 @@ class _Writer(Functions):
         goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
         many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
         return f"max(0, {many}) // {count} * {count}"
-
-    def _fetched(self, function: RowFunction, count: int) -> list[str]:
-        """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
-        newest: dict[str, Offset] = {}
-        for row in function.rows.values():
-            if row.source not in self.by_name and row.source not in self.constant:
-                newest[row.source] = max(newest.get(row.source, row.offset), row.offset)
-        lines: list[str] = []
-        for source, offset in newest.items():
-            name = self.names[source]
-            end = f"{name}.shape[{self.kernel.ndim - 1}] - 1"
-            for k in range(AHEAD, AHEAD + count):
-                *outer, soon = self.at((*offset[:-1], offset[-1] + k))
-                place = as_tuple(["b", *outer, f"min({soon}, {end})"])
-                lines.append(f"    fetch(row({name}, {place}), n)")
-        return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
     def _turn(self, rows: int = 1) -> list[str]:
         """One plane of each stage after the other, and of the result; where rows roll, one row.
@@ -409,27 +465,3 @@ def _row_text(array: str, place: str, first: str) -> str:
 def _where(test: str, lines: list[str]) -> list[str]:
     """Lines, if there are any, that are done where a test holds; everywhere if there is none."""
     return [f"if {test}:", *indented(lines)] if test and lines else lines
-
-
-def _one_by_one(kernel: Kernel, dtypes: Sequence[np.dtype]) -> str:
-    """For which arrays rows are made one after the other, as a condition on `n` and `far`.
-
-    The results are stored as `dtypes`.
-
-    Rows that are made together share loads and operations, which pays where the arrays are in
-    cache.  From memory, one row after the other is one long stream, and three at once are six
-    short ones, which the processor does not foresee: with Laplace and Sobel operators, extremes
-    and weighted sums of 3 x 3 one row at a time took 0.75 to 0.95 of the time (1000 to 4000
-    columns, 8 to 64 bits, Sapphire Rapids).  What is computed in between hides that, if memory is
-    asked early enough.
-    """
-    if kernel.stages:
-        # Stages that several rows share gain by it with all arrays: a Gaussian of 5 x 5 float32
-        # took 0.7 to 0.95 of the time, of 1600 x 100 x 100 alone 1.1.
-        return ""
-    moved = [dtype.itemsize for _, dtype in kernel.fields] + [dtype.itemsize for dtype in dtypes]
-    if effort(replace(kernel, rows=1)) >= HEAVY * sum(moved):
-        return ""
-    size = max(dtype.itemsize for _, dtype in kernel.fields)
-    row = "n" if size == 1 else f"{size} * n"
-    return f"far and {NARROW} < {row} < LONG_ROW"

@@ -55,10 +55,10 @@ from ...language.ir import (
     within,
 )
 from ...loops.nodes import SHORT
-from ...loops.operations import number
+from ...loops.operations import Operations, number
 from ...lowering.ranks import quantile_position
 from ...lowering.windows import PIECE, total_type
-from .expressions import Expressions
+from ..generated import Tables
 
 # After so many turns a loop looks whether it shall go on.
 EACH = 256
@@ -221,7 +221,8 @@ class Window:
 class Point:
     """Writes what is computed at a point; gathers the tables and buffers that this takes."""
 
-    expressions: Expressions
+    expressions: Operations
+    tables: Tables
     storage: dict[str, np.dtype]
     names: Mapping[str, str]
     reach: Box
@@ -364,7 +365,7 @@ class Point:
     ) -> list[str]:
         machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
         if expr.dtype.is_float:
-            table = self.expressions.tables.listed(machine, map(float, expr.texts))
+            table = self.tables.listed(machine, map(float, expr.texts))
             flat = dims[0]
             for dim, length in zip(dims[1:], shape[1:], strict=True):
                 flat = f"({flat})" if " " in flat else flat
