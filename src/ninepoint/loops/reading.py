@@ -183,7 +183,7 @@ class _Reader:
             body = _Body(self, node, parameters)
             body.names |= {k: arg for k, arg in given.items() if isinstance(arg, str)}
             name, lines = node.name + f".{count}" * bool(count), body.statements()
-            made = Function(name, parameters, lines, body.result, _overlap(node))
+            made = Function(name, parameters, lines, body.result, bool(node.decorator_list))
             self.functions[key] = made
         return self.functions[key]
 
@@ -205,15 +205,6 @@ def _kind(value: Value | Array | str) -> object:
     if isinstance(value, Array):
         return replace(value, name="")
     return (value,) if isinstance(value, str) else value.type
-
-
-def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
-    """The columns that a row function computes once more; None of any other function."""
-    for one in node.decorator_list:
-        assert isinstance(one, ast.Call)
-        told = {str(k.arg): ast.literal_eval(k.value) for k in one.keywords}
-        return tuple(told.get("overlap", ()))
-    return None
 
 
 @cache

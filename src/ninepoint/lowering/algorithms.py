@@ -58,10 +58,19 @@ from ..language.networks import sort
 from . import runs
 from .cost import NEAR
 from .kept import full
-from .ranks import Valid, combined, divided, interpolated, not_nan, of_sorted, quantile_position
 from .schedule import Refused, Request, Schedule
 from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved
-from .windows import OPERATIONS, is_picked
+from .windows import (
+    OPERATIONS,
+    Valid,
+    combined,
+    divided,
+    interpolated,
+    is_picked,
+    not_nan,
+    of_sorted,
+    quantile_position,
+)
 
 # Bytes up to which those of some rank are counted bit by bit: discs of 81, 113 and 149 took 0.23,
 # 0.28 and 0.31 of the time of a histogram, of 197 0.36, one of 253 15 times as long.  Of 16 bits

@@ -46,11 +46,10 @@ from ..language.ir import (
 )
 from . import runs
 from .cost import NEAR
-from .ranks import combined
 from .recognising import Factors, factors
 from .runs import ELEMENT, boxes
 from .schedule import Refused, Schedule
-from .windows import most, small
+from .windows import combined, most, small
 
 # Boxes of a window that are named.
 _LISTED = 6

@@ -14,6 +14,7 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -238,11 +239,10 @@ class Instructions:
         return made
 
     def by_parts(
-        self, machine: str, args: Sequence[str], make: Callable[..., str]
-    ) -> tuple[str, str]:
+        self, machine: str, args: Sequence[str], make: Callable[..., str], *more: str
+    ) -> list[str]:
         """What is made of the real parts of complex numbers, and of the imaginary ones."""
-        first, last = (make(*(self.part(machine, arg, k) for arg in args)) for k in range(2))
-        return first, last
+        return [make(*(self.part(machine, arg, k) for arg in args), *more) for k in range(2)]
 
     def convert(self, value: str, source: str, target: str) -> str:
         """The number in another machine type: cut to it, cut off or rounded."""
@@ -251,9 +251,8 @@ class Instructions:
         if target == "bool":
             return self.compared("!=", value, constant(source, 0), source)
         if source in PARTS:
-            own, part = PARTS[source], PARTS[target]
-            made = self.by_parts(source, [value], lambda one: self.convert(one, own, part))
-            return self.pair(target, made)
+            parts = self.by_parts(source, [value], self.convert, PARTS[source], PARTS[target])
+            return self.pair(target, parts)
         if target in PARTS:
             part = PARTS[target]
             return self.pair(target, (self.convert(value, source, part), constant(part, 0)))
@@ -263,10 +262,8 @@ class Instructions:
     def compared(self, op: str, left: str, right: str, machine: str) -> str:
         """A comparison of two numbers of a type."""
         if machine in PARTS:
-            part = PARTS[machine]
-            tests = self.by_parts(
-                machine, (left, right), lambda one, two: self.compared(op, one, two, part)
-            )
+            pair = partial(self.compared, op)
+            tests = self.by_parts(machine, (left, right), pair, PARTS[machine])
             return self.new(f"{'or' if op == '!=' else 'and'} i1 {', '.join(tests)}")
         if machine in FLOATS:
             test = f"fcmp {'u' if op == '!=' else 'o'}"
@@ -279,11 +276,8 @@ class Instructions:
     def chosen(self, test: str, then: str, other: str, machine: str) -> str:
         """One of two numbers; both are there."""
         if machine in PARTS:
-            part = PARTS[machine]
-            made = self.by_parts(
-                machine, (then, other), lambda one, two: self.chosen(test, one, two, part)
-            )
-            return self.pair(machine, made)
+            pair = partial(self.chosen, test)
+            return self.pair(machine, self.by_parts(machine, (then, other), pair, PARTS[machine]))
         kind = TYPES[machine]
         return self.new(f"select i1 {test}, {kind} {then}, {kind} {other}")
 

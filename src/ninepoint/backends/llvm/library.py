@@ -16,11 +16,10 @@ f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
 nan, inf = f64(math.nan), f64(math.inf)
 
 
-def row_function(*, overlap=(), fastmath=False):
-    """Decorate a generated function that computes one row, or several.
+def row_function(*, fastmath=False):
+    """Decorate a generated function that computes one row, or several, which overlap no other.
 
-    The rows that it writes overlap no other.  The rest is for who compiles it: with `overlap` the
-    last columns are computed once more.
+    `fastmath` is for who compiles it.
     """
     return lambda function: function
 

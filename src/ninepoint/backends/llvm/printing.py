@@ -11,7 +11,6 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import assert_never
 
@@ -40,7 +39,7 @@ from ...loops.nodes import (
     View,
     While,
 )
-from ...loops.values import applied, chosen, compared, either, whole, word
+from ...loops.values import whole
 from .instructions import (
     LINE,
     TYPES,
@@ -92,10 +91,6 @@ class _Module:
     def __init__(self, loops: Module) -> None:
         self.loops = loops
         self.functions = {one.name: one for one in loops.functions}
-        for row in loops.functions:
-            if row.overlap:
-                own = replace(row, name=f"{row.name}.row", overlap=())
-                self.functions |= {own.name: own, row.name: _in_turns(row, own.name)}
         made = {name: table(name, values) for name, values in loops.tables}
         self.tables = {name: memory for name, (_, memory) in made.items()}
         self.declared: dict[str, str] = {}
@@ -129,7 +124,7 @@ class _Module:
             # A function with a result returned on each way through it.
             writer.leave("unreachable" if source.result else "ret void")
         how = "alwaysinline"
-        if source.overlap is not None:
+        if source.row:
             # As one function that LLVM has optimised by itself, not as a part of others.
             kinds = [f"{kind} noalias" if kind == "ptr" else kind for kind in kinds]
             how = "noinline"
@@ -143,33 +138,6 @@ class _Module:
         """Whether a row function is to use the widest vectors."""
         sizes = [one.itemsize for one in function.parameters if isinstance(one, Array)]
         return max(sizes) > 1 and self.loops.operations(function.body) >= WIDE
-
-
-def _in_turns(row: Function, name: str) -> Function:
-    """What does the columns of a row that are whole vectors, then the last of them once more.
-
-    In the second turn all rows, which stand before `n`, begin later.
-    """
-    assert row.overlap
-    columns, least = row.overlap
-    n = Name("int64", "n")
-    before = row.parameters.index(n)
-    rows, others = row.parameters[:before], row.parameters[before + 1 :]
-
-    def turn(rows: Sequence[Name | Array], count: Value) -> Call:
-        return Call("", name, (*rows, count, *others))
-
-    rest = applied("&", n, word(columns - 1))
-    twice = either("&", compared(">=", n, word(columns)), compared(">=", rest, word(least)))
-    first = applied("-", n, word(columns))
-    views = [
-        View(replace(one, name=f"{one.name}.last"), one, first=first)
-        for one in rows
-        if isinstance(one, Array)
-    ]
-    last = turn([view.array for view in views], word(columns))
-    most = turn(rows, chosen(twice, applied("-", n, rest), n))
-    return replace(row, body=(most, If(twice, (*views, last))), overlap=None)
 
 
 def _types(parameter: Name | Array) -> list[str]:

@@ -137,9 +137,7 @@ class RowFunction:
     """The text of a row function, and what it must be called with.
 
     Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
-    have, and `i` and the like are its place.  With `overlap` (64, 9) the last 64 columns are
-    computed by themselves, some for the second time, where a multiple of 64 leaves at least 9.
-    Its `buffers` are made once, so.
+    have, and `i` and the like are its place.  Its `buffers` are made once, so.
     """
 
     name: str
@@ -148,7 +146,6 @@ class RowFunction:
     constants: tuple[str, ...] = ()
     rows: Mapping[str, Row] = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
-    overlap: tuple[int, ...] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:

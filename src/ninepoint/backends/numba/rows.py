@@ -13,37 +13,21 @@ once, and a function `band` with the loops that call them (see `loops`).
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-
-import numpy as np
 
 from ...analysis.footprint import extents
 from ...analysis.rewrite import Body
 from ...analysis.rewrite import rows as rows_of
-from ...language.ir import COMPARISONS, Assign, Atom, Binary, Cast, Read, Ref, Select, Unary
-from ...lowering.cost import operation
+from ...language.ir import Atom, Read
 from ..generated import is_table
 from .layout import LIBRARY, NOTES, RESERVED, Layout, Row, RowFunction
 from .points import EACH, Point, gathered_rows, indented, plus
 
-# Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
-# and of wider elements half as many.
-VECTOR = 64
-
-# Operations, over all columns that a multiple of these leaves, from which on that is less work
-# than LLVM's narrow vectors and single columns, if it is a quarter of these at least.  (Rows of 62
-# columns, 7 points float32: 122 and 108 us, Zen 3; of 445, a median of 3 x 3 bytes 28 and 17; of
-# 98, which leave 2, a mean of 3 x 3 float32 lost a tenth, Zen 5.)
-LEFT = 350
-
 # A name that is not an attribute.
 WORD = re.compile(r"(?<![\w.])\w+")
-
-_VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +92,6 @@ def row_function(made: Made, layout: Layout) -> RowFunction:
         tuple(point.constants),
         rows,
         point.buffers,
-        _overlap(made, rows, layout),
     )
 
 
@@ -146,33 +129,6 @@ def _parameters(
     return tuple(name for name in (*there, *map(layout.names.__getitem__, others)) if name in used)
 
 
-def _overlap(made: Made, rows: Mapping[str, Row], layout: Layout) -> tuple[int, ...]:
-    """How many columns are computed by themselves at the end, and how many must be left for it."""
-    if made.held or made.every > 1 or not all(map(_in_vectors, made.body)):
-        return ()
-    machines = [layout.machine(row.source) for row in rows.values()]
-    machines += [layout.expressions.types[v.name] for v in made.values if isinstance(v, Ref)]
-    widest = max((np.dtype(one).itemsize for one in machines), default=1)
-    columns = VECTOR if widest <= 2 else VECTOR // 2
-    effort = max(1, sum(operation(assign.value) for assign in made.body))
-    least = max(columns // 4, math.ceil(LEFT / effort))
-    return (columns, least) if least < columns else ()
-
-
-def _in_vectors(assign: Assign) -> bool:
-    """Whether LLVM surely computes an operation in vectors: else more columns are more work."""
-    match assign.value:
-        case Binary(dtype=dtype, op=op):
-            known = op in _VECTORS or op in COMPARISONS or (op == "/" and dtype.is_float)
-            return known and not dtype.is_complex
-        case Cast(dtype=dtype, arg=arg):
-            return dtype.is_float or not arg.dtype.is_float
-        case Read() | Unary() | Select():
-            return True
-        case _:
-            return False
-
-
 class Functions:
     """The functions of a module, each of them once."""
 
@@ -205,10 +161,7 @@ class Functions:
         lines: list[str] = []
         for function in self._written.values():
             lines += ["", "", *function.constants] if function.constants else []
-            options = [how] * bool(how)
-            if function.overlap:
-                options.append(f"overlap={function.overlap}")
-            lines += ["", "", f"@row_function({', '.join(options)})", *function.lines]
+            lines += ["", "", f"@row_function({how})", *function.lines]
         if tables:
             lines += ["", "", *tables]
         text = "\n".join([*lines[1:], "", "", *band, ""])
