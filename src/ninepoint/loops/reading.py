@@ -182,8 +182,14 @@ class _Reader:
             )
             body = _Body(self, node, parameters)
             body.names |= {k: arg for k, arg in given.items() if isinstance(arg, str)}
-            name, lines = node.name + f".{count}" * bool(count), body.statements()
-            made = Function(name, parameters, lines, body.result, bool(node.decorator_list))
+            lines = body.block(node.body)
+            made = Function(
+                node.name + f".{count}" * bool(count),
+                parameters,
+                (*body.front, *lines),
+                body.result,
+                bool(node.decorator_list),
+            )
             self.functions[key] = made
         return self.functions[key]
 
@@ -242,11 +248,6 @@ class _Body:
             if isinstance(one, Name) and self.counts[one.name] > 1:
                 self.names[one.name] = self._variable(one.name, one)
 
-    def statements(self) -> tuple[Statement, ...]:
-        """All that the function does."""
-        body = self._block(self.node.body)
-        return (*self.front, *body)
-
     def _apart(self, make: Callable[[], T]) -> tuple[tuple[Statement, ...], T]:
         """What is made, and before it the statements that it takes."""
         before, self.lines = self.lines, []
@@ -254,7 +255,9 @@ class _Body:
         lines, self.lines = tuple(self.lines), before
         return lines, made
 
-    def _block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+    def block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        """What statements do."""
+
         def read() -> None:
             for one in statements:
                 self._statement(one)
@@ -378,22 +381,22 @@ class _Body:
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
         before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
-        body = self._block(node.body)
+        body = self.block(node.body)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, whole(step)))
         del self.names[name]
         self.names |= before
 
     def _while(self, node: ast.While) -> None:
         head, test = self._apart(lambda: self._truth(node.test))
-        self.lines.append(While(head, test, self._block(node.body)))
+        self.lines.append(While(head, test, self.block(node.body)))
 
     def _if(self, node: ast.If) -> None:
         test = self._truth(node.test)
         if isinstance(test, Number):
-            self.lines += self._block(node.body if test.value else node.orelse)
+            self.lines += self.block(node.body if test.value else node.orelse)
             return
-        then = self._block(node.body)
-        self.lines.append(If(test, then, self._block(node.orelse)))
+        then = self.block(node.body)
+        self.lines.append(If(test, then, self.block(node.orelse)))
 
     def _return(self, node: ast.Return) -> None:
         assert node.value is not None
@@ -540,13 +543,11 @@ class _Body:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
         lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
-        size = reduce(partial(applied, "*"), lengths)
         facts: dict[str, Known] = {
             "shape": lengths,
             "ndim": word(value.ndim),
             "itemsize": word(value.itemsize),
-            "size": size,
-            "nbytes": applied("*", size, word(value.itemsize)),
+            "size": reduce(partial(applied, "*"), lengths),
         }
         if node.attr not in facts:
             raise NotRead(ast.unparse(node))

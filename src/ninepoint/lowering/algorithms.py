@@ -135,8 +135,11 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
 
 
 def _sum(staging: Staging, reduce: Reduce) -> Atom:
-    counted, lanes = truths(reduce), staging.lanes
-    if counted is not None and lanes is not None and max(reduce.shape) <= NEAR:
+    counted = truths(reduce)
+    floats = [storage.itemsize for storage in staging.types.values() if kind_of(storage) == "f"]
+    if counted is not None and floats and max(reduce.shape) <= NEAR:
+        # In lanes of the result, if that is made of floats.
+        lanes = DType.F64 if max(floats) > 4 else DType.F32
         total = _sum(staging, _of_floats(reduce, counted, lanes))
         number_of = staging.emit(Cast(DType.INT, total))
         staging.counts[number_of] = total
@@ -189,7 +192,9 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     """
     source = staging.weightless(reduce)
     count = math.prod(reduce.shape)
-    if not _exact_squares(staging, source, count):
+    storage = staging.types.get(source.field, np.dtype("float64"))
+    whole = storage.kind in "biu" and source.dtype is not DType.UINT
+    if not whole or (2 ** (8 * storage.itemsize) * count) ** 2 >= 2**63:
         raise Refused("sums of squares are exact for small integers of a field only")
     if min(source.axes) < staging.kernel.ndim - 2:
         raise Refused("squares are kept for the rows of one plane only")
@@ -207,14 +212,6 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     mean_square = binary("*", total, total, emit)
     apart = binary("-", scaled, mean_square, emit)
     return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
-
-
-def _exact_squares(staging: Staging, source: Tap, count: int) -> bool:
-    storage = staging.types.get(source.field)
-    if storage is None or storage.kind not in "biu" or source.dtype is DType.UINT:
-        return False
-    largest = 1 if storage.kind == "b" else 2 ** (8 * storage.itemsize)
-    return (largest * count) ** 2 < 2**63
 
 
 def _quantile(staging: Staging, reduce: Reduce) -> Atom:

@@ -26,7 +26,7 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
-from ..language.dtypes import DType, kind_of
+from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
@@ -377,14 +377,6 @@ class Staging:
         pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
-
-    @property
-    def lanes(self) -> DType | None:
-        """The floats whose lanes are those of the result, if it is made of floats."""
-        sizes = [storage.itemsize for _, storage in self.kernel.fields if kind_of(storage) == "f"]
-        if not sizes:
-            return None
-        return DType.F64 if max(sizes) > 4 else DType.F32
 
     def _along(self, source: Tap, line: _Line, fold: Fold) -> Tap:
         dtype = fold.dtype

@@ -3,9 +3,9 @@
     t0 = sum of x over -1..1      ->      t0 = read x -1;  t1 = read x 0;  t2 = t0 + t1; ...
 
 Medians and percentiles become sorting networks, of which only the comparators that the wanted
-elements depend on survive.  A window of more elements than
-the schedule allows stays as it is, and the text loops over it: which of its elements matter then,
-what they can be, and which type holds their sum, every back end asks here.
+elements depend on survive.  A window of more elements than the schedule allows stays as it is, and
+the text loops over it: which of its elements matter then, what they can be, and which type holds
+their sum, every back end asks here.
 
 Ranks: medians and percentiles of small windows, with columns sorted once for all.
 

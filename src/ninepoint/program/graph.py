@@ -32,7 +32,7 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.pipeline import Forms
+    from ..backends.compiled import Forms
     from ..language.ir import Lines, Position
 else:
     pipeline = Later("..backends.pipeline", __package__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,15 +36,13 @@ from ...lowering.chain import Constant, Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import flattened, unfit
 from ...lowering.passes import ROWS, checked, passed
+from ..compiled import Forms
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
 from .shapes import Points, padded
 from .source import Scratch, Source
 from .strips import strips
-
-if TYPE_CHECKING:
-    from ..pipeline import Forms
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well.  A guess: a stage costs a launch, and is written and read.

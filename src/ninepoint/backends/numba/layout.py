@@ -57,8 +57,7 @@ LIBRARY = (
         "row row_from row_function padded integer_divide integer_modulo integer_power "
         "nearest_multiple round_to_half shift_left shift_right floor_divide "
         "remainder saturate saturate_wide exp_float32 exp_float64 select "
-        "keyed ordered same_bits slid absent_ends beyond_ends absent_row beyond_turn go_on note "
-        "nan inf"
+        "keyed ordered same_bits slid absent beyond go_on note nan inf"
     ).split(),
     *SHORT.values(),
     *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
@@ -206,7 +205,8 @@ class Layout:
         # The last of them tells which turn it is, of those in which stages roll.
         self.turn = self.outer[-1] if self.outer else ""
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = constant_in_rows(kernel)
+        # The fields that are constant along a row: positions along another axis.
+        self.constant = {name for name, one in kernel.placed if one.axis < kernel.ndim - 1}
         self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
         self.every = kernel.every or (1,) * kernel.ndim
         # Whether every plane of the axis down which stages roll has a turn.
@@ -351,8 +351,3 @@ class Layout:
             sum_text(({index: 1, "": row[k + 1]}, self.on("before", k, -self.reach.lo[k])))
             for k, index in enumerate(self.indices, -self.kernel.ndim)
         ]
-
-
-def constant_in_rows(kernel: Kernel) -> frozenset[str]:
-    """The fields that are constant along a row: positions along another axis."""
-    return frozenset(name for name, one in kernel.placed if one.axis < kernel.ndim - 1)

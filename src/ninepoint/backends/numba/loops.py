@@ -20,17 +20,17 @@ But for a chain of calls, or of steps, which has the border's rule between them:
         for i in range(-6, out0.shape[1]):
             if 0 <= i + 3 < out0.shape[1]:
                 u_c0_row(...)              row i + 3 of the state, copied
-                beyond_ends(...)           and what lies beyond its ends
+                beyond(...)                and what lies beyond its ends
             if 0 <= i + 2 < out0.shape[1]:
                 u_0_row(...)               row i + 2 after one step, from rows i + 1 .. i + 3
-                absent_ends(...)           what "fill" and "keep" write
-                beyond_ends(...)
+                absent(...)                what "fill" and "keep" write
+                beyond(...)
             ...
 
 Where the array ends, what "fill" and "keep" write is put into each row after it was made, and what
-lies beyond its ends beside it; rows beyond the array are copies of those that are kept (see
-`beyond_turn`).  Where the array goes on, more rows and columns are made, fewer with each step.  An
-ordinary kernel is a chain that goes on at all ends.
+lies beyond its ends beside it; rows beyond the array are copies of those that are kept.  Where the
+array goes on, more rows and columns are made, fewer with each step.  An ordinary kernel is a chain
+that goes on at all ends.
 
 Where results are made at every other point, `i` and `j` are points all the same, and results have
 indices of their own:
@@ -50,18 +50,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
-import numpy as np
-
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
 from ...analysis.rewrite import copied
-from ...language.box import Box
 from ...language.dtypes import short
 from ...language.ir import (
     Assign,
     Binary,
     Histogram,
-    Kernel,
     Offset,
     Ref,
     RunningSum,
@@ -70,7 +66,7 @@ from ...language.ir import (
     shifted,
 )
 from ...lowering.abreast import together
-from ...lowering.chain import Absent, Edges
+from ...lowering.chain import Absent
 from ...lowering.kept import Kept, height
 from ..generated import Module
 from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
@@ -79,26 +75,16 @@ from .ranks import histogram_function, in_bins, selecting_function
 from .rows import Functions, Made, row_function
 
 
-def module(
-    kernel: Kernel,
-    title: str,
-    reach: Box,
-    *,
-    fastmath: bool = False,
-    dtypes: Sequence[np.dtype] = (),
-    edges: Edges | None = None,
-) -> Module:
-    """Write the loops of a kernel that looks as far as `reach`.
+class Loops(Layout):
+    """The module of a kernel: functions of rows, and the loops that call them.
 
-    Its outputs are already in their storage types; they are stored as `dtypes`, without which
-    they are stored as they are computed.  A chain has `edges`, whose tables it is given between
-    its coefficients and its scalars.
+    The results are already in their storage types; they are stored as `dtypes`, without which they
+    are stored as they are computed.  A chain has `edges`, whose tables it is given between its
+    coefficients and its scalars.
     """
-    return _Writer(kernel, reach, dtypes, edges).module(title, fastmath)
 
-
-class _Writer(Layout):
-    def module(self, title: str, fastmath: bool) -> Module:
+    def module(self, title: str, *, fastmath: bool = False) -> Module:
+        """Write it."""
         kernel, names = self.kernel, self.names
         self._write_functions()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
@@ -285,7 +271,8 @@ class _Writer(Layout):
                 row = [] if many else self._row(kept, functions[0], down)
                 test = self._there(kept, at) if rows == 1 else ""
                 lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
-                lines += self._turned(kept, at)
+                if at:
+                    lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
         if last:
             return lines + self._result(last, rows=rows)
         made = [line for down in range(rows) for line in self._result(self.final, down)]
@@ -315,7 +302,7 @@ class _Writer(Layout):
             lines = [*head, *indented(lines)]
             if kept is not None and axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
-                lines += self._beyond(kept, -2, f"beyond_ends({{}}[{plane}], {-self.low[-2]}")
+                lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
         return lines
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
@@ -358,16 +345,14 @@ class _Writer(Layout):
                     f"{index} // {self.every[axis]}" if rolls else f"q{axis + self.kernel.ndim}"
                 )
             made.append(index)
-        results = [
-            [f"row({out}, {as_tuple(['b', *map(plus, made, place)])})" for out in self.outs]
-            for place in places
-        ]
-        flat = [row for one in results for row in one]
-        lines = [self._call(function, places[0], (), flat, "n")]
-        for place, own in zip(places, results, strict=True):
+        wheres = [as_tuple(["b", *map(plus, made, place)]) for place in places]
+        results = [f"row({out}, {where})" for where in wheres for out in self.outs]
+        lines = [self._call(function, places[0], (), results, "n")]
+        for place, where in zip(places, wheres, strict=True):
             # Rows of results begin at column 0.
-            if self.edges is not None:
-                lines += self._absent([(row, 0) for row in own], self.edges.results, place)
+            ends = self.edges.results if self.edges else ()
+            pairs = zip(self.outs, ends, strict=False)
+            lines += self._absent([((out, where, 0), one) for out, one in pairs], place)
         return lines
 
     # What the border's rule asks for.
@@ -376,59 +361,71 @@ class _Writer(Layout):
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
         if not isinstance(kept.stage, State) or self.edges is None:
             return []
-        place, first = self.place(kept, self.made(kept, down)), self.first(kept)
-        rows = [(f"row({self.names[n]}, {place})", first) for n in kept.stage.names]
-        absent = [self.edges.arrays[name].absent for name in kept.stage.names]
-        lines = self._absent(rows, absent, self.made(kept, down))
-        return lines + self._beyond(kept, -1, f"beyond_ends(row({{}}, {place}), {first}")
+        made, first = self.made(kept, down), self.first(kept)
+        place, arrays = self.place(kept, made), self.edges.arrays
+        rows = [((self.names[n], place, first), arrays[n].absent) for n in kept.stage.names]
+        beyond = self._beyond(kept, -1, f"row({{}}, {place})", first)
+        return [*self._absent(rows, made), *beyond]
 
     def _absent(
-        self, rows: Sequence[tuple[str, int]], absent: Sequence[Absent | None], place: Offset
+        self, rows: Sequence[tuple[tuple[str, str, int], Absent | None]], place: Offset
     ) -> list[str]:
-        """Write the ends of rows, each with the element of its column 0, and rows at the ends."""
-        assert self.edges is not None
+        """Write the ends of rows, and rows at the ends.
+
+        A row is told by its array, where it is in that, and the element of its column 0.
+        """
         lines: list[str] = []
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes:
+        for axis in self.edges.axes if self.edges else ():
             calls: list[str] = []
-            for (row, at), one in zip(rows, absent, strict=True):
-                low, high = one.reach.sides[axis] if one else (0, 0)
-                if one is None or not (low or high):
+            n = self.length(axis)
+            for row, one in rows:
+                if one is None:
                     continue
-                kept, first = row, at
+                source, (array, where, at) = row, row
                 if one.before:
-                    before = self.by_name[one.before]
-                    kept = f"row({self.names[one.before]}, {self.place(before, place)})"
-                    first = self.first(before)
-                ends = f"{self.length(axis)}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
-                value = f"constant{one.constant}[0]"
-                if axis == -1:
-                    calls.append(f"absent_ends({row}, {at}, {ends}, {first}, {value})")
-                else:
-                    # A whole row is written from its first element on.
-                    index = plus(self.indices[axis + 1], place[axis + 1])
-                    calls.append(f"absent_row({row}, {index}, {ends}, {first - at}, {value})")
+                    kept = self.by_name[one.before]
+                    source = self.names[one.before], self.place(kept, place), self.first(kept)
+                # A whole row is written from its first element on.
+                skipped = 0 if axis == -1 else at
+                own = _row_text(array, where, str(at - skipped))
+                others = _row_text(*source[:2], str(source[2] - skipped))
+                low, high = one.reach.sides[axis]
+                for end, far in ((1, high), (0, low)):
+                    test, span = "", f"max(0, {n} - {far}), {n}" if end else f"0, min({far}, {n})"
+                    if axis != -1:
+                        index = plus(self.indices[axis + 1], place[axis + 1])
+                        test = f"{index} >= {n} - {far}" if end else f"{index} < {far}"
+                        span = f"0, {own}.size"
+                    told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
+                    call = f"absent({own}, {others}, {span}, {told})"
+                    calls += _where(test, [call] * (far > 0))
             lines += _where(f"ended{-axis}", calls)
         return lines
 
-    def _turned(self, kept: Kept, at: str) -> list[str]:
-        """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
-        return self._beyond(
-            kept, self.axis, f"beyond_turn({{}}, {-kept.low[self.axis]}, {at}" if at else ""
-        )
+    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
+        """Write what lies beyond the ends of an axis, whose first element is `at`.
 
-    def _beyond(self, kept: Kept, axis: int, call: str) -> list[str]:
-        """Write what lies beyond the ends of an axis, by a call that begins so."""
-        if not isinstance(kept.stage, State) or self.edges is None or not call:
+        Of planes and rows that are kept in turn, those that are known by the `turn` of one.
+        """
+        if not isinstance(kept.stage, State) or self.edges is None:
             return []
         low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
-        calls = [
-            f"{call.format(self.names[name])}, {self.length(axis)}, ends{-axis}_{beyond[0]}, "
-            f"{-low}, {high}, constant{beyond[1]}[0])"
-            for name in kept.stage.names
-            if (beyond := self.edges.arrays[name].beyond) is not None and (low or high)
-        ]
-        return _where(f"ended{-axis}", calls)
+        lines, n = list[str](), self.length(axis)
+        for name in kept.stage.names:
+            beyond = self.edges.arrays[name].beyond
+            if beyond is None:
+                continue
+            head = f"beyond({array.format(self.names[name])}, {at}, "
+            tail = f", ends{-axis}_{beyond[0]}, constant{beyond[1]}[0])"
+            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] if low else []
+            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] if high else []
+            if turn:
+                before = _where(f"{turn} == min({-low}, {n} - 1)", before)
+                one = [f"{head}{turn}, {turn} - {n}{tail}"] if high else []
+                after = _where(f"{n} <= {turn} < {n} + {high}", one)
+            lines += [*before, *after]
+        return _where(f"ended{-axis}", lines)
 
     def _call(
         self,

@@ -122,11 +122,12 @@ def _parameters(
 ) -> tuple[str, ...]:
     """What a function of these lines is called with."""
     kernel = layout.kernel
-    others = [name for name, *_ in (*kernel.coefficients, *kernel.scalars)]
+    others = [name for name, _, _ in kernel.coefficients] + [name for name, _ in kernel.scalars]
     others += [NOTES] * point.looks
     there = [*rows, *layout.whole, *point.buffers, *(f"o{k}" for k in range(results)), "n"]
+    there += [layout.names[name] for name in others]
     used = set(WORD.findall("\n".join(body)))
-    return tuple(name for name in (*there, *map(layout.names.__getitem__, others)) if name in used)
+    return tuple(name for name in there if name in used)
 
 
 class Functions:
