@@ -33,8 +33,8 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
+    from ..backends.compiled import Forms
     from ..backends.cuda.source import Source
-    from ..backends.pipeline import Forms
     from ..language.ir import Lines, Position
 else:
     pipeline = Later("..backends.pipeline", __package__)
