@@ -18,12 +18,12 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
-from ..arrays.every import check_device
-from ..arrays.lanes import told
+from ..arrays.arranging import told
+from ..arrays.regions import check_device
+from ..backends.compiled import Forms
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
-from ..backends.pipeline import Forms
 from ..base import limits
 from ..iteration.iterate import Scalars
 from ..iteration.motion import Motion
