@@ -98,18 +98,6 @@ class Measurement:
     device: str = ""
 
     @property
-    def by(self) -> str:
-        """Who computed, in words."""
-        return self.device or ("1 thread" if self.threads == 1 else f"{self.threads} threads")
-
-    @property
-    def before(self) -> str:
-        """How the machine code came to be there, in words."""
-        if self.preparation == "already compiled":
-            return self.preparation
-        return f"{self.preparation} in {time_text(self.preparation_seconds)}"
-
-    @property
     def points_per_second(self) -> float:
         """Points of a result that a call makes in a second."""
         return self.points / self.seconds
@@ -132,6 +120,10 @@ class Measurement:
     @property
     def _facts(self) -> tuple[tuple[str, str], ...]:
         """What was measured, in words, with labels."""
+        by = self.device or ("1 thread" if self.threads == 1 else f"{self.threads} threads")
+        before = self.preparation
+        if before != "already compiled":
+            before = f"{before} in {time_text(self.preparation_seconds)}"
         quartiles = f"{time_text(self.lower)} .. {time_text(self.upper)}"
         copy = rate_text(self.copy_bytes_per_second, "B")
         return (
@@ -139,8 +131,8 @@ class Measurement:
             ("points", rate_text(self.points_per_second, "point")),
             ("memory", rate_text(self.bytes_per_second, "B")),
             ("of a copy", f"{self.copy_ratio:.2f} of a copy ({copy})"),
-            ("computed by", self.by),
-            ("before", self.before),
+            ("computed by", by),
+            ("before", before),
         )
 
     def __str__(self) -> str:

@@ -283,9 +283,9 @@ def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, s
     now = frames[0].stamp
     places = [one.place for one in frames if one.stamp is now and one.place is not None]
     wrong = partial(ImageReadError, now.path, 0)
-    with _opened(now, 0) as file, opening(now.path, wrong), tiff.lines_once(now.path):
+    with _opened(now, 0) as file, opening(now.path, wrong):
         if places:
-            return tiff.header(file, now.path, places, max_pixels)
+            return tiff.header(file, places, max_pixels)
         return formats.header(file, now.size, max_pixels), None
 
 
@@ -306,7 +306,7 @@ def read_part(part: Part) -> np.ndarray:
     for now, group in itertools.groupby(part.frames, lambda one: one.stamp):
         frames = list(group)
         places = [one.place for one in frames if one.place is not None]
-        with _opened(now, part.first + done) as file, tiff.lines_once(now.path):
+        with _opened(now, part.first + done) as file:
             try:
                 decoded = tiff.frames(file, places, header)
                 if not places:

@@ -117,7 +117,7 @@ def _is_new(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def lines_once(path: str) -> Iterator[None]:
+def _lines_once(path: str) -> Iterator[None]:
     """Let tifffile log each line about a file once."""
     logging.getLogger("tifffile").addFilter(_is_new)
     before = _reading.set(path)
@@ -127,13 +127,14 @@ def lines_once(path: str) -> Iterator[None]:
         _reading.reset(before)
 
 
-def _pages(file: BinaryIO | str) -> TiffFile:
-    found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
-    return found
+@contextmanager
+def _pages(file: BinaryIO) -> Iterator[TiffFile]:
+    with _lines_once(file.name), imported("tifffile").TiffFile(file, _multifile=False) as found:
+        yield found
 
 
 def header(
-    file: BinaryIO, path: str, places: Sequence[int], max_pixels: int | None
+    file: BinaryIO, places: Sequence[int], max_pixels: int | None
 ) -> tuple[Header, str | None]:
     """Read what the first page claims to hold, without decoding it; and what will be dropped."""
     with _pages(file) as tiff:
@@ -148,7 +149,7 @@ def header(
         page = page_at(tiff, places[0])
         claimed = _header(page)
         check_claim(claimed, max_pixels)
-        return claimed, _dropped(tiff, page, path, len(places))
+        return claimed, _dropped(tiff, page, file.name, len(places))
 
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:
@@ -234,14 +235,8 @@ def _dropped(
     # The axes of its pages, slowest first.
     pairs = zip(series[0].axes, series[0].shape, strict=True)
     axes = [(name, n) for name, n in pairs if name not in "YXS" and n > 1]
-    what, sizes = [], []
-    if kind == "ome":
-        if len(series) > 1:
-            what.append(f"{len(series)} images")
-        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
-        sizes = [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
-    elif kind == "imagej":
-        sizes = _sizes_of_imagej(tiff.imagej_metadata or {}, page)
+    what = [f"{len(series)} images"] if kind == "ome" and len(series) > 1 else []
+    sizes = _sizes(kind, tiff, page)
     if not what and len(axes) < 2 and not sizes:
         return None
     if axes:
@@ -261,7 +256,12 @@ def _dropped(
     return words
 
 
-def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
+def _sizes(kind: str, tiff: TiffFile, page: TiffPage) -> list[str]:
+    """The sizes of a pixel, as a file of a kind says them."""
+    if kind == "ome":
+        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
+        return [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
+    note = (kind == "imagej" and tiff.imagej_metadata) or {}
     unit = str(note.get("unit", ""))
     if unit.lower() in ("", "pixel", "pixels"):
         return []
@@ -281,7 +281,7 @@ def open_tiff(path: str) -> Found | None:
     """Look at a GeoTIFF, or at the only image of a TIFF; None where it is not read by tiles."""
     need("Reading TIFF", "tifffile")
     now = readable(path)
-    with open(path, "rb") as file, lines_once(path):
+    with open(path, "rb") as file:
         places = page_places(file, now.size)
         file.seek(0)
         with _pages(file) as tiff:
@@ -334,13 +334,13 @@ class _Tiles:
     def __init__(self, path: str, place: int) -> None:
         """Read the description of a page, all of it while the file is open."""
         need("Reading TIFF", "tifffile")
-        self.path = path
-        with lines_once(path), _pages(path) as file:
-            self.page: Any = page_at(file, place)
-            assert self.page.decode
-            assert self.page.dataoffsets is not None
-            assert self.page.databytecounts is not None
-            assert self.page.jpegtables is None or self.page.jpegtables
+        with open(path, "rb") as file, _pages(file) as tiff:
+            page: Any = page_at(tiff, place)
+            assert page.decode
+            assert page.dataoffsets is not None
+            assert page.databytecounts is not None
+            assert page.jpegtables is None or page.jpegtables
+        self.path, self.page = path, page
 
     def __getitem__(self, index: tuple[slice, ...]) -> Array:
         """Decode the tiles, or the strips, that hold these elements."""
@@ -349,7 +349,7 @@ class _Tiles:
         down = range(rows.start // high, -(-rows.stop // high))
         along = range(columns.start // wide, -(-columns.stop // wide))
         across = -(-self.page.imagewidth // wide)
-        with open(self.path, "rb") as file, lines_once(self.path):
+        with open(self.path, "rb") as file, _lines_once(self.path):
             whole = np.concatenate([
                 np.concatenate([self._decoded(file, i * across + j) for j in along], axis=1)
                 for i in down
