@@ -125,7 +125,6 @@ class _Check:
             assert 0 <= stage.rank <= count - len(stage.names), f"rank {stage.rank} of {count}"
             most = max(self.whole.ndim, 2) + 1
             assert all(3 <= len(run) <= most for run in stage.runs), stage
-            assert stage.lanes >= 1, stage
         if isinstance(stage, State):
             assert len(stage.storage) == len(stage.names), stage
         for k, name in enumerate(stage.names):

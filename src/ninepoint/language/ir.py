@@ -357,7 +357,6 @@ class Histogram:
     after it; both are NaN where an element is.  `element` reads the first element of the window.
     That is a box of `shape`, over the last two axes; or its `runs` are, each with the steps to it
     along axes before the last, its first column and its length, counted from that element.
-    Columns are so many `lanes` apart, more than one only where the lowering has interleaved them.
     """
 
     names: tuple[str, ...]
@@ -365,7 +364,6 @@ class Histogram:
     shape: Offset
     rank: int
     runs: tuple[Offset, ...] = ()
-    lanes: int = 1
 
     @property
     def lines(self) -> tuple[Offset, ...]:

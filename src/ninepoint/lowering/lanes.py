@@ -21,7 +21,6 @@ from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
 from ..language.dtypes import DType
 from ..language.ir import (
-    Assign,
     Gather,
     Histogram,
     Kernel,
@@ -42,8 +41,8 @@ class Turn:
     """How offsets are written along other axes, and along which windows run that ran along some.
 
     Where so many `lanes` are interleaved, a step along the last axis of taps is as much longer,
-    and no offset may be computed.  Else stages have no such form that slide along rows, or run
-    down them: they would have to do so along others.
+    and no offset may be computed.  Stages that slide along rows have no such form, nor else those
+    that run down them: they would have to do so along others.
     """
 
     offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
@@ -56,7 +55,7 @@ class Turn:
 
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
-        unfit = (State,) if self.lanes else (Histogram, State, RunningSum)
+        unfit = (Histogram, State) if self.lanes else (Histogram, State, RunningSum)
         if any(isinstance(stage, unfit) for stage in kernel.stages):
             return None
         walked = (one for body in bodies(kernel) for one in within(body))
@@ -93,9 +92,7 @@ class Turn:
                 return expr
 
     def _stage(self, one: Stage) -> Stage:
-        if isinstance(one, Histogram):
-            element = Assign(one.element.name, self._expression(one.element.value))
-            return replace(one, element=element, lanes=one.lanes * (self.lanes or 1))
+        assert not isinstance(one, Histogram)
         return replace(one, body=mapped(one.body, self._expression))
 
 
