@@ -29,7 +29,7 @@ from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last, may_overlap, rows_of
 from .borders import Array, Border
 from .commands import Commands, Part
-from .layout import Extensions, Layout, cut, layout
+from .layout import Extensions, Layout, Shape, cut, layout
 from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
 from .strided import are_same, is_movable, is_readable, mergeable
 
@@ -108,7 +108,7 @@ class Executable:
         along = core_axes(range(-ndim, 0) if axes is None else axes, len(shape), ndim)
         order = core_last(len(shape), along)
         core = tuple(shape[axis] for axis in along)
-        plan = layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
+        plan = _layout(program, core, border)
         constants = _constants(program, plan, cval)
         if out is not None:
             lead = tuple(shape[axis] for axis in order[:-ndim])
@@ -116,15 +116,12 @@ class Executable:
             checked_out(out, shapes, program.out_dtypes, along)
         found = Arrangement(program, fields, order, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
-        if not found.plain:
-            program, border = found.program, found.how.border(border)
-            fields, out = found.fields(fields), found.out(out)
-            core = fields[0].shape[len(fields[0].shape) - program.ndim :]
-            plan = layout(
-                core, program.reaches, border, _itemsize_of(program), every=program.every
-            )
+        program, border = found.program, found.how.border(border)
+        fields, out = found.fields(fields), found.out(out)
+        shape, ndim = fields[0].shape, program.ndim
+        lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
+        plan = _layout(program, core, border)
         self._program, self._plan, self._threads = program, plan, threads
-        lead = fields[0].shape[: -program.ndim]
         self._stack = math.prod(lead)
         self._points = self._stack * plan.points
         shapes = [(*lead, *one) for one in plan.out_shapes]
@@ -133,16 +130,10 @@ class Executable:
         self._make = np.empty if most < LEAST else empty
         self._shared = self._points >= SPLIT_POINTS and threads != 1
         outs = listed(out) or [np.empty(shape, dtype) for shape, dtype in self._specs]
-        # Where images are that do not lie in memory as one axis would: along the longest.
+        # Where images are that do not lie in memory as one axis would.
         self._images: list[Any] = []
         if self._stack and not all(mergeable(one, len(lead)) for one in (*fields, *outs)):
-            longest = lead.index(max(lead))
-            others = (range(1) if k == longest else range(n) for k, n in enumerate(lead))
-            whole = slice(None)
-            self._images = [
-                (*place[:longest], whole, *place[longest + 1 :]) for place in product(*others)
-            ]
-            self._stack = lead[longest]
+            self._images, self._stack = _images_of(lead), max(lead)
             fields, outs = ([one[self._images[0]] for one in some] for some in (fields, outs))
         arrays = self._stacked(fields), self._stacked(outs)
         self._way = _way_of(program, plan, constants, ghosts, *arrays)
@@ -254,14 +245,12 @@ class Executable:
             arrays = self._stacked(fields), self._stacked(results)
             program.run_parts(*arrays, self._lists(threads), threads)
             return
-        arrays_of = [
-            tuple(self._stacked([one[image] for one in some]) for some in (fields, results))
-            for image in self._images or [...]
-        ]
         parts = _divided(self._plan, self._stack, 1 if self._images else threads)
-        tasks = (
-            partial(way.run, program, *arrays, part) for arrays in arrays_of for part in parts
-        )
+        tasks: list[Callable[[], object]] = []
+        for image in self._images or [...]:
+            read, made = ([one[image] for one in some] for some in (fields, results))
+            arrays = self._stacked(read), self._stacked(made)
+            tasks += [partial(way.run, program, *arrays, part) for part in parts]
         run_parallel(tasks, threads)
 
     def _over(
@@ -299,6 +288,18 @@ class Executable:
                 return False
         self._compute(fields, outs, numbers, in_place=True)
         return True
+
+
+def _layout(program: Bound, core: Shape, border: Border) -> Layout:
+    """The layout of a program on arrays of a core shape."""
+    return layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
+
+
+def _images_of(lead: Shape) -> list[Any]:
+    """Where the images of a stack are, those along its longest axis together."""
+    longest = lead.index(max(lead))
+    others = (range(1) if k == longest else range(n) for k, n in enumerate(lead))
+    return [(*place[:longest], slice(None), *place[longest + 1 :]) for place in product(*others)]
 
 
 def _constants(program: Bound, plan: Layout, cval: Any) -> list[Array]:

@@ -340,13 +340,12 @@ class InTurn:
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)
         self._items, self._wanted, self._bind = items, wanted, bind
+        last = {value: k for k, one in enumerate(items) for value in (*one.fields, *one.outputs)}
         # What nobody reads after each of them.
-        self._done: list[list[int]] = []
-        known = {value for one in items for value in (*one.fields, *one.outputs)}
-        for k in range(len(items)):
-            later = {value for one in items[k + 1 :] for value in (*one.fields, *one.outputs)}
-            self._done.append([*(known - later - set(wanted))])
-            known &= later | set(wanted)
+        self._done = [
+            [value for value, at in last.items() if at == k and value not in wanted]
+            for k in range(len(items))
+        ]
 
     def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
         known = dict(values)
