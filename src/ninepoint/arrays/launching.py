@@ -40,8 +40,8 @@ from .executable import SPLIT_POINTS, Executable, Run, paced
 from .ghosts import GhostCall
 from .layout import Shape
 from .numpy import check_kept, whole_shape
-from .regions import Node
-from .work import Block, Group, Indices, Placed, Values, Work, cut, taken
+from .regions import Block, Node
+from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
 def bind_pass(

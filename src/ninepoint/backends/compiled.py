@@ -19,8 +19,8 @@ from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Position
-
+    from ..language.ir import Kernel, Position
+    from ..lowering.schedule import Request
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -198,6 +198,25 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A kernel after one pass and the next, and what it was compiled to.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
+
+    read: Kernel
+    simplified: Kernel
+    stored: Kernel
+    windowed: Kernel
+    unrolled: Kernel
+    wholesome: Kernel
+    single: Kernel
+    lowered: Kernel
+    compiled: Compiled
+    request: Request
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

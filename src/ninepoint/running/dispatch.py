@@ -15,8 +15,9 @@ from ..arrays.borders import Array, Boundary
 from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
-from ..arrays.every import check_device, cut_fields, finer_values, thinned
+from ..arrays.every import cut_fields, thinned
 from ..arrays.grid import refuse_unknown
+from ..arrays.regions import check_device, finer_values
 from ..backends.memory import empty
 from ..program.calls import Call
 from ..program.definition import Definition
