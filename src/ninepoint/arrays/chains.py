@@ -37,15 +37,6 @@ def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
 
 
-def stacked(array: Array, ndim: int) -> Array:
-    """The array with its leading axes as one."""
-    if array.ndim == ndim + 1:
-        return array
-    if array.ndim > ndim:
-        return array.reshape(-1, *array.shape[array.ndim - ndim :])
-    return array[None]
-
-
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
 # of 1024 rows 36 and 33, four blurs 16.6 and 14.1; 512 kB of second-level cache, 32 MB of third.)

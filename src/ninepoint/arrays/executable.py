@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from time import perf_counter
@@ -31,7 +30,7 @@ from .borders import Array, Border
 from .commands import Commands, Part
 from .layout import Extensions, Layout, Shape, cut, layout
 from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
-from .strided import are_same, is_movable, is_readable, mergeable
+from .strided import are_same, is_movable, is_readable, mergeable, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -52,21 +51,6 @@ PART_POINTS = 1 << 16
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """What looks at no neighbour, of elements that lie anywhere, in the place of fields too."""
-
-    def run(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part."""
-        cut = slice(part.start, part.stop), slice(part.first, part.last)
-        program.run_elements([one[cut] for one in fields], [one[cut] for one in outs])
-
-
-Way: TypeAlias = Commands | Elements
 
 
 class Executable:
@@ -166,25 +150,19 @@ class Executable:
         """Whether machine code takes one list of commands for all images."""
         way = self._way
         return (
-            isinstance(way, Commands)
+            way is not None
             and way.by_machine
             and not self._images
             and 0 < self._stack <= way.images
         )
 
     def _stacked(self, arrays: Sequence[Array]) -> Sequence[Array]:
-        """The arrays with one axis for the stack: of a result without points -1 says nothing."""
-        ndim = self._program.ndim
-        return [
-            one
-            if one.ndim == ndim + 1
-            else one.reshape(self._stack, *one.shape[one.ndim - ndim :])
-            for one in arrays
-        ]
+        """The arrays with one axis for the stack."""
+        return [stacked(one, self._program.ndim) for one in arrays]
 
     def _lists(self, threads: int) -> list[Array]:
         """The lists of commands of the parts that so many threads share."""
-        assert isinstance(self._way, Commands)
+        assert self._way is not None
         return list(map(self._way.of, _divided(self._plan, self._stack, threads)))
 
     def held(
@@ -216,7 +194,7 @@ class Executable:
             if threads == 1 and self._direct is not None and not in_place:
                 self._entry(*fields, *results, *numbers, self._direct)
             elif self._stack:
-                way = Elements() if in_place else self._way
+                way = None if in_place else self._way
                 self._share(way, self._program.with_numbers(numbers), fields, results, threads)
 
         # To ask how many threads there are takes as long as a small call.
@@ -224,13 +202,13 @@ class Executable:
             compute(1)
             return
         program, handoff = self._program, self._program.handoff
-        if isinstance(self._way, Commands) and not self._way.by_machine:
+        if self._way is not None and not self._way.by_machine:
             handoff = BY_PYTHON
         paced(program.pace, self._points, self._threads, handoff, compute)
 
     def _share(
         self,
-        way: Way,
+        way: Commands | None,
         program: Bound,
         fields: Sequence[Array],
         results: Sequence[Array],
@@ -247,10 +225,11 @@ class Executable:
             return
         parts = _divided(self._plan, self._stack, 1 if self._images else threads)
         tasks: list[Callable[[], object]] = []
+        run = _of_elements if way is None else way.run
         for image in self._images or [...]:
             read, made = ([one[image] for one in some] for some in (fields, results))
             arrays = self._stacked(read), self._stacked(made)
-            tasks += [partial(way.run, program, *arrays, part) for part in parts]
+            tasks += [partial(run, program, *arrays, part) for part in parts]
         run_parallel(tasks, threads)
 
     def _over(
@@ -290,6 +269,14 @@ class Executable:
         return True
 
 
+def _of_elements(
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+) -> None:
+    """Compute a part of elements that lie anywhere, in the place of fields too."""
+    some = slice(part.start, part.stop), slice(part.first, part.last)
+    program.run_elements([one[some] for one in fields], [one[some] for one in outs])
+
+
 def _layout(program: Bound, core: Shape, border: Border) -> Layout:
     """The layout of a program on arrays of a core shape."""
     return layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
@@ -318,8 +305,8 @@ def _way_of(
     ghosts: tuple[Extensions, ...],
     fields: Sequence[Array],
     outs: Sequence[Array],
-) -> Way:
-    """How a program is done on arrays like these."""
+) -> Commands | None:
+    """How a program is done on arrays like these; None for elements that lie anywhere."""
     arrays, rows = (*fields, *outs), rows_of(program)
     dtypes = *program.field_dtypes, *program.out_dtypes
     moved = tuple(
@@ -337,7 +324,7 @@ def _way_of(
     # Of elements that lie anywhere no copy is made where none is needed.
     exact = dtypes == tuple(array.dtype for array in arrays)
     if program.takes_elements and exact and (moved or not by_machine):
-        return Elements()
+        return None
     images = 1 << 62
     if moved or not plan.inside:
         # Blocks of as many stay in cache.
@@ -353,7 +340,7 @@ def _way_of(
     ways = program.compiled.ways
     if key not in ways:
         ways[key] = made
-    found: Way = ways[key]
+    found: Commands = ways[key]
     return found
 
 

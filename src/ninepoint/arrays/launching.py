@@ -34,13 +34,14 @@ from ..language.box import Length
 from .accepted import is_cupy, listed, write
 from .arranging import arranged, core_last
 from .borders import Array, Border
-from .chains import Pass, fits, is_worth, plain, stacked
+from .chains import Pass, fits, is_worth, plain
 from .every import thinned
 from .executable import SPLIT_POINTS, Executable, Run, paced
 from .ghosts import GhostCall
 from .layout import Shape
 from .numpy import check_kept, whole_shape
 from .regions import Block, Node
+from .strided import stacked
 from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
