@@ -1,7 +1,7 @@
 """Executables: what does the calls of one program on arrays like some, bound once, called often.
 
-    program, fields, border, axes, out, threads  --bind-->  Executable
-    executable(fields, numbers, out)             ->         results
+    program, fields, along, border, out, threads  --bind-->  Executable
+    executable(fields, numbers, out)              ->         results
 
 All that does not depend on the data is found out once: how arrays are given to machine code, what
 lies outside of them, what is checked.  A call then allocates its results and computes, which costs
@@ -29,7 +29,7 @@ from .arranging import Arrangement, are_writable, core_last, may_overlap, rows_o
 from .borders import Array, Border
 from .commands import Commands, Part
 from .layout import Extensions, Layout, Shape, cut, layout
-from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
+from .numpy import Behind, check_values, checked_out, too_few_axes, whole_shape
 from .strided import are_same, is_movable, is_readable, mergeable, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
@@ -62,7 +62,7 @@ class Executable:
     Raises
     ------
     ValueError
-        If shapes do not broadcast, `axes` or `out` do not fit, or `cval` does not fit a dtype.
+        If shapes do not broadcast, `out` does not fit, or `cval` does not fit a dtype.
     TypeError
         If `out` is no array of NumPy, or cannot hold the results.
     """
@@ -76,20 +76,19 @@ class Executable:
         self,
         program: Bound,
         fields: Sequence[Array],
+        along: Behind,
         border: Border,
         cval: Any = 0,
-        axes: Any = None,
         out: Any = None,
         threads: int | None = None,
         ghosts: tuple[Extensions, ...] = (),
     ) -> None:
         # What it was bound to, and what does the same without `out`, once that is asked for.
-        self._bound = program, border, cval, axes, ghosts
+        self._bound = program, along, border, cval, ghosts
         self._apart: Executable | None = None
         shape, ndim = whole_shape(fields), program.ndim
         if len(shape) < ndim:
             raise too_few_axes(ndim, shape)
-        along = core_axes(range(-ndim, 0) if axes is None else axes, len(shape), ndim)
         order = core_last(len(shape), along)
         core = tuple(shape[axis] for axis in along)
         plan = _layout(program, core, border)
@@ -239,9 +238,9 @@ class Executable:
         check_writable(targets)
         if not self._takes_place(fields, numbers, targets):
             if self._apart is None:
-                program, border, cval, axes, ghosts = self._bound
+                program, along, border, cval, ghosts = self._bound
                 self._apart = Executable(
-                    program, fields, border, cval, axes, None, self._threads, ghosts
+                    program, fields, along, border, cval, None, self._threads, ghosts
                 )
             made = self._apart(fields, numbers)
             for target, one in zip(targets, listed(made), strict=True):
