@@ -548,6 +548,6 @@ def _thin(shape: Sequence[int], axis: int) -> Shape:
 def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
     program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
-    run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
+    run = Executable(program, positions, (-1,), Border((("nearest", "nearest"),)), threads=1)
     made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
