@@ -17,7 +17,7 @@ import numpy as np
 from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
-from .every import thinned_chunks
+from .every import thinned_sizes
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
 from .regions import Program, Span, looking, spans_of
@@ -91,7 +91,7 @@ class Output:
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
-        return thinned_chunks(self.blocks(whole, empty=False), self.every)
+        return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
