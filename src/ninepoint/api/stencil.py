@@ -25,6 +25,7 @@ from ..arrays.keys import call_key
 from ..base.remembered import Registry, Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
     docstring,
@@ -33,7 +34,6 @@ from ..language.signature import (
     signature_text,
     with_options,
 )
-from ..language.source import ArrayFunction
 from ..lowering.schedule import Schedule
 from ..program.calls import Call, Leaves, flow_of
 from ..program.definition import Definition

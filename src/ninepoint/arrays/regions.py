@@ -97,6 +97,9 @@ class Node(Protocol):
     def boundary(self) -> Boundary:
         """The same with its conditions."""
 
+    def text(self, border: Border) -> Any:
+        """What does it on a GPU, under a border."""
+
     @property
     def every(self) -> Shape:
         """Along each axis, of how many points one is made."""

@@ -15,15 +15,12 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
-from .borders import Array
+from .borders import Array, Sides
 from .every import cut_fields
 from .layout import Shape
 from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
-
-# Whether an array ends at each side of an axis.
-Sides: TypeAlias = tuple[bool, bool]
 
 # Arrays that are there, by the numbers of their values.
 Values: TypeAlias = Mapping[int, Array]

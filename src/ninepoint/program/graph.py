@@ -33,7 +33,8 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.pipeline import Forms
+    from ..backends.compiled import Forms
+    from ..backends.cuda.source import Source
     from ..language.ir import Lines, Position
 else:
     pipeline = Later("..backends.pipeline", __package__)
@@ -83,6 +84,13 @@ class Node:
         schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
         forms: Forms | str = self.call.compiled(self.types, schedule).as_part
         return forms
+
+    def text(self, border: Border) -> Source:
+        """What does it on a GPU, under a border."""
+        # Imported here: what writes texts for a GPU is not needed elsewhere.
+        from ..backends.cuda.writing import source_of
+
+        return source_of(self.compiled, border.rules)
 
     @property
     def ndim(self) -> int:

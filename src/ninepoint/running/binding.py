@@ -98,7 +98,7 @@ def _single(step: OneCall, told: Taken, at: Sequence[int], count: int) -> BoundC
         fields = [values[k] for k in at]
         if not plain:
             fields = taken(fields, step.fields)
-        numbers = numbers_of(told, values)
+        numbers = numbers_of(told, values) if told else ()
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:
