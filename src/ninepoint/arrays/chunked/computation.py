@@ -126,7 +126,7 @@ class Computation:
             return Blocks(name, job, self.chunks, tuple(self.sources))
         axes = [] if self.alone else axes_of(self.program, self.chunks)
         # A text: Dask takes long to go through many numbers.
-        thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
+        thick = repr([axis.faces for axis in axes])
         fields = []
         for array in self.arrays:
             pairs = zip(array.shape, self.shape[-array.ndim :], strict=True)
@@ -244,7 +244,7 @@ def _described(given: Computation, one: Computation) -> str:
     joined = sum(before.chunks != after.chunks for before, after in pairs)
     axes = [] if plan == "whole cores" else axes_of(one.program, groups)
     if plan == "edges":
-        thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
+        thick = [sum(map(sum, axis.faces)) for axis in axes]
         for array, dtype in one.inputs:
             points, ndim = math.prod(array.shape), array.ndim
             each = zip(array.shape, one.shape[-ndim:], thick[-ndim:], strict=True)

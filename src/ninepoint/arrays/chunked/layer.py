@@ -194,7 +194,7 @@ class Field:
                 ref = TaskRef((self.faces, *at))
                 if ref.key not in made:
                     thick = zip(axes[missing:], at, self.cut, strict=True)
-                    depths = tuple([one.depths(k) if cut else (0, 0) for one, k, cut in thick])
+                    depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
                     made[ref.key] = Task(ref.key, faces_of, chunk, depths)
             found.append(ref)
         return found
@@ -258,9 +258,9 @@ class Blocks:
         """The blocks at these places, and the faces that they need."""
         made: Tasks = {}
         job: Any = self.job
-        if self.given:
-            made[self.given] = DataNode(self.given, job)
-            job = TaskRef(self.given)
+        if name := self.given:
+            made[name] = DataNode(name, job)
+            job = TaskRef(name)
         axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
         tables = [axis.beside if cut else axis.inside for axis in axes]
         for place in places:
