@@ -135,8 +135,8 @@ class Computation:
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
         return Blocks(name, job, self.chunks, tuple(fields))
 
-    def results(self) -> list[Any]:
-        """The results as arrays of Dask."""
+    def results(self, chunks: Chunks) -> list[Any]:
+        """The results as arrays of Dask, cut as these chunks of the fields."""
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
         metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
         if self.alone:
@@ -157,10 +157,11 @@ class Computation:
             if len(self.outputs) > 1:
                 one = _whole(getitem, axes, blocks, axes, k, None, name=name, meta=metas[k])
             one.dask.layers[name].origin = Origin(self, k)
-            whole = output.chunks(self.chunks)
-            own = whole if self.alone else output.blocks(self.chunks)
-            array = untyped.Array(one.dask, name, own, meta=metas[k])
-            found.append(array if self.alone else array.rechunk(whole, method="tasks"))
+            own = output.chunks if self.alone else output.blocks
+            array = untyped.Array(one.dask, name, own(self.chunks), meta=metas[k])
+            if not self.alone or self.chunks != chunks:
+                array = array.rechunk(output.chunks(chunks), method="tasks")
+            found.append(array)
         return found
 
 
@@ -195,11 +196,7 @@ def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
         if not one.sources:
             one = given.grouped()
     note(given, one)
-    made = one.results()
-    if one.chunks == chunks:
-        return made
-    cuts = [output.chunks(chunks) for output in one.outputs]
-    return [array.rechunk(cut, method="tasks") for array, cut in zip(made, cuts, strict=True)]
+    return one.results(chunks)
 
 
 def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()) -> bool:
@@ -378,7 +375,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
         if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
             sources = readable(one.program, one.arrays, chunks)
             if sources:
-                return replace(one, chunks=chunks, sources=sources).results()[which]
+                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
     return array
 
 
