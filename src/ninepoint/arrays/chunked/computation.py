@@ -129,7 +129,7 @@ class Computation:
         thick = repr([axis.faces for axis in axes])
         fields = []
         for array in self.arrays:
-            pairs = zip(array.shape, self.shape[-array.ndim :], strict=True)
+            pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
@@ -243,8 +243,8 @@ def _described(given: Computation, one: Computation) -> str:
     if plan == "edges":
         thick = [sum(map(sum, axis.faces)) for axis in axes]
         for array, dtype in one.inputs:
-            points, ndim = math.prod(array.shape), array.ndim
-            each = zip(array.shape, one.shape[-ndim:], thick[-ndim:], strict=True)
+            points, missing = math.prod(array.shape), len(axes) - array.ndim
+            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
             faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
             moved += faces * dtype.itemsize
             tasks += faces > 0
