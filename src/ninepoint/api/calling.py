@@ -137,7 +137,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         from ..iteration.on_device import OnDevice
 
         state = OnDevice
-    return iterate(state(motion, arrays, plan), plan, motion.scalars)
+    return iterate(state(motion, arrays, plan), plan)
 
 
 def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
@@ -161,7 +161,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     # Imported here: Dask is optional, and the caller has it or its like.
     from ..iteration.lazy import InChunks
 
-    state, graph = InChunks(motion, arrays, plan), motion.graph
+    state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
     apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
@@ -170,7 +170,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         made = on_cluster(motion, arrays, state.chunks, plan)
         if made is not None:
             return made
-    return iterate(state, plan, motion.scalars)
+    return iterate(state, plan)
 
 
 def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:

@@ -140,14 +140,12 @@ class Motion:
 
     def check_lengths(self) -> None:
         """Raise where a call makes fewer or more points than it is given."""
-        nodes = self.graph.nodes
-        for node in nodes:
+        for node in self.graph.nodes:
             if node.thins:
                 raise ValueError(
                     f"every={node.call.every} of '{node.call.definition.name}' makes the state "
                     "smaller at each step; iterate without it."
                 )
-        for node in nodes:
             if node.factors:
                 raise ValueError(
                     f"'{node.call.definition.name}' makes more points "

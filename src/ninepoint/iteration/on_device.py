@@ -37,6 +37,8 @@ class OnDevice(InMemory):
     is written there goes to the GPU before the next step.
     """
 
+    there = True
+
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
         self._shown: list[Any] | None = None
@@ -49,9 +51,6 @@ class OnDevice(InMemory):
         if self._sent:
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
-
-    def _stretched(self, arrays: Arrays) -> list[Any]:
-        return list(arrays)
 
     def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
         made = super()._positions(graph, arrays)
@@ -82,14 +81,8 @@ class OnDevice(InMemory):
             return [length, rest]
         return [length]
 
-    def _laid(self, fields: Arrays) -> list[Any]:
-        return list(fields)
-
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
-
-    def _aim(self, given: Arrays) -> None:
-        """The state is written there at the end."""
 
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""

@@ -113,11 +113,6 @@ class Node:
         return self.call.boundary.on(self.ndim)
 
     @property
-    def thick(self) -> int:
-        """How many elements at an end what stands outside depends on, at least."""
-        return 1 + max((one.order for one in self.boundary.conditions), default=0)
-
-    @property
     def every(self) -> Shape:
         """Along each axis, of how many points one is made."""
         return steps_of(self.call.every, self.ndim)
