@@ -30,13 +30,12 @@ import numpy as np
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
-from ninepoint.backends.compiled import Compiled
+from ninepoint.backends.compiled import Compiled, Forms
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
 from ninepoint.backends.numba.cpu import interpreted as as_plain_python
-from ninepoint.backends.pipeline import Forms
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked

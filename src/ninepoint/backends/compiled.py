@@ -19,7 +19,8 @@ from .threads import CREW_HANDOFF, Held, run_parts
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Position
+    from ..language.ir import Kernel, Position
+    from ..lowering.schedule import Request
 
 
 # What keeps a kernel from being a part of others.
@@ -46,6 +47,24 @@ class Loaded:
     from_disk: bool = False
     lists: bool = False
     elements: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A kernel after one pass and the next, and what was asked for.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
+
+    read: Kernel
+    simplified: Kernel
+    stored: Kernel
+    windowed: Kernel
+    unrolled: Kernel
+    wholesome: Kernel
+    single: Kernel
+    lowered: Kernel
+    request: Request
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,7 @@ class Compiled:
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
     written: Any = field(default=None, repr=False, compare=False)
-    lowering: Any = field(default=None, repr=False, compare=False)
+    lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
     control: Span | None = None
@@ -106,6 +125,11 @@ class Compiled:
         return self.reaches[0].ndim
 
     @property
+    def position_dtypes(self) -> tuple[np.dtype, ...]:
+        """The types of the positions."""
+        return self.field_dtypes[len(self.field_dtypes) - len(self.positions) :]
+
+    @property
     def reach(self) -> Box:
         """The box that holds every output's."""
         return joined(self.reaches)
@@ -122,7 +146,7 @@ class Compiled:
         return self if self.again is None else self.again()
 
     @property
-    def forms(self) -> Any:
+    def forms(self) -> Forms | None:
         """What the passes made of it, as a GPU's text needs it; None if it is not analysed."""
         return self._fresh.lowering
 

@@ -47,7 +47,7 @@ from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
-from .compiled import Compiled
+from .compiled import Compiled, Forms
 from .generated import Module
 from .numba import cpu
 from .numba import loops as texts
@@ -100,25 +100,6 @@ def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Ke
     return replace(kernel, every=every) if every else rolled(kernel, schedule)
 
 
-@dataclass(frozen=True, slots=True)
-class Forms:
-    """A kernel after one pass and the next, and what it was compiled to.
-
-    `single` makes one row of the result after the other, which steps in a chain do.
-    """
-
-    read: Kernel
-    simplified: Kernel
-    stored: Kernel
-    windowed: Kernel
-    unrolled: Kernel
-    wholesome: Kernel
-    single: Kernel
-    lowered: Kernel
-    compiled: Compiled
-    request: Request
-
-
 def compile_kernel(
     function: Function, arguments: Mapping[str, Argument], request: Request
 ) -> Compiled:
@@ -127,11 +108,9 @@ def compile_kernel(
     There are no forms on the general path; then its `reason` says why it was taken.
     """
     try:
-        forms = compile_understood(function, arguments, request)
+        return compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
-    else:
-        return replace(forms.compiled, lowering=forms)
     if request.upsample and asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
@@ -145,7 +124,7 @@ def compile_kernel(
 
 def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
-) -> Forms:
+) -> Compiled:
     """The first path: one form after the other."""
     kernel = read(function, arguments, request.neighborhood, request.upsample)
     kernel = hoisted(bounded(kernel))
@@ -174,7 +153,7 @@ def compile_understood(
         lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
     module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
-    compiled = replace(
+    return replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, lowered, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
@@ -184,18 +163,17 @@ def compile_understood(
         phases=count,
         every=request.every,
         control=_control(kernel, function),
-    )
-    return Forms(
-        kernel,
-        forms["simplified"],
-        forms["widened"],
-        forms["windowed"],
-        forms["unrolled"],
-        forms["wholesome"],
-        forms["shared"],
-        lowered,
-        compiled,
-        request,
+        lowering=Forms(
+            kernel,
+            forms["simplified"],
+            forms["widened"],
+            forms["windowed"],
+            forms["unrolled"],
+            forms["wholesome"],
+            kept,
+            lowered,
+            request,
+        ),
     )
 
 
@@ -260,14 +238,15 @@ def compile_lines(lines: Lines) -> Compiled:
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
 
+@functools.lru_cache(maxsize=256)
 def compile_chain(
     name: str,
-    links: Sequence[Link],
-    fields: Sequence[tuple[str, np.dtype]],
-    outputs: Sequence[str],
+    links: tuple[Link, ...],
+    fields: tuple[tuple[str, np.dtype], ...],
+    outputs: tuple[str, ...],
     reach: Box,
     request: Request,
-    deciding: Sequence[int] = (),
+    deciding: tuple[int, ...] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
     """Calls as one kernel, and the ends of its arrays.
 

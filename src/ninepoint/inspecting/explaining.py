@@ -19,8 +19,8 @@ from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.lanes import told
+from ..backends.compiled import Forms
 from ..backends.numba.cpu import interpreted
-from ..backends.pipeline import Forms
 from ..language.box import Box
 from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text
@@ -64,7 +64,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         page = _kernel_page(one.last)
     else:
         name = one.call.definition.name
-        page = Lines(plan_text(name, one.graph[0], one.plan).split("\n"))
+        page = Lines(plan_text(name, one.program.graph, one.plan).split("\n"))
     if (reason := no_chain(one)) and not (one.is_single and one.last.compiled.forms is None):
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
@@ -232,8 +232,8 @@ def no_chain(one: Asked) -> str:
 
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
-    graph, wanted = one.graph
-    return unfit(graph.needed(wanted), wanted, one.schedule) if one.is_step else ""
+    program = one.program
+    return unfit(program.nodes, program.wanted, one.schedule) if one.is_step else ""
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
@@ -278,7 +278,7 @@ def _measured(page: Lines, call: Callable[..., Any], one: Asked, named: Mapping[
     """Tell what was measured, beside a copy."""
     options = {name: value for name, value in _options(named).items() if name != "dims"}
     # Values along an edge are those of the whole array.
-    fields = one.given if has_conditions(one.graph[0]) else part(one.given)
+    fields = one.given if has_conditions(one.program.graph) else part(one.given)
     found = measured(call, replace(one, given=fields), options, 5, 0.3)
     if not one.is_single:
         page.add("measured", str(found))
@@ -298,7 +298,7 @@ def intermediate(one: Asked) -> str:
     """The text of `Stencil.ir`."""
     if not one.is_single:
         return graph_text(
-            one.graph[0], [node for group in one.plan.groups for node in group.nodes]
+            one.program.graph, [node for group in one.plan.groups for node in group.nodes]
         )
     compiled = one.last.compiled
     if compiled.forms is None:

@@ -47,9 +47,9 @@ class Link:
     """
 
     kernel: Kernel
-    sources: Mapping[str, str]
+    sources: Mapping[str, str] = field(hash=False)
     made: tuple[str, ...]
-    names: Mapping[str, str]
+    names: Mapping[str, str] = field(hash=False)
     types: tuple[np.dtype, ...]
     reaches: tuple[Box, ...]
     border: int

@@ -6,43 +6,33 @@ ix, iy, corners     ->     corners, with ix and iy as stages          one pass o
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analysis.footprint import extents
 from ..arrays.borders import ABSENT, Border
 from ..arrays.chains import MOST_AXES, Chain, How, turn_of
-from ..arrays.regions import rings
+from ..arrays.regions import reach, rings
 from ..backends.compiled import Bound, Compiled
-from ..base.remembered import Remembered
 from ..base.undisturbed import Later
-from ..language.box import Box, joined
+from ..language.box import Box
 from ..language.ir import Kernel
-from ..lowering.chain import Edges, Link, unchainable
+from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
 from .graph import Graph, Node, Nodes, Values, read_by
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.pipeline import Forms
 else:
     # Single calls whose machine code is on disk need no compiler.
     pipeline = Later("..backends.pipeline", __package__)
 
-T = TypeVar("T")
-
 # Why calls are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
 TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
-
-# What was made of pipelines, by what it depends on.  The forms are kept as well, so that nothing
-# else gets their identity.
-_made: Remembered[Any, tuple[Any, tuple[Forms, ...]]] = Remembered(256)
 
 
 def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
@@ -64,7 +54,7 @@ def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
     return ""
 
 
-def apart(node: Node, forms: Forms | str, other: Node, stored: Sequence[np.dtype] = ()) -> str:
+def apart(node: Node, forms: Any, other: Node, stored: Sequence[np.dtype] = ()) -> str:
     """Why a call cannot be done in one pass with another one; empty where it can.
 
     Types of its results are `stored` that are kept for a call.
@@ -105,35 +95,36 @@ class Pipeline:
     """Calls that are done at once.
 
     They are links, whose values are called as `names` says, and given the values `read`; the
-    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
+    `margin` is where all of them look, and along `rings` they look as along a ring.
     """
 
     name: str
     names: Mapping[int, str]
-    forms: tuple[Forms, ...]
     links: tuple[Link, ...]
     borders: tuple[tuple[Border, Any], ...]
     read: tuple[int, ...]
     fields: tuple[tuple[str, np.dtype], ...]
     outputs: tuple[str, ...]
     margin: Box
-    rings: tuple[bool, ...] | None
+    rings: tuple[bool, ...]
     request: Request
 
     @staticmethod
     def of(
-        graph: Graph, nodes: Nodes, forms: tuple[Any, ...], outputs: Values, schedule: Schedule
+        graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], outputs: Values, schedule: Schedule
     ) -> Pipeline:
         """Calls of a graph, of which others need the outputs; some may end steps."""
+        along_rings = rings_of(nodes)
+        assert along_rings is not None, nodes
         ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
-        positions = range(graph.given - len(graph.places), graph.given)
-        read = tuple(sorted(read_by(nodes), key=lambda value: value in positions))
+        places = graph.places
+        read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
         taken: set[str] = set()
         names = {
             value: unlike(graph.names[value], taken)
             for value in (*read, *(v for node in nodes for v in node.outputs))
         }
-        links, borders = _linked(nodes, [one.single for one in forms], names, taken)
+        links, borders = _linked(nodes, kernels, names, taken)
         called = {node.label: names[node.outputs[0]] for node in nodes}
         stages = [(called.get(label, label), how) for label, how in schedule.stages]
         # To compute a step again, or some rows of it at once, takes longer to compile than it
@@ -143,67 +134,34 @@ class Pipeline:
         return Pipeline(
             nodes[-1].label,
             names,
-            forms,
             tuple(links),
             tuple(borders),
             read,
             tuple((names[value], graph.dtypes[value]) for value in read),
             tuple(names[value] for value in outputs),
             common_margin(nodes, outputs),
-            rings_of(nodes),
-            Request(fastmath=forms[0].request.fastmath, schedule=schedule),
+            along_rings,
+            Request(fastmath=nodes[0].compiled.fastmath, schedule=schedule),
         )
 
-    def once(self, more: tuple[Any, ...], make: Callable[[], T]) -> T:
-        """What is made of it, and depends on `more`, from memory if there was one like it."""
-        links = tuple(
-            (tuple(one.sources.values()), one.made, one.border, one.keeps, one.leaves,
-             one.unbounded)
-            for one in self.links
-        )  # fmt: skip
-        forms = tuple(map(id, self.forms))
-        key = forms, links, self.fields, self.outputs, self.request.schedule, more
-        if key not in _made:
-            _made[key] = make(), self.forms
-        found: T = _made[key][0]
-        return found
-
-    def in_place(self) -> Pipeline:
-        """The same calls, of which some make several rows in place, where their rows roll.
-
-        Others would be made one by one.
-        """
-        links = []
-        for link, one in zip(self.links, self.forms, strict=True):
-            if one.lowered.ndim < 3 and one.lowered.rows > 1 and not one.lowered.stages:
-                link = replace(link, kernel=replace(one.lowered, rows=1))
-            links.append(link)
-        return replace(self, links=tuple(links))
-
     def done(self) -> tuple[Kernel, Chain]:
-        """The kernel of all calls, and what does it."""
-        kernel, made, edges = self.once((), self.compiled)
-        return kernel, self.chain(made, edges)
+        """The kernel of all calls, and what does it.
 
-    def compiled(self) -> tuple[Kernel, Compiled, Edges]:
-        """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
-        return pipeline.compile_chain(
+        The borders and their constants are no part of what is compiled.
+        """
+        kernel, compiled, edges = pipeline.compile_chain(
             self.name, self.links, self.fields, self.outputs, self.margin,
             self.request, self.borders[0][0].deciding,
         )  # fmt: skip
-
-    def chain(self, compiled: Compiled, edges: Edges) -> Chain:
-        """What is compiled, with the borders and their constants, which no text depends on."""
-        assert self.rings is not None, self.names
         tile = self.request.schedule.tile
-        return Chain(compiled, edges, self.borders, self.rings, tile, self.laid)
+        return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
 
-    def laid(self, how: How) -> Chain | None:
+    def _laid(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if all calls have such a form."""
         turn, rings, links = turn_of(how), self.rings, []
-        if rings is not None and isinstance(how, tuple):
+        if isinstance(how, tuple):
             rings = tuple(rings[axis] for axis in how)
-        elif rings is not None and how == 0:
+        elif how == 0:
             rings = (*rings, False)
         for link in self.links:
             kernel = turn.kernel(link.kernel)
@@ -217,7 +175,7 @@ class Pipeline:
             margin=turn.box(self.margin),
             rings=rings,
         )
-        return turned.chain(*turned.compiled()[1:])
+        return turned.done()[1]
 
 
 def bound(whole: Compiled, nodes: Nodes) -> Bound:
@@ -279,21 +237,6 @@ def common_margin(nodes: Nodes, outputs: Values) -> Box:
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side
     may stand on the other, and from there the next node looks on.
     """
-    here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
-    need = dict.fromkeys(outputs, here)
-    margin = here
-    for node in reversed(nodes):
-        boxes = [need[value] for value in node.outputs if value in need]
-        if not boxes:
-            continue
-        reach, box = node.compiled.reach | here, joined(boxes)
-        wanted = Box(
-            tuple(map(operator.add, box.lo, reach.lo)), tuple(map(operator.add, box.hi, reach.hi))
-        )
-        margin = margin | wanted
-        kernel = node.compiled.as_part.simplified
-        read = {f for a in kernel.body for f, _, _ in extents(a.value)}
-        for (name, _), value in zip(kernel.fields, node.fields, strict=True):
-            if name in read:
-                need[value] = need[value] | wanted if value in need else wanted
-    return margin
+    sources = read_by(nodes)
+    lo, hi = zip(*(reach(nodes, outputs, sources, axis) for axis in nodes[0].along), strict=True)
+    return Box(lo, hi)

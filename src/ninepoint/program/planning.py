@@ -18,14 +18,12 @@ from typing import TYPE_CHECKING, Any
 from ..arrays.chains import KEPT, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
 from ..arrays.layout import Region
-from ..backends.compiled import Bound
+from ..backends.compiled import Bound, Forms
 from ..base.remembered import Remembered
 from ..language.dtypes import short
 from ..language.ir import Kernel
 from ..language.text import kernel_text
-from ..lowering.chain import chained
 from ..lowering.kept import rows_kept
-from ..lowering.schedule import Schedule
 from .chaining import (
     MIXED_RINGS,
     Pipeline,
@@ -35,10 +33,10 @@ from .chaining import (
     rings_of,
     unfit,
 )
-from .graph import Graph, Node, Nodes, Values, read_by, reads
+from .graph import Graph, Node, Nodes, read_by, reads
 
 if TYPE_CHECKING:
-    from ..backends.cuda.source import Source
+    from .program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +73,37 @@ class Plan:
     )
 
 
-def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) -> Plan:
+def plan(program: Program, there: bool = False) -> Plan:
     """Choose which nodes become stages of others, and compile the groups; once for a graph.
 
     It is for arrays of the CPU, or for those that are `there`, on a GPU.
     """
-    key = tuple(wanted), schedule, there
-    found = graph.plans.get(key)
-    if found is None:
-        found = (_on_gpu if there else _planned)(graph, wanted, schedule)
-        graph.plans[key] = found
+    key = program.wanted, program.schedule, there
+    found: Plan = program.graph.plans.made(key, lambda: (_on_gpu if there else _planned)(program))
     return found
 
 
-def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
+def _planned(program: Program) -> Plan:
+    schedule = program.schedule
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = _grouped(graph, wanted, forced)
+        sets, whole = _grouped(program, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
             continue
-        groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
+        groups = [_group(program, nodes) for nodes in sets]
         wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
-            if graph.stored and schedule.steps != 1:
-                groups = _in_steps(graph, groups, wanted, schedule)
+            if program.graph.stored and schedule.steps != 1:
+                groups = _in_steps(program, groups)
             return Plan(tuple(groups), whole)
         height, node = _tallest(wide[0].nodes)
         forced |= {node.label: f"{height} of its rows would have to be kept"}
 
 
 def _grouped(
-    graph: Graph, wanted: Values, forced: Mapping[str, str], across: bool = False
+    program: Program, forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes that can be done in one pass, in order, and why some are no stages.
 
@@ -122,13 +118,13 @@ def _grouped(
             reason = apart(one, one.part, node)
             if reason:
                 return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if not across and not graph.stored.isdisjoint(node.outputs):
+        if not across and not program.graph.stored.isdisjoint(node.outputs):
             return "the next step begins with it"
         if any(map(short, node.compiled.out_dtypes)):
             return "floats of 16 bits are rounded when they are stored"
         return ""
 
-    return in_sets(graph.needed(wanted), parted)
+    return in_sets(program.nodes, parted)
 
 
 def in_sets(
@@ -188,31 +184,38 @@ def _tallest(nodes: Nodes) -> tuple[int, Node]:
     return max(heights, key=operator.itemgetter(0))
 
 
-def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
+def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
     """What some nodes make that others need, or that is wanted."""
-    others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
-    outside = {*wanted, *others}
+    others = (v for node in program.nodes if node not in nodes for v in node.fields)
+    outside = {*program.wanted, *others}
     return tuple(v for node in nodes for v in node.outputs if v in outside)
 
 
-def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Group:
+def _group(program: Program, nodes: Nodes) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = given_on(graph, nodes, wanted)
-    if any(not graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
+    outputs, schedule = given_on(program, nodes), program.schedule
+    if any(not program.graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
         # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
-        forms = tuple([node.compiled.as_part for node in nodes])
-        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
+        kernels = [node.compiled.as_part.single for node in nodes]
     else:
-        forms = tuple([node.part for node in nodes])
-        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
+        kernels = [_rolling(node.part) for node in nodes]
+    pipeline = Pipeline.of(program.graph, nodes, kernels, outputs, schedule)
     kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    program = bound(chain.compiled, nodes)
+    bounds = bound(chain.compiled, nodes)
     return Group(
-        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, program, chain=chain
+        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, bounds, chain=chain
     )
+
+
+def _rolling(forms: Forms) -> Kernel:
+    """The kernel of a call whose rows roll; several in place where others would be one by one."""
+    lowered = forms.lowered
+    if lowered.ndim < 3 and lowered.rows > 1 and not lowered.stages:
+        return replace(lowered, rows=1)
+    return forms.single
 
 
 # On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
@@ -220,57 +223,46 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
 # done one by one.
 
 
-def _on_gpu(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
+def _on_gpu(program: Program) -> Plan:
     """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
 
     Steps of an iteration are in one set as well, unless the schedule has them apart.
     """
-    sets, _ = _grouped(graph, wanted, {}, across=schedule.steps != 1)
-    groups = [group for nodes in sets for group in _divided(graph, nodes, wanted, schedule)]
-    return Plan(tuple(groups), {})
+    sets, _ = _grouped(program, {}, across=program.schedule.steps != 1)
+    return Plan(tuple(group for nodes in sets for group in _divided(program, nodes)), {})
 
 
-def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
+def _divided(program: Program, nodes: Nodes) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
-        return [_group(graph, nodes, wanted, schedule)]
-    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
+        return [_group(program, nodes)]
+    whole = _one_pass(program, nodes)
     if whole is not None:
         return [whole]
     half = len(nodes) // 2
-    return [
-        group
-        for some in (nodes[:half], nodes[half:])
-        for group in _divided(graph, some, wanted, schedule)
-    ]
+    return [*_divided(program, nodes[:half]), *_divided(program, nodes[half:])]
 
 
-def _one_pass(
-    graph: Graph,
-    nodes: Nodes,
-    outputs: Values,
-    schedule: Schedule,
-) -> Group | None:
+def _one_pass(program: Program, nodes: Nodes) -> Group | None:
     """Calls that are fit to be done at once; None where registers are few."""
     # Imported here: what writes texts for a GPU is not needed elsewhere.
     from ..arrays.cuda import Work
-    from ..backends.cuda.strips import strips
-    from ..backends.cuda.writing import title
+    from ..backends.cuda.writing import title, together
 
-    forms = tuple([node.part for node in nodes])
-    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
-    rules = tuple(border.rules for border, _ in pipeline.borders)
-    types = [graph.dtypes[value] for value in outputs]
-
-    def text() -> Source | None:
-        name = title(nodes[-1].compiled.name)
-        steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
-        if steps > 1:
-            name = f"{name}_{steps}"
-        whole = chained(pipeline.links, pipeline.fields, pipeline.outputs, schedule)
-        return strips(*whole, rules, name, types)
-
-    source = pipeline.once((rules, schedule), text)
+    graph, outputs = program.graph, given_on(program, nodes)
+    kernels = [node.part.single for node in nodes]
+    pipeline = Pipeline.of(graph, nodes, kernels, outputs, program.schedule)
+    types = tuple(graph.dtypes[value] for value in outputs)
+    name = title(nodes[-1].compiled.name)
+    steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
+    source = together(
+        f"{name}_{steps}" if steps > 1 else name,
+        pipeline.links,
+        pipeline.fields,
+        pipeline.outputs,
+        types,
+        (program.schedule, tuple(border.rules for border, _ in pipeline.borders)),
+    )
     if source is None:
         return None
     work = Work(
@@ -282,16 +274,14 @@ def _one_pass(
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
     )
-    program = bound(nodes[-1].compiled, nodes)
-    return Group(tuple(nodes), pipeline.read, tuple(outputs), program=program, at_once=work)
+    bounds = bound(nodes[-1].compiled, nodes)
+    return Group(tuple(nodes), pipeline.read, outputs, program=bounds, at_once=work)
 
 
 # Steps of an iteration.
 
 
-def _in_steps(
-    graph: Graph, groups: Sequence[Group], wanted: Values, schedule: Schedule
-) -> list[Group]:
+def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
     """Groups of which those that are steps are done in one pass, if they can be.
 
     Steps are groups that end with what the graph says is stored.
@@ -299,18 +289,16 @@ def _in_steps(
     found: list[Group] = []
     left = list(groups)
     while left:
-        steps = list(takewhile(lambda one: graph.stored.issuperset(one.outputs), left))
-        made = _together(graph, steps, wanted, schedule) if len(steps) > 1 else None
+        steps = list(takewhile(lambda one: program.graph.stored.issuperset(one.outputs), left))
+        made = _together(program, steps) if len(steps) > 1 else None
         found.append(made or left[0])
         left = left[len(made.steps) if made else 1 :]
     return found
 
 
-def _together(
-    graph: Graph, steps: Sequence[Group], wanted: Values, schedule: Schedule
-) -> Group | None:
+def _together(program: Program, steps: Sequence[Group]) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
-    first = steps[0]
+    first, schedule = steps[0], program.schedule
     longest = schedule.steps
     if not longest and not unfit(first.nodes, first.outputs, schedule):
         longest = usual_length(common_margin(first.nodes, first.outputs))
@@ -320,8 +308,7 @@ def _together(
     nodes = [node for step in steps for node in step.nodes]
     if len(steps) < 2 or unfit(nodes, steps[-1].outputs, schedule):
         return None
-    group = _group(graph, nodes, wanted, schedule)
-    return replace(group, steps=tuple(steps), asked=schedule.steps > 1)
+    return replace(_group(program, nodes), steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # In words.

@@ -383,5 +383,5 @@ def source_of(compiled: Compiled, border: Border) -> Source:
     key = id(compiled), border
     found = _sources.get(key)
     if found is None:
-        found = _sources[key] = compiled, written(compiled.forms, border.rules)
+        found = _sources[key] = compiled, written(compiled, border.rules)
     return found[1]

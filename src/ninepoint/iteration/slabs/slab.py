@@ -105,8 +105,8 @@ class Parts:
     def frames(self) -> list[Span]:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
-        graph, wanted = motion.repeated([motion.call.scalars] * self.longest)
-        nodes, given = graph.needed(wanted), graph.given
+        program = motion.repeated([motion.call.scalars] * self.longest)
+        nodes, wanted, given = program.nodes, program.wanted, program.graph.given
         low, high = reach(nodes, wanted, range(given), axis)
         begin, end = (low, n + high) if wraps(nodes, axis) else (0, n)
         found = []
