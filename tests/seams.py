@@ -31,7 +31,7 @@ from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
 from ninepoint.backends.compiled import Compiled, Forms
-from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
@@ -185,7 +185,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, on_device._uploaded, on_device._sources, program._known):
+    for known in (cubins._modules, on_device._uploaded, writing._sources, program._known):
         known.clear()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..language.box import Box, Length, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
 from .generated import Module
-from .threads import CREW_HANDOFF, Held, run_parts
+from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
@@ -356,10 +356,9 @@ class Bound:
         fields: Sequence[np.ndarray],
         outs: Sequence[np.ndarray],
         lists: Sequence[np.ndarray],
-    ) -> Held | None:
-        """What machine code needs to carry out lists of commands again and again, if it can."""
-        loaded = self.compiled.loaded
-        return Held(loaded.entry, self._arguments(fields, outs), lists) if loaded.lists else None
+    ) -> Held:
+        """What machine code needs to carry out lists of commands again and again."""
+        return Held(self.entry, self._arguments(fields, outs), lists)
 
     def run_parts(
         self,
@@ -368,6 +367,12 @@ class Bound:
         lists: Sequence[np.ndarray],
         threads: int,
     ) -> None:
-        """Carry out lists of commands, shared among threads; they must end soon."""
-        loaded = self.compiled.loaded
-        run_parts(loaded.entry, loaded.lists, self._arguments(fields, outs), lists, threads)
+        """Carry out lists of commands in any order, on up to so many threads.
+
+        A crew shares them, which hears of no interrupt before they have ended.
+        """
+        arguments, count = self._arguments(fields, outs), min(threads, len(lists))
+        if crew := crew_address(count):
+            self.entry(*arguments, *lists, crew, count)
+        else:
+            run_parallel((partial(self.entry, *arguments, one) for one in lists), count)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays.borders import ABSENT, Border
 from ..arrays.chains import MOST_AXES, Chain, How, turn_of
-from ..arrays.regions import reach, rings
+from ..arrays.regions import Looking, rings
 from ..backends.compiled import Bound, Compiled
 from ..base.undisturbed import Later
 from ..language.box import Box
@@ -237,6 +237,6 @@ def common_margin(nodes: Nodes, outputs: Values) -> Box:
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side
     may stand on the other, and from there the next node looks on.
     """
-    sources = read_by(nodes)
-    lo, hi = zip(*(reach(nodes, outputs, sources, axis) for axis in nodes[0].along), strict=True)
-    return Box(lo, hi)
+    count, wanted = 1 + max(nodes[-1].outputs), tuple(outputs)
+    looks = [Looking.of(nodes, wanted, count, axis) for axis in nodes[0].along]
+    return Box(tuple(one.low for one in looks), tuple(one.high for one in looks))

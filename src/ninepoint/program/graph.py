@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays.borders import Border, Boundary
-from ..arrays.every import Finer, cut_shapes, finer, finer_values, steps_of, thinned_length
+from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.executable import Executable
 from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
+from ..arrays.regions import Finer, finer_values
 from ..backends import records
 from ..backends.compiled import Bound, Compiled
 from ..base.remembered import Remembered, digest
@@ -36,6 +37,7 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
+    from ..backends.cuda.source import Source
     from ..language.ir import Lines, Position
 else:
     # What was compiled before is neither read nor lowered.
@@ -76,6 +78,13 @@ class Node:
         """The forms of its compilation for being a part of a kernel; or why it has none."""
         schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
         return compiled(self.call, self.types, schedule).as_part
+
+    def text(self, border: Border) -> Source:
+        """What does it on a GPU, under a border."""
+        # Imported here: what writes texts for a GPU is not needed elsewhere.
+        from ..backends.cuda.writing import source_of
+
+        return source_of(self.compiled, border.rules)
 
     @property
     def ndim(self) -> int:

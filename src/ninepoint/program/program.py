@@ -21,13 +21,13 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_cupy, listed, write
 from ..arrays.arranging import are_writable
 from ..arrays.borders import Array, Boundary
-from ..arrays.every import check_device
 from ..arrays.ghosts import GhostCall
 from ..arrays.keys import device_key
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Shape
 from ..arrays.numpy import behind, stretched, whole_shape
-from ..arrays.work import Block, Work, taken
+from ..arrays.regions import Block, check_device
+from ..arrays.work import Work, taken
 from ..backends.compiled import readable
 from ..base.remembered import Remembered
 from ..language.box import Length

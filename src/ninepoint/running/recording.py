@@ -441,7 +441,9 @@ def _compute(
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
     def bare(number: int, node: Node) -> Boundary:
-        return unnamed(node.boundary, order[number].named, dims, node.ndim)
+        named = order[number].named
+        core = named.core[len(named.core) - node.ndim :]
+        return unnamed(node.boundary, core, partial(named.edge, dims=dims))
 
     def entry(made: _Made, like: _Made) -> _Entry:
         definition = made.call.definition.along(like.ndim)

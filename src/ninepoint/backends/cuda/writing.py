@@ -17,6 +17,7 @@ import numpy as np
 
 from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
+from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Constant, Link, chained
@@ -26,6 +27,7 @@ from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.ranks import exchanged
 from ...lowering.schedule import Schedule
+from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
@@ -43,6 +45,15 @@ LONGEST = 320
 # How many times as many operations a kernel without stages must have as one with stages, before
 # it is done with them: these cost shuffles, and registers.
 WORTH = 1.5
+
+
+# Texts, by the kernel and the rules of its border.
+_sources: Remembered[tuple[int, Rules], tuple[Compiled, Source]] = Remembered(256)
+
+
+def source_of(compiled: Compiled, rules: Rules) -> Source:
+    """The text of a kernel for one border, written once."""
+    return _sources.made((id(compiled), rules), lambda: (compiled, written(compiled, rules)))[1]
 
 
 def written(compiled: Compiled, rules: Rules) -> Source:
