@@ -95,7 +95,7 @@ class Pipeline:
     """Calls that are done at once.
 
     They are links, whose values are called as `names` says, and given the values `read`; the
-    `margin` is where all of them look, and along `rings` they look as along a ring.
+    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Pipeline:
     fields: tuple[tuple[str, np.dtype], ...]
     outputs: tuple[str, ...]
     margin: Box
-    rings: tuple[bool, ...]
+    rings: tuple[bool, ...] | None
     request: Request
 
     @staticmethod
@@ -114,8 +114,6 @@ class Pipeline:
         graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], outputs: Values, schedule: Schedule
     ) -> Pipeline:
         """Calls of a graph, of which others need the outputs; some may end steps."""
-        along_rings = rings_of(nodes)
-        assert along_rings is not None, nodes
         ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
         places = graph.places
         read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
@@ -140,7 +138,7 @@ class Pipeline:
             tuple((names[value], graph.dtypes[value]) for value in read),
             tuple(names[value] for value in outputs),
             common_margin(nodes, outputs),
-            along_rings,
+            rings_of(nodes),
             Request(fastmath=nodes[0].compiled.fastmath, schedule=schedule),
         )
 
@@ -153,12 +151,14 @@ class Pipeline:
             self.name, self.links, self.fields, self.outputs, self.margin,
             self.request, self.borders[0][0].deciding,
         )  # fmt: skip
+        assert self.rings is not None, self.names
         tile = self.request.schedule.tile
         return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
 
     def _laid(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if all calls have such a form."""
         turn, rings, links = turn_of(how), self.rings, []
+        assert rings is not None, self.names
         if isinstance(how, tuple):
             rings = tuple(rings[axis] for axis in how)
         elif how == 0:
