@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..arrays.regions import check_device
+from ..arrays.work import Group
 from ..backends.compiled import Forms
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
@@ -20,7 +21,7 @@ from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
 from ..program.graph import Node
-from ..program.planning import Group, plan
+from ..program.planning import plan
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 

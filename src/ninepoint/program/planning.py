@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from ..arrays.chains import KEPT, NARROW, Chain, usual_length
+from ..arrays.chains import KEPT, NARROW, usual_length
 from ..arrays.launching import Launches
 from ..arrays.layout import Region
-from ..backends.compiled import Bound, Forms
+from ..arrays.work import Group
+from ..backends.compiled import Forms
 from ..base.remembered import Remembered
 from ..language.dtypes import short
 from ..language.ir import Kernel
@@ -37,28 +38,6 @@ from .graph import Graph, Node, Nodes, read_by, reads
 
 if TYPE_CHECKING:
     from .program import Program
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Nodes that are done together: the values they read, and those that others need.
-
-    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
-    `kernel` is that of all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
-    `at_once` does all nodes on arrays of a GPU, if that can be.
-    """
-
-    nodes: tuple[Node, ...]
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
-    kernel: Kernel | None = None
-    names: Mapping[int, str] = field(default_factory=dict)
-    asked: bool = False
-    program: Bound | None = None
-    steps: tuple[Group, ...] = ()
-    chain: Chain | None = None
-    at_once: Any = None
 
 
 @dataclass(frozen=True, slots=True)
