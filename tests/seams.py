@@ -351,7 +351,7 @@ def _band(text: str) -> Callable[..., None]:
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
     # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
-    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text)
+    names["numpy"] = _NumPy("absent(" in text or "beyond(" in text)
     exec(in_numpy(code), names)
     run: Callable[..., None] = names["band"]
     return run

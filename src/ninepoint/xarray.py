@@ -11,7 +11,7 @@ from typing import Any
 import xarray as xr
 
 from .gufuncs.api import Gufunc
-from .language.source import ArrayFunction
+from .language.definitions import ArrayFunction
 
 # Some of xarray's functions carry no annotations.
 untyped: Any = xr

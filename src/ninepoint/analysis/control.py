@@ -17,10 +17,12 @@ from ..language.ir import (
     Loop,
     Noting,
     Ref,
+    made_as,
+    named,
     within,
 )
 from .ranges import Interval, interval, ranges, refined, turn_ranges
-from .rewrite import Body, bodies, made_as, mapped, named
+from .rewrite import Body, bodies, mapped
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16

@@ -22,12 +22,13 @@ from ..language.ir import (
     Reduce,
     Ref,
     Tap,
+    at_each,
     atoms,
+    named,
     needed,
     window_indices,
     zero_product,
 )
-from .rewrite import at_each, named
 
 
 def reaches(kernel: Kernel) -> tuple[Box, ...]:

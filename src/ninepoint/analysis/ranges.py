@@ -52,9 +52,12 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
+    at_each,
+    made_as,
+    named,
+    operands,
     zero_product,
 )
-from .rewrite import at_each, made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ become, and becomes some operand itself.  `replayed` does that, and the rest is 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from ..language.dtypes import DType
 from ..language.ir import (
@@ -26,14 +25,12 @@ from ..language.ir import (
     Kernel,
     Offset,
     Read,
-    Reduce,
     Ref,
     Select,
     Stage,
     State,
     Values,
-    Weight,
-    atoms,
+    made_as,
     needed,
     renamed,
     renamed_atom,
@@ -43,8 +40,6 @@ Body: TypeAlias = tuple[Assign, ...]
 
 # Writes an operation, and gives the operand that it is for others.
 Emit: TypeAlias = Callable[[Expr], Atom]
-
-Value = TypeVar("Value")
 
 
 class Lines:
@@ -122,21 +117,6 @@ def bodies(kernel: Kernel) -> tuple[Body, ...]:
     return (*(stage.body for stage in kernel.stages), kernel.body)
 
 
-def named(body: Iterable[Assign]) -> dict[str, Expr]:
-    """The operations by their names."""
-    return {assign.name: assign.value for assign in body}
-
-
-def operands(expr: Expr) -> list[str]:
-    """The names that an operation uses."""
-    return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
-
-
-def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
-    """The operation that makes an operand, if it is one of these."""
-    return values.get(atom.name) if isinstance(atom, Ref) else None
-
-
 def uncast(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
     """The same, or what is only given another type by it."""
     made = made_as(atom, values)
@@ -171,11 +151,6 @@ def reads(body: Iterable[Assign], fields: Collection[str] | None = None) -> Iter
 def rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
     """The rows that a body reads."""
     return {(read.field, read.offset[:-1]) for read in reads(body)}
-
-
-def added(left: Offset, right: Offset) -> Offset:
-    """The sum of two offsets."""
-    return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
 def along_rows(offset: Offset) -> Offset:
@@ -237,17 +212,3 @@ def _identity(expr: Expr) -> Atom | None:
         if expr.op in ("*", "/") and texts[1] == "1.0":
             return left
     return None
-
-
-# Weights of windows.
-
-
-def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
-    """What is so at each position of a window, asked once of those with the same weights."""
-    weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
-    kinds = [*zip(*weights, strict=True)] or [()] * math.prod(reduce.shape)
-    found: dict[tuple[str, ...], Value] = {}
-    for position, kind in enumerate(kinds):
-        if kind not in found:
-            found[kind] = value(position)
-    return [found[kind] for kind in kinds]

@@ -12,8 +12,8 @@ import numpy as np
 
 from ..arrays.accepted import is_lazy
 from ..base.tracebacks import door
+from ..language.definitions import ArrayFunction
 from ..language.readable import with_room
-from ..language.source import ArrayFunction
 
 # What a decorator makes.
 T = TypeVar("T", bound=ArrayFunction)

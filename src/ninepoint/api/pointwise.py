@@ -32,10 +32,11 @@ from ..arrays.foreign import Applied, asked, asks
 from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.definitions import Function, returned_values
 from ..language.dtypes import kind_of
 from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
-from ..language.source import Function, capture, returned_values
+from ..language.source import capture
 from ..lowering.schedule import Schedule
 from ..program.calls import Call
 from ..program.definition import Definition

@@ -28,6 +28,7 @@ from ..arrays.keys import call_key
 from ..base.remembered import Registry, Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
     as_read,
@@ -37,7 +38,7 @@ from ..language.signature import (
     signature_text,
     with_options,
 )
-from ..language.source import ArrayFunction, capture
+from ..language.source import capture
 from ..lowering.schedule import Schedule
 from ..program.calls import Call, Leaves, leaves_of, numbers_key
 from ..program.definition import Definition

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
     from ..lowering.schedule import Request
 
-
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
 

@@ -25,12 +25,12 @@ from ..analysis.footprint import reaches
 from ..base.undisturbed import imported
 from ..language import errors
 from ..language.box import Box, joined
+from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import read
-from ..language.source import Function
 from ..language.values import NotUnderstood
 from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled
@@ -50,7 +50,7 @@ from .cache import identifier
 from .compiled import Compiled, Forms
 from .generated import Module
 from .numba import cpu
-from .numba import loops as texts
+from .numba.loops import Loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Written:
             title += f", {how} lanes" if how else ", levels last"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
-        module = texts.module(checked(kernel, reach), title, reach, fastmath=flags, dtypes=dtypes)
+        module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
         return replace(
             compiled, module=module, reaches=reaches, every=every, written=written,
             lowering=None, again=None,
@@ -152,7 +152,7 @@ def compile_understood(
     else:
         lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
-    module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
+    module = Loops(lowered, reach, dtypes).module(function.name, fastmath=request.fastmath)
     return replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, lowered, forms["wholesome"], request.schedule),
@@ -233,7 +233,7 @@ def compile_lines(lines: Lines) -> Compiled:
     simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
     written = passed(WINDOWED, simplified, request, reach)["windowed"]
     lowered = rolled(passed(ROWS, written, request, reach)["shared"], request.schedule)
-    module = texts.module(checked(lowered, reach), "lines", reach)
+    module = Loops(checked(lowered, reach), reach).module("lines")
     reaches_ = (reach,) * len(kernel.outputs)
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
@@ -264,7 +264,7 @@ def compile_chain(
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)
     kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
+    module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

@@ -14,10 +14,11 @@ from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.definitions import Function
 from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
-from ..language.source import Function, capture
+from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
 from .calling import arguments, called, types_of, whole

@@ -36,9 +36,9 @@ from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits
+from ..language.definitions import with_helpers
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
-from ..language.source import with_helpers
 from ..program.waiting import before_writing, waiting
 from .calling import (
     Arguments,

@@ -34,9 +34,8 @@ from numba.np.numpy_support import as_dtype
 from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.users import explained, jitted, reason, suffix
 from ..language import errors
-from ..language.definitions import Definition, copied
+from ..language.definitions import Definition, Function, copied, own_nodes, returned_values
 from ..language.errors import Span
-from ..language.source import Function, own_nodes, returned_values
 from .definition import GufuncDefinition, Types
 
 # What makes a new array of a shape, or like another array, and what fills it.

@@ -27,8 +27,7 @@ import numpy as np
 
 from ..base.remembered import digest
 from ..language import errors
-from ..language.positions import Spacing
-from ..language.source import (
+from ..language.definitions import (
     Function,
     SelfReference,
     Unusable,
@@ -36,6 +35,7 @@ from ..language.source import (
     returned_values,
     with_helpers,
 )
+from ..language.positions import Spacing
 from ..program.options import Parameters, no_number, renamed
 
 # The sizes of the core axes of one array: names, or numbers as text.

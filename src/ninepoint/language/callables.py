@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
+from . import operations as ops
 from .dtypes import DType, short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .operators import UFUNCS
 from .values import (
-    Operations,
     Value,
     constant,
     is_large,
@@ -37,32 +37,32 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def _float_function(name: str, label: str, weak: bool, ops: Operations, value: Any) -> Any:
+def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-    lifted = ops.lift(value) if complexes else _real(ops, value, label)
+    lifted = ops.lift(value) if complexes else _real(value, label)
     return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
 
 def _float_pair(
-    name: str, label: str, weak: bool, ops: Operations, left: Any, right: Any
+    name: str, label: str, weak: bool, left: Any, right: Any
 ) -> Any:  # fmt: skip
     """A function of two floats; a large integer of the text is one."""
-    a, b = (_real(ops, float(v) if is_large(v) else v, label) for v in (left, right))
+    a, b = (_real(float(v) if is_large(v) else v, label) for v in (left, right))
     if name == "power":
         return replace(ops.in_common("**", DType.F64, *ops.together(a, b)[0]), weak=True)
     dtype = DType.F64 if weak else float_of(ops.common((a, b)))
     return ops.call(name, dtype, a, b, weak=weak)
 
 
-def _real(ops: Operations, value: Any, name: str) -> Value:
+def _real(value: Any, name: str) -> Value:
     lifted = ops.lift(value)
     if lifted.dtype.is_complex:
-        raise errors.bad_operand(ops.span, name, "complex numbers")
+        raise errors.bad_operand(name, "complex numbers")
     return lifted
 
 
-def _operator(op: str, ops: Operations, left: Any, right: Any) -> Any:
+def _operator(op: str, left: Any, right: Any) -> Any:
     return ops.binary(op, left, right)
 
 
@@ -73,7 +73,7 @@ def strong(value: Any) -> Any:
     return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
-def _builtin_extreme(op: str, comparison: str, ops: Operations, *args: Any) -> Any:
+def _builtin_extreme(op: str, comparison: str, *args: Any) -> Any:
     """Python's `min` and `max`: the later wins only if it compares as better."""
 
     def better(left: Any, right: Any) -> Any:
@@ -88,11 +88,11 @@ def _builtin_extreme(op: str, comparison: str, ops: Operations, *args: Any) -> A
     if not isinstance(items, tuple) or not items:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
-        raise errors.wrong_arguments(ops.span, op[:3], needs)
+        raise errors.wrong_arguments(op[:3], needs)
     return functools.reduce(better, items)
 
 
-def _part(op: Any, ops: Operations, value: Any) -> Any:
+def _part(op: Any, value: Any) -> Any:
     """A part of a complex number, or its size; of other numbers only a size is another one."""
     lifted = ops.lift(value)
     dtype = lifted.dtype
@@ -111,27 +111,27 @@ def _part(op: Any, ops: Operations, value: Any) -> Any:
 _absolute = partial(_part, "abs")
 
 
-def _rounded(function: str, to_integer: bool, ops: Operations, value: Any) -> Any:
+def _rounded(function: str, to_integer: bool, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
-    lifted = _real(ops, value, function)
+    lifted = _real(value, function)
     if lifted.dtype.is_integer:
         return lifted
     result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
     return ops.to_integer(result) if to_integer else result
 
 
-def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
+def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
-        return _numpy_round(ops, value, digits)
-    return _rounded("rint", True, ops, ops.unary("+", _real(ops, value, "round()")))
+        return _numpy_round(value, digits)
+    return _rounded("rint", True, ops.unary("+", _real(value, "round()")))
 
 
-def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
-    lifted = _real(ops, value, "round()")
+def _numpy_round(value: Any, decimals: Any = 0) -> Any:
+    lifted = _real(value, "round()")
     if not isinstance(decimals, int):
-        raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
+        raise errors.wrong_arguments("round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
-        return lifted if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
+        return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
     dtype = lifted.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
@@ -141,7 +141,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     return ops.binary(steps[1], scaled, scale)
 
 
-def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
+def _whole_tens(value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
     dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
     atom = ops.cast(value, dtype)
@@ -155,7 +155,7 @@ def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
     return ops.lift(ops.select(above, wrapped(step), lower))
 
 
-def _test(function: str, ops: Operations, value: Any) -> Any:
+def _test(function: str, value: Any) -> Any:
     """isnan, isinf, isfinite, signbit."""
     lifted = ops.lift(value)
     if lifted.dtype.is_integer:
@@ -165,40 +165,40 @@ def _test(function: str, ops: Operations, value: Any) -> Any:
     return ops.emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
-def _sign(ops: Operations, value: Any) -> Any:
-    lifted = _real(ops, value, "np.sign")
+def _sign(value: Any) -> Any:
+    lifted = _real(value, "np.sign")
     if not lifted.dtype.is_integer:
         return ops.call("sign", lifted.dtype, lifted)
     negative = ops.binary("<", lifted, 0)
     return ops.select(ops.binary(">", lifted, 0), 1, ops.select(negative, -1, 0))
 
 
-def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
+def _where(test: Any, then: Any, other: Any) -> Any:
     if isinstance(test, np.ndarray):
         _, shape = ops.together(then, other)
         test = ops.as_window(test.astype(bool), shape) if shape else test
     return ops.select(test, then, other)
 
 
-def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any:
+def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
     if low is not None:
         value = strong(ops.binary("maximum", value, low))
     return value if high is None else ops.binary("minimum", value, high)
 
 
-def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
+def _floats(name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
-    lifted = [_real(ops, value, f"np.{name}") for value in values]
+    lifted = [_real(value, f"np.{name}") for value in values]
     dtype = float_of(ops.common(lifted))
     return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
 
 
 def _nan_to_num(
-    ops: Operations, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None,
+    x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None,
     neginf: Any = None,
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
-    value = _real(ops, x, "np.nan_to_num")
+    value = _real(x, "np.nan_to_num")
     dtype = value.dtype
     if dtype.is_integer:
         return value
@@ -206,23 +206,23 @@ def _nan_to_num(
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     found = ops.select(ops.binary("==", value, math.inf), above, value)
     found = ops.select(ops.binary("==", value, -math.inf), below, found)
-    return ops.select(_test("isnan", ops, value), nan, found)
+    return ops.select(_test("isnan", value), nan, found)
 
 
-def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
+def _heaviside(x: Any, at_zero: Any) -> Any:
     """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
-    value, middle = _floats(ops, "heaviside", x, at_zero)
+    value, middle = _floats("heaviside", x, at_zero)
     above = ops.select(
         ops.binary(">", value, 0), 1.0, ops.select(ops.binary("==", value, 0), middle, value)
     )
     return ops.select(ops.binary("<", value, 0), 0.0, above)
 
 
-def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
+def _logaddexp(left: Any, right: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
-    a, b = _floats(ops, "logaddexp", left, right)
+    a, b = _floats("logaddexp", left, right)
     dtype = a.dtype
-    apart = ops.unary("-", _absolute(ops, ops.binary("-", a, b)))
+    apart = ops.unary("-", _absolute(ops.binary("-", a, b)))
     more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
     found = ops.binary("+", ops.binary("maximum", a, b), more)
     # Of infinities that are alike there is no difference.
@@ -230,61 +230,59 @@ def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
     return ops.select(ops.binary("==", a, b), alike, found)
 
 
-def _sinc(ops: Operations, value: Any) -> Any:
+def _sinc(value: Any) -> Any:
     """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
-    (x,) = _floats(ops, "sinc", value)
+    (x,) = _floats("sinc", value)
     angle = ops.lift(ops.binary("*", x, math.pi))
     ratio = ops.binary("/", ops.call("sin", x.dtype, angle), angle)
     return ops.select(ops.binary("==", x, 0), 1.0, ratio)
 
 
-def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
+def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
-    real, imag = (_part(op, ops, value) for op in ("real", "imag"))
-    found = _float_pair("arctan2", "np.arctan2", False, ops, imag, real)
-    return _scaled(180 / math.pi, False, ops, found) if deg else found
+    real, imag = (_part(op, value) for op in ("real", "imag"))
+    found = _float_pair("arctan2", "np.arctan2", False, imag, real)
+    return _scaled(180 / math.pi, False, found) if deg else found
 
 
-def _is_close(
-    ops: Operations, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
-) -> Any:
+def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
     """`np.isclose`: |a - b| <= atol + rtol * |b|, or both are the same infinity."""
-    x, y = _floats(ops, "isclose", a, b)
-    apart = _absolute(ops, ops.binary("-", x, y))
-    near = ops.binary("<=", apart, ops.binary("+", atol, ops.binary("*", rtol, _absolute(ops, y))))
-    found = ops.binary("&", near, _test("isfinite", ops, y))
+    x, y = _floats("isclose", a, b)
+    apart = _absolute(ops.binary("-", x, y))
+    near = ops.binary("<=", apart, ops.binary("+", atol, ops.binary("*", rtol, _absolute(y))))
+    found = ops.binary("&", near, _test("isfinite", y))
     found = ops.binary("|", found, ops.binary("==", x, y))
     if equal_nan:
-        both = ops.binary("&", _test("isnan", ops, x), _test("isnan", ops, y))
+        both = ops.binary("&", _test("isnan", x), _test("isnan", y))
         found = ops.binary("|", found, both)
     return found
 
 
-def _scaled(factor: float, weak: bool, ops: Operations, value: Any) -> Any:
+def _scaled(factor: float, weak: bool, value: Any) -> Any:
     """Degrees to radians, or back; a function of `math` gives a weak float."""
-    x = _cast(float, ops, value) if weak else _floats(ops, "degrees", value)[0]
+    x = _cast(float, value) if weak else _floats("degrees", value)[0]
     return ops.binary("*", x, factor)
 
 
-def _logical(op: str, ops: Operations, left: Any, right: Any) -> Any:
+def _logical(op: str, left: Any, right: Any) -> Any:
     return ops.binary(op, ops.truth(left), ops.truth(right))
 
 
-def _log(ops: Operations, value: Any, base: Any = None) -> Any:
-    log = partial(_float_function, "log", "math.log", True, ops)
+def _log(value: Any, base: Any = None) -> Any:
+    log = partial(_float_function, "log", "math.log", True)
     return log(value) if base is None else ops.binary("/", log(value), log(base))
 
 
 # Casts.
 
 
-def _cast(target: type, ops: Operations, value: Any = 0) -> Any:
+def _cast(target: type, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
         return ops.truth(value)
     if target is int:
         return ops.to_integer(value)
     if target is float:
-        number = _real(ops, value, "float()")
+        number = _real(value, "float()")
         return Value(ops.cast(number, DType.F64), True, number.shape)
     storage = np.dtype(target)
     lifted = ops.lift(value)
@@ -292,36 +290,36 @@ def _cast(target: type, ops: Operations, value: Any = 0) -> Any:
         return ops.to_integer(lifted, storage.name)
     dtype = value_type(storage)
     if lifted.dtype.is_complex and not dtype.is_complex:
-        raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
+        raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
     if short(storage):
         atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
         return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
     return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
 
-def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
+def _complex(real: Any = 0, imag: Any = None) -> Any:
     """Python's `complex`, of one number or of two parts, each of which may be complex."""
     first = ops.lift(real)
     if imag is None:
         return Value(ops.cast(first, DType.C128), True, first.shape)
     second = ops.lift(imag)
-    a, b = _part("real", ops, first), _part("real", ops, second)
+    a, b = _part("real", first), _part("real", second)
     if second.dtype.is_complex:
-        a = ops.binary("-", a, _part("imag", ops, second))
+        a = ops.binary("-", a, _part("imag", second))
     if first.dtype.is_complex:
-        b = ops.binary("+", b, _part("imag", ops, first))
+        b = ops.binary("+", b, _part("imag", first))
     (x, y), shape = ops.together(a, b)
     expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
     return ops.emit(expr, True, shape)
 
 
-def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
+def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
-        raise errors.wrong_arguments(ops.span, "sum", "it needs a tuple or a list of numbers")
+        raise errors.wrong_arguments("sum", "it needs a tuple or a list of numbers")
     return functools.reduce(partial(ops.binary, "+"), items, start)
 
 
-def _divmod(ops: Operations, left: Any, right: Any) -> Any:
+def _divmod(left: Any, right: Any) -> Any:
     return ops.binary("//", left, right), ops.binary("%", left, right)
 
 
@@ -332,17 +330,17 @@ def _table() -> dict[Any, Builder]:
         builtins.max: partial(_builtin_extreme, "maximum", ">"),
         builtins.round: _round,
         builtins.divmod: _divmod,
-        builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
+        builtins.pow: lambda a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
         math.log: _log,
-        math.fabs: lambda ops, v: _absolute(ops, _cast(float, ops, v)),
+        math.fabs: lambda v: _absolute(_cast(float, v)),
         math.copysign: partial(_float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
-        np.negative: lambda ops, v: ops.unary("-", v),
-        np.positive: lambda ops, v: ops.unary("+", v),
-        np.invert: lambda ops, v: ops.unary("~", v),
-        np.logical_not: lambda ops, v: ops.unary("not", v),
+        np.negative: lambda v: ops.unary("-", v),
+        np.positive: lambda v: ops.unary("+", v),
+        np.invert: lambda v: ops.unary("~", v),
+        np.logical_not: lambda v: ops.unary("not", v),
         np.logical_and: partial(_logical, "&"),
         np.logical_or: partial(_logical, "|"),
         np.logical_xor: partial(_logical, "^"),
@@ -355,8 +353,8 @@ def _table() -> dict[Any, Builder]:
         np.sinc: _sinc,
         np.angle: _angle,
         np.isclose: _is_close,
-        np.square: lambda ops, v: ops.binary("*", v, v),
-        np.reciprocal: lambda ops, v: ops.binary("/", 1.0, v),
+        np.square: lambda v: ops.binary("*", v, v),
+        np.reciprocal: lambda v: ops.binary("/", 1.0, v),
         np.round: _numpy_round,
         np.around: _numpy_round,
         np.copysign: partial(_float_pair, "copysign", "copysign", False),

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import ir
-from .buffers import Buffer, written_names
+from . import operations as ops
+from .definitions import stored_names
 from .dtypes import DType, promote
 from .frame import Frame, Undefined
 from .ir import Const, Ref
-from .source import stored_names
-from .values import Body, NotUnderstood, Value, is_number
+from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -67,14 +67,14 @@ class CarriedLoop:
     endless: bool = False
 
     def __post_init__(self) -> None:
-        frame, self.ops = self.frame, self.frame.ops
+        frame = self.frame
         self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
         self.stored = _stored(self.node)
         # Of each name that holds numbers what these are before the first turn, and their types.
         self.initial = {
-            name: [self.ops.lift(value) for value in _numbers(self.before[name])]
+            name: [ops.lift(value) for value in _numbers(self.before[name])]
             for name in sorted(self.stored)
             if _is_numeric(self.before.get(name))
         }
@@ -82,7 +82,7 @@ class CarriedLoop:
             name: [_Type(one.dtype, one.weak) for one in values]
             for name, values in self.initial.items()
         }
-        self.level = self.ops.body.depth + 1
+        self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
         # What it carries: the name in a turn; the value before the first and that after one.
         self.refs: list[Ref] = []
@@ -90,7 +90,7 @@ class CarriedLoop:
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
-        start = self.ops.logical("&", self.ops.active(), self.first)
+        start = ops.logical("&", ops.active(), self.first)
         if start is False:
             return
         if self._read():
@@ -107,7 +107,7 @@ class CarriedLoop:
 
     def _turn(self) -> Any:
         """Follow a turn; gives the truth that there is another."""
-        frame, ops, index = self.frame, self.ops, Value(self.index, True)
+        frame, index = self.frame, Value(self.index, True)
         self.once(index)
         if frame.done is True or frame.broken is True:
             return False
@@ -119,7 +119,7 @@ class CarriedLoop:
 
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
-        if self.ops.unsigned:
+        if reading.unsigned:
             # A literal takes the sign of what it meets first.
             self._read_turn(literal=True)
             self.types = self._joined()
@@ -142,7 +142,7 @@ class CarriedLoop:
         return joined
 
     def _read_turn(self, *, literal: bool = False) -> None:
-        frame, ops = self.frame, self.ops
+        frame = self.frame
         self.refs = []
         frame.restore(self.outside)
         frame.done, frame.result = False, None
@@ -150,7 +150,7 @@ class CarriedLoop:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in kinds]
             frame.names[name] = _rebuilt(self.before[name], iter(heads))
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
-        self.body = Body(f"u{self.level}_", self.span, ops.body.limit, ops.body, begins)
+        self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
         with ops.turn(self.body):
             self.going = self._turn()
 
@@ -165,15 +165,15 @@ class CarriedLoop:
         numbers = list(_numbers(value)) if _is_numeric(value) else []
         if len(numbers) != len(self.initial[name]):
             raise NotUnderstood("a name that is one thing or another", self.span)
-        return [self.ops.lift(one) for one in numbers]
+        return [ops.lift(one) for one in numbers]
 
     def _carry(self, value: Any) -> tuple[Any, range]:
         """Carry numbers that only the last turn tells; gives which they are beside the value."""
         begin = len(self.ends)
-        for after in map(self.ops.lift, _numbers(value)):
+        for after in map(ops.lift, _numbers(value)):
             self._ref(after.dtype)
             # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=self.ops.cast(self.ops.lift(0), after.dtype))
+            any_one = replace(after, atom=ops.cast(ops.lift(0), after.dtype))
             self.ends.append((any_one, after))
         return value, range(begin, len(self.ends))
 
@@ -204,7 +204,7 @@ class CarriedLoop:
         def end(value: Any, numbers: range) -> Any:
             """A value after the last turn."""
             found = (
-                self.ops.emit(
+                ops.emit(
                     ir.Carried(self.refs[number].dtype, whole, number + 1),
                     all(one.weak for one in self.ends[number]),
                 )
@@ -225,7 +225,6 @@ class CarriedLoop:
 
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
-        ops = self.ops
         pairs = list(zip(self.refs, self.ends, strict=True))
         with ops.turn(self.body):
             after = [ops.lift(self.going).atom]
@@ -235,7 +234,7 @@ class CarriedLoop:
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
-        return ops.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
+        return reading.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -276,6 +275,16 @@ def _stored(loop: ast.For | ast.While) -> set[str]:
     """The names that a loop assigns."""
     head = loop.target if isinstance(loop, ast.For) else loop.test
     return stored_names([*loop.body, head]).union(*map(written_names, loop.body))
+
+
+def written_names(definition: ast.AST) -> set[str]:
+    """The names of what elements of are written to."""
+    found = set()
+    for node in ast.walk(definition):
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
+                found.add(name)
+    return found
 
 
 def _is_numeric(value: Any) -> bool:

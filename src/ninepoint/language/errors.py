@@ -8,6 +8,7 @@ mistake, so that its whole voice can be read in one sitting.  Callers pass facts
 from __future__ import annotations
 
 import difflib
+import threading
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
@@ -27,6 +28,15 @@ class Span:
     start: int
     end: int
     text: str
+
+
+class _Here(threading.local):
+    """Where this thread reads a text: what is wrong there needs to name no place."""
+
+    span: Span
+
+
+here = _Here()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +100,18 @@ class StencilError(ValueError):
         self.diagnostic = diagnostic
 
 
-def _mistake(code: str, message: str, span: Span, label: str, help: str) -> StencilError:
-    return StencilError(Diagnostic(code, message, span, label, help))
+def _mistake(
+    code: str, message: str, label: str, help: str, span: Span | None = None
+) -> StencilError:
+    return StencilError(Diagnostic(code, message, span or here.span, label, help))
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
 
-    The names of the facts stand in braces in the words; they are given in the order in which the
-    words name them first.
+    Without a place it is one of what is read now.  The names of the facts stand in braces in the
+    words; they are given in the order in which the words name them first.
     """
 
     code: str
@@ -107,13 +119,14 @@ class Mistake:
     label: str
     help: str
 
-    def __call__(self, span: Span, *facts: object) -> StencilError:
+    def __call__(self, *facts: object) -> StencilError:
         rest = iter(facts)
+        span = next(rest) if facts and isinstance(facts[0], Span) else None
         known = defaultdict[str, object](lambda: next(rest))
         words = (self.message, self.label, self.help)
         message, label, cure = (text.format_map(known) for text in words)
         assert next(rest, known) is known, facts
-        return _mistake(self.code, message, span, label, cure)
+        return _mistake(self.code, message, label, cure, span)
 
 
 # Where it is computed.
@@ -153,9 +166,9 @@ def source_missing(span: Span, name: str) -> StencilError:
     return _mistake(
         "source-missing",
         f"The source of '{name}' cannot be found, and a stencil is compiled from its source.",
-        span,
         label,
         cure,
+        span,
     )
 
 
@@ -212,7 +225,7 @@ def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
         cure = f"Look for the name in the documentation of '{home}'."
     if close:
         cure = f"Perhaps you mean '{close}'. {cure if not home else ''}".rstrip()
-    return _mistake("undefined-name", f"The name '{name}' is not defined.", span, label, cure)
+    return _mistake("undefined-name", f"The name '{name}' is not defined.", label, cure, span)
 
 
 maybe_undefined = Mistake(
@@ -352,11 +365,10 @@ ufunc_position = Mistake(
 )
 
 
-def index_factor(span: Span, words: str, scale: int, factors: tuple[int, ...]) -> StencilError:
+def index_factor(words: str, scale: int, factors: tuple[int, ...]) -> StencilError:
     return _mistake(
         "index-factor",
         "An index of a field goes on by one from each of its elements to the next.",
-        span,
         f"'{words}' goes on by {scale}" if scale else f"'{words}' does not",
         f"Divide npt.index() by the factor, upsample={factors} here, as in x[i // {factors[0]}].",
     )
@@ -385,7 +397,7 @@ offset_type = Mistake(
 
 
 def offset_count(
-    span: Span, name: str, found: int, expected: int, declared: bool = False
+    name: str, found: int, expected: int, declared: bool = False, span: Span | None = None
 ) -> StencilError:
     if declared:
         pairs = "1 pair" if expected == 1 else f"{expected} pairs"
@@ -396,7 +408,7 @@ def offset_count(
         message = "Every read of a kernel must have the same number of offsets."
         label = f"'{name}' has {found} here, {expected} elsewhere"
         cure = "Write one offset for each core axis; 0 where the neighbour is in line."
-    return _mistake("offset-count", message, span, label, cure)
+    return _mistake("offset-count", message, label, cure, span)
 
 
 window_open = Mistake(
@@ -442,11 +454,10 @@ where_type = Mistake(
 )
 
 
-def where_initial(span: Span, name: str) -> StencilError:
+def where_initial(name: str) -> StencilError:
     return _mistake(
         "where-initial",
         f"'{name}' of a part of a window needs to know what it is where the part is empty.",
-        span,
         "'where=' without 'initial='",
         "Add initial=, such as initial=-np.inf for a maximum, or write "
         f"np.nan{name[-3:]}(np.where(mask, w, np.nan)).",
@@ -483,11 +494,10 @@ index_outside = Mistake(
 )
 
 
-def index_count(span: Span, name: str, found: int, axes: int) -> StencilError:
+def index_count(name: str, found: int, axes: int) -> StencilError:
     return _mistake(
         "index-count",
         "An array that is indexed absolutely needs one index for each of its axes.",
-        span,
         f"'{name}' has {found} here, and {axes} {'axis' if axes == 1 else 'axes'}",
         "Write one index for each axis.",
     )
@@ -511,9 +521,9 @@ def array_for_scalar(
     return _mistake(
         "array-for-scalar",
         f"'{name}' is used as a number, but an array of shape {shape} was given for it.",
-        span,
         "no index, so it is one number for all points",
         f"Give a number; or, {cure}.",
+        span,
     )
 
 
@@ -536,16 +546,16 @@ def foreign_function(span: Span, name: str, module: str, reason: str) -> Stencil
     return _mistake(
         "foreign-function",
         f"'{name}' cannot be compiled in a kernel.",
-        span,
         f"the text that {module} has for it: {reason}",
         cure,
+        span,
     )
 
 
 # Expressions and statements.
 
 
-def unknown_method(span: Span, words: str, name: str) -> StencilError:
+def unknown_method(words: str, name: str) -> StencilError:
     if words.startswith("the field"):
         cure = "Take a window of the field first, such as x[-1:2].mean(); the whole is not seen."
     elif words not in ("a window", "a number"):
@@ -558,7 +568,6 @@ def unknown_method(span: Span, words: str, name: str) -> StencilError:
     return _mistake(
         "unknown-method",
         f"{words[:1].upper()}{words[1:]} has no '{name}' in a kernel.",
-        span,
         "not known here",
         cure,
     )
@@ -598,7 +607,7 @@ _OPERAND_CURES = {
 }
 
 
-def bad_operand(span: Span, operation: str, words: str) -> StencilError:
+def bad_operand(operation: str, words: str) -> StencilError:
     cure = "Give it numbers; int(), float() and NumPy's types convert them."
     if operation == "Unpacking":
         cure = "Unpack a tuple, a window or a constant array."
@@ -610,20 +619,18 @@ def bad_operand(span: Span, operation: str, words: str) -> StencilError:
     return _mistake(
         "bad-operand",
         f"{operation} has no meaning for {words}.",
-        span,
         "the operands do not fit",
         cure,
     )
 
 
-def literal_range(span: Span, value: int, *, floating: bool = False) -> StencilError:
+def literal_range(value: int, *, floating: bool = False) -> StencilError:
     bits = value.bit_length()
     text = str(value) if bits <= 128 else f"A number of {bits} bits"
     if floating:
         return _mistake(
             "literal-range",
             f"{text} does not fit into a float.",
-            span,
             "it stands beside floats",
             "Use a number that float64 holds.",
         )
@@ -631,7 +638,6 @@ def literal_range(span: Span, value: int, *, floating: bool = False) -> StencilE
     return _mistake(
         "literal-range",
         f"{text} does not fit into {'int64' if unsigned else '64 bits'}.",
-        span,
         "nothing beside it is of uint64" if unsigned else "it stands beside integers",
         "Compute with floats, such as float(x[0]), or write the number as one, such as 1e19.",
     )
@@ -713,9 +719,9 @@ def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilEr
     return _mistake(
         "stage-outputs",
         f"The stencil '{callee}' gives {results}, but {names} for them.",
-        span,
         f"gives {results}",
         "Write one name for each result, as in 'a, b = gradients(x)'.",
+        span,
     )
 
 
@@ -757,9 +763,9 @@ def result_count(span: Span, signature: str, wanted: int, found: int) -> Stencil
     return _mistake(
         "result-count",
         f"The signature {signature} has {wanted} result{'' if wanted == 1 else 's'}.",
-        span,
         f"this gives {found}",
         "Return one value for each array behind '->', as a tuple if there are several.",
+        span,
     )
 
 
@@ -770,9 +776,9 @@ def result_axes(span: Span, number: int, core: str, wanted: int, found: int) -> 
     return _mistake(
         "result-axes",
         f"Result {number} is {core} in the signature, {words(wanted)}.",
-        span,
         f"this gives {words(found)}",
         "Return what the signature says, or change the signature.",
+        span,
     )
 
 

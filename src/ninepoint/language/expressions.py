@@ -1,30 +1,58 @@
 """Expressions: what is known is computed while the text is read, the rest becomes operations.
 
-2 * K + x[0]     ->     t0 = read x 0;  t1 = 6 + t0      where K is 3
+2 * K + x[0]          ->     t0 = read x 0;  t1 = 6 + t0      where K is 3
+mean3(x)              ->     the text of `mean3`, with x
+np.sqrt(t0)           ->     Call(sqrt, t0)
+math.sqrt(2.0)        ->     1.4142135623730951
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
+from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cache, partial
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 
-from . import errors
-from .callables import FUNCTIONS
-from .calls import Calls
-from .dtypes import Field
-from .frame import holds_value, kind, node_root, refuse_node, settled
+from . import errors, frame
+from . import operations as ops
+from .callables import FUNCTIONS, is_pure, known_call, strong
+from .definitions import Function, SelfReference
+from .dtypes import Coefficients, Field
+from .errors import here
+from .frame import Frame, node_root, refuse_node
+from .functions import is_shape
 from .operators import SYMBOLS
-from .subscripts import Subscripts
-from .values import Closure, NotUnderstood, Value, constant, is_number, words
+from .positions import Spacing, index
+from .reductions import KNOWN, METHODS
+from .subscripts import subscript
+from .values import (
+    Closure,
+    NotUnderstood,
+    Steps,
+    Value,
+    constant,
+    holds_value,
+    is_number,
+    kind,
+    settled,
+    words,
+)
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
 
+_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
-class Expressions(Subscripts, Calls):
+# What tells how large an array is.
+_MEASURES = (len, np.shape, np.ndim, np.size)
+
+
+class Expressions(Frame):
     """A frame that understands every expression."""
 
     def eval(self, node: ast.expr) -> Any:
@@ -50,14 +78,15 @@ class Expressions(Subscripts, Calls):
                 truth = self.truth(test)
                 if isinstance(truth, bool):
                     return self.eval(body if truth else orelse)
-                with self.ops.under(truth, True):
+                with ops.under(truth, True):
                     then = self.eval(body)
-                with self.ops.under(truth, False):
+                with ops.under(truth, False):
                     other = self.eval(orelse)
                 self.at(node)
                 return self.merge(truth, then, other)
             case ast.Subscript():
-                return self.subscript(node)
+                base = self.buffer(node.value) or self.eval(node.value)
+                return subscript(base, self.eval(node.slice), node, self.at)
             case ast.Attribute():
                 return self.attribute(node)
             case ast.Call():
@@ -77,65 +106,67 @@ class Expressions(Subscripts, Calls):
                 parts = (node.lower, node.upper, node.step)
                 return slice(*(None if p is None else self.eval(p) for p in parts))
             case _:
-                refuse_node(node, self.at(node))
+                self.at(node)
+                refuse_node(node)
 
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         value = self.eval(iterable)
+        self.at(iterable)
         if isinstance(value, range | tuple):
             if len(value) > LONGEST:
-                raise NotUnderstood("a very long loop", self.at(iterable))
+                raise NotUnderstood("a very long loop")
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(constant(item) for item in value)
         if isinstance(value, Field) or is_number(value):
-            raise errors.bad_operand(self.at(iterable), "A loop", words(value))
-        raise NotUnderstood("a loop whose range is not constant", self.at(iterable))
+            raise errors.bad_operand("A loop", words(value))
+        raise NotUnderstood("a loop whose range is not constant")
 
     def unary(self, node: ast.expr, op: str, value: Any) -> Any:
         if op == "not":
             self.check_truth(node, value)
-            return self.ops.unary(op, value)
+            return ops.unary(op, value)
         self.at(node)
         self.check_numbers(f"'{op}'", value)
-        return settled(self.ops.unary(op, value))
+        return settled(ops.unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
-            raise NotUnderstood("a matrix product", self.ops.span)
+            raise NotUnderstood("a matrix product")
         if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
             return left + right
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
             if len(left) * right > LONGEST:
-                raise errors.bad_operand(self.ops.span, "'*'", f"{words(left)} and {right}")
+                raise errors.bad_operand("'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        return settled(self.ops.binary(op, left, right))
+        return settled(ops.binary(op, left, right))
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)
         self.check_truth(node, value)
-        return self.ops.truth(value)
+        return ops.truth(value)
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
         value = self.eval(nodes[0])
         for before, node in itertools.pairwise(nodes):
             self.check_truth(before, value)
-            truth = self.ops.truth(value)
+            truth = ops.truth(value)
             if isinstance(truth, bool):
                 if truth is isinstance(op, ast.Or):
                     return value
                 value = self.eval(node)
                 continue
             both = isinstance(op, ast.And)
-            with self.ops.under(truth, both):
+            with ops.under(truth, both):
                 other = self.eval(node)
             self.at(node)
             self.check_numbers("'and'" if both else "'or'", other)
-            if truth is value and self.ops.truth(other) is other and isinstance(other, Value):
-                value = self.ops.logical("&" if both else "|", truth, other)
+            if truth is value and ops.truth(other) is other and isinstance(other, Value):
+                value = ops.logical("&" if both else "|", truth, other)
             else:
                 then, value = (other, value) if both else (value, other)
-                value = self.ops.select(truth, then, value)
+                value = ops.select(truth, then, value)
         return value
 
     def compare(self, node: ast.Compare) -> Any:
@@ -147,39 +178,40 @@ class Expressions(Subscripts, Calls):
             if isinstance(op, ast.Is | ast.IsNot):
                 # A number is never None; two numbers may or may not be one object.
                 if isinstance(left, Value) and isinstance(right, Value):
-                    raise NotUnderstood("'is' between numbers", self.ops.span)
+                    raise NotUnderstood("'is' between numbers")
                 one: Any = (left is right) is isinstance(op, ast.Is)
             elif isinstance(op, ast.In | ast.NotIn):
                 if not isinstance(right, tuple | range):
-                    raise NotUnderstood("'in' something that is no tuple", self.ops.span)
+                    raise NotUnderstood("'in' something that is no tuple")
                 one = False
                 for item in right:
-                    one = self.ops.logical("|", one, self.ops.binary("==", left, item))
-                one = self.ops.unary("not", one) if isinstance(op, ast.NotIn) else one
+                    one = ops.logical("|", one, ops.binary("==", left, item))
+                one = ops.unary("not", one) if isinstance(op, ast.NotIn) else one
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
                 if holds_value(left) or holds_value(right):
-                    raise NotUnderstood("a comparison of tuples", self.ops.span)
-                one = self.ops._known(SYMBOLS[type(op)], left, right)
+                    raise NotUnderstood("a comparison of tuples")
+                one = ops._known(SYMBOLS[type(op)], left, right)
             else:
                 one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
-            result = one if result is True else self.ops.logical("&", result, one)
+            result = one if result is True else ops.logical("&", result, one)
             left = right
         return result
 
     def attribute(self, node: ast.Attribute) -> Any:
         dotted = ast.unparse(node)
         if dotted in self.function.constants and node_root(node) not in self.names:
-            return self.usable(dotted, self.at(node))
+            self.at(node)
+            return self.usable(dotted)
         base = self.eval(node.value)
-        span = self.at(node)
+        self.at(node)
         if node.attr in ("shape", "ndim", "size"):
-            shape = self.shape() if isinstance(base, Field) else getattr(base, "shape", ())
+            shape = frame.whole_shape() if isinstance(base, Field) else getattr(base, "shape", ())
             if shape or isinstance(base, np.ndarray):
-                return self.measured(shape, node.attr)
+                return frame.measured(shape, node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
-            return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
+            return FUNCTIONS[np.real if node.attr == "real" else np.imag](base)
         if isinstance(base, np.ndarray) and node.attr == "T":
             return base.T
         if isinstance(base, slice) and node.attr in ("start", "stop", "step"):
@@ -187,8 +219,8 @@ class Expressions(Subscripts, Calls):
         if is_number(base) and node.attr in ("real", "imag"):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
-            raise NotUnderstood(f"'{node.attr}' of a window", span)
-        raise errors.unknown_method(span, kind(base), node.attr)
+            raise NotUnderstood(f"'{node.attr}' of a window")
+        raise errors.unknown_method(kind(base), node.attr)
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -202,10 +234,264 @@ class Expressions(Subscripts, Calls):
                 self.assign(loops[depth].target, item)
                 tests = [self.truth(test) for test in loops[depth].ifs]
                 if not all(isinstance(test, bool) for test in tests):
-                    raise NotUnderstood("a condition that is not constant", self.ops.span)
+                    raise NotUnderstood("a condition that is not constant")
                 if all(tests):
                     nested(depth + 1)
 
         nested(0)
         self.names = saved
         return tuple(found)
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+
+    # Calls.
+
+    def call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            method = self.method(node, node.func)
+            if method is not NotImplemented:
+                return method
+        function = self.eval(node.func)
+        return self.invoke(node, function, *self.arguments(node))
+
+    def arguments(self, node: ast.Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments of a call, by position and by name."""
+        args, keywords = self.spread(node.args), {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise NotUnderstood("'**' in a call", self.at(node))
+            keywords[keyword.arg] = self.eval(keyword.value)
+        return args, keywords
+
+    def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
+        """The values of expressions, in place of a starred one those that it holds."""
+        found: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                found += self.items(node.value)
+            else:
+                found.append(self.eval(node))
+        return tuple(found)
+
+    def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:
+        """A method of a window; NotImplemented where the call is no method."""
+        dotted = ast.unparse(attribute)
+        if dotted in self.function.constants and node_root(attribute) not in self.names:
+            return NotImplemented
+        base = self.eval(attribute.value)
+        if isinstance(base, Coefficients) and hasattr(np.ndarray, attribute.attr):
+            raise NotUnderstood(f"the method '{attribute.attr}' of an array", self.at(node))
+        if not isinstance(base, Value | np.ndarray):
+            return NotImplemented
+        args, keywords = self.arguments(node)
+        self.at(node)
+        if isinstance(base, np.ndarray):
+            if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
+                raise NotUnderstood("a method of an array")
+            if not callable(getattr(base, attribute.attr, None)):
+                raise errors.unknown_method(kind(base), attribute.attr)
+            return _tried(getattr(base, attribute.attr), dotted, args, keywords)
+        if attribute.attr == "conjugate":
+            return FUNCTIONS[np.conj](base)
+        if not base.shape or attribute.attr not in METHODS:
+            if base.shape and hasattr(np.ndarray, attribute.attr):
+                raise NotUnderstood(f"the method '{attribute.attr}' of a window")
+            raise errors.unknown_method(kind(base), attribute.attr)
+        return _built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
+
+    def invoke(
+        self, node: ast.Call, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        span = self.at(node)
+        name = ast.unparse(node.func)
+        if function is index:
+            return frame.position(args, keywords)
+        if isinstance(function, SelfReference) or any(f is function for f in self.active):
+            raise errors.recursion(function.name)
+        if isinstance(function, Function):
+            names = _bound(function, args, keywords)
+            called = span if function.own else self.called
+            inner = type(self)(function, names, self.active, called)
+            result = inner.run()
+            self.at(node)
+            return result
+        if isinstance(function, Closure):
+            return self._closure(name, function, args, keywords)
+        everything = [*args, *keywords.values()]
+        if not callable(function):
+            raise errors.unknown_function(name)
+        if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
+            if function is len:
+                return frame.length(0)
+            return frame.measured(frame.whole_shape(), function.__name__)
+        if function in _STRUCTURE:
+            return _arranged(function, name, args, keywords)
+        if is_shape(function):
+            # The shape of a window, made while the kernel is read.
+            if holds_value(tuple(everything)):
+                raise errors.shape_varies(name)
+            return _tried(function, name, args, keywords)
+        known = all(
+            is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
+            for v in everything
+        )
+        if known and not any(holds_value(v) for v in everything) and is_pure(function):
+            result = known_call(function, args, keywords)
+            if result is not None:
+                return settled(result)
+        if function not in KNOWN:
+            if function is sorted or _from_numpy(function):
+                raise NotUnderstood(f"the function '{name}'")
+            raise errors.unknown_function(name)
+        for one in everything:
+            if isinstance(one, Field):
+                raise errors.bad_operand(f"'{name}'", words(one))
+        result = _built(KNOWN[function], name, args, keywords)
+        numpys = isinstance(function, np.ufunc) or _from_numpy(function)
+        # A part of a number of Python's is one.
+        return strong(result) if numpys and function not in (np.real, np.imag) else result
+
+    def _closure(
+        self,
+        name: str,
+        closure: Closure,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Call a function that was defined inside the kernel."""
+        span = here.span
+        definition, arguments = closure.definition, closure.definition.args
+        if arguments.vararg or arguments.kwarg:
+            raise errors.unsupported(f"'*' in the parameters of '{name}'", "Name each one.")
+        by_place = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
+        parameters = [*by_place, *(one.arg for one in arguments.kwonlyargs)]
+        # Defaults are those of the last parameters, and of all that are given by name.
+        defaults = [*arguments.defaults, *arguments.kw_defaults]
+        given = dict(zip(by_place, args, strict=False)) | keywords
+        for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
+            if parameter not in given and default is not None:
+                given[parameter] = self.eval(default)
+        here.span = span
+        if given.keys() != set(parameters) or len(args) > len(by_place):
+            plural = "argument" if len(parameters) == 1 else "arguments"
+            raise errors.wrong_arguments(name, f"it takes {len(parameters)} {plural}")
+        if len(self.active) > 50:
+            raise errors.recursion(name)
+        names = {**closure.names, **given}
+        inner = type(self)(self.function, names, self.active)
+        if isinstance(definition, ast.Lambda):
+            return inner.eval(definition.body)
+        inner.block(definition.body)
+        if inner.done is not True:
+            raise errors.no_return(span, name)
+        return inner.result
+
+
+def _arranged(function: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """What a builtin gives that arranges values, without looking at them."""
+    everything = [*args, *keywords.values()]
+    for one in everything:
+        if isinstance(one, Field):
+            raise errors.bad_operand(f"'{name}'", words(one))
+        if isinstance(one, Coefficients):
+            raise NotUnderstood(f"'{name}' of an array")
+        if isinstance(one, Steps):
+            raise NotUnderstood("a loop whose range is not constant")
+    if function is range and any(isinstance(one, Value) for one in everything):
+        return _steps(name, args, keywords)
+    if function is len and any(isinstance(one, Value) for one in args):
+        raise NotUnderstood(f"'{name}' of something that varies")
+    return _tried(partial(_structure, function), name, args, keywords)
+
+
+def _steps(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Steps:
+    """A range whose ends are known at run time only."""
+    if keywords or not 1 <= len(args) <= 3:
+        raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
+    for one in args:
+        whole = isinstance(one, int)
+        if isinstance(one, Value):
+            whole = not one.shape and one.dtype.is_integer
+        if not whole:
+            raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
+    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+    if isinstance(step, Value) or step == 0:
+        raise NotUnderstood("a loop whose step is not constant")
+    return Steps(start, stop, step)
+
+
+def _built(builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
+             "ndigits": "digits"}  # fmt: skip
+    given = tuple(keywords)
+    keywords = {named.get(k, k): v for k, v in keywords.items()}
+    parameters = _parameters(builder)
+    accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+    names = [one.name for one in accepted]
+    for one in keywords:
+        if one not in [parameter.name for parameter in parameters]:
+            if one in ("axis", "keepdims", "dtype", "out", "method"):
+                raise NotUnderstood(f"the argument '{one}'")
+            raise errors.wrong_arguments(name, f"'{one}' is not an argument of it")
+    for one in given:
+        if named.get(one, one) in names[: len(args)]:
+            raise errors.wrong_arguments(name, f"'{one}' is given twice")
+    needed = sum(one.default is one.empty for one in accepted)
+    count = len(args) + sum(one in names for one in keywords)
+    variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+    if not variadic and not needed <= count <= len(names):
+        plural = "argument" if count == 1 else "arguments"
+        raise errors.wrong_arguments(name, f"{count} {plural} instead of {needed}")
+    return builder(*args, **keywords)
+
+
+def _bound(function: Function, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
+    parameters = function.parameters
+    if len(args) > len(parameters):
+        raise errors.wrong_arguments(
+            function.name, f"{len(args)} values for {len(parameters)} parameters"
+        )
+    names = dict(zip(parameters, args, strict=False))
+    for name, value in keywords.items():
+        if name not in parameters or name in names:
+            raise errors.wrong_arguments(function.name, f"'{name}' does not fit")
+        names[name] = value
+    for name in parameters:
+        if name not in names:
+            if name not in function.defaults:
+                raise errors.wrong_arguments(function.name, f"'{name}' is missing")
+            default = function.defaults[name]
+            if isinstance(default, Spacing):
+                words = f"'{name}' is {default!r}, which only a call of a stencil knows"
+                raise errors.wrong_arguments(function.name, words)
+            names[name] = constant(default)
+    return names
+
+
+@cache
+def _parameters(builder: Any) -> tuple[Parameter, ...]:
+    """What a builder takes; to find out takes up to 70 us."""
+    return tuple(signature(builder).parameters.values())
+
+
+def _tried(function: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+    """What a function gives for arguments that it may not take."""
+    try:
+        return settled(function(*args, **keywords))
+    except (TypeError, ValueError) as error:
+        raise errors.wrong_arguments(name, str(error)) from error
+
+
+def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
+    """Builtins that arrange values without looking at them."""
+    made = function(*args, **keywords)
+    return made if function in (range, len) else tuple(map(constant, made))
+
+
+def _from_numpy(function: Any) -> bool:
+    """Whether NumPy has it; a method of one of its objects counts."""
+    owner = type(getattr(function, "__self__", None)).__module__
+    module = getattr(function, "__module__", None) or owner
+    return str(module).partition(".")[0] == "numpy"

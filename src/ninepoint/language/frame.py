@@ -6,29 +6,29 @@ import ast
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 
 from . import errors, ir
-from .box import FAR, Neighborhood
-from .buffers import Buffer
+from . import operations as ops
+from .definitions import ArrayFunction, Function, Unusable
 from .dtypes import Coefficients, DType, Field
-from .errors import Span
-from .ir import Offset, Position
+from .errors import Span, here
+from .ir import Position
 from .positions import GREATEST, LEAST
-from .source import ArrayFunction, Function, Unusable
 from .values import (
+    Buffer,
     Index,
     NotUnderstood,
-    Operations,
     Value,
     constant,
     is_number,
     length_label,
     position_label,
+    reading,
     words,
 )
 
@@ -38,48 +38,6 @@ class Undefined:
     """A local that has no value on some path."""
 
     name: str
-
-
-@dataclass(slots=True)
-class Axes:
-    """How many offsets every read has; learnt from the first.
-
-    A read `shown` by the text may stand after the place where the number is asked for.  A kernel
-    that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
-    results of so many `factors` for each element, of which those of a `phase` are read.  Along the
-    axes `measured` the kernel asks for the length of the whole array.
-    """
-
-    neighborhood: Neighborhood | None
-    shown: int | None = None
-    pointwise: bool = False
-    factors: Offset = ()
-    phase: Offset = ()
-    count: int | None = None
-    measured: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        if self.neighborhood is not None:
-            self.count = len(self.neighborhood)
-
-    def check_count(self, name: str, offset: Offset, span: Span) -> None:
-        """Raise where there is an offset too many, or too few."""
-        if self.count is None:
-            self.count = len(offset)
-        if len(offset) != self.count:
-            declared = self.neighborhood is not None
-            raise errors.offset_count(span, name, len(offset), self.count, declared)
-
-    def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
-        """Raise where offsets are of the wrong number, or outside the neighborhood."""
-        self.check_count(name, low, span)
-        for offset in (*low, *high):
-            if abs(offset) > FAR:
-                raise errors.offset_far(span, offset, FAR)
-        for axis, (least, most) in enumerate(self.neighborhood or ()):
-            for offset in (low[axis], high[axis]):
-                if not least <= offset <= most:
-                    raise errors.offset_outside(span, offset, axis, least, most)
 
 
 @dataclass(eq=False)
@@ -92,8 +50,6 @@ class Frame(ABC):
 
     function: Function
     names: dict[str, Any]
-    ops: Operations
-    axes: Axes
     active: tuple[Function, ...] = ()
     # Where a function of this package is called: the user knows no other place of it.
     called: Span | None = None
@@ -117,21 +73,21 @@ class Frame(ABC):
 
     def at(self, node: ast.AST) -> Span:
         span = self.called or self.function.span(node)
-        self.ops.span = span
+        here.span = span
         return span
 
     def name(self, node: ast.Name) -> Any:
-        span = self.at(node)
+        self.at(node)
         if node.id in self.names:
             value = self.names[node.id]
             if isinstance(value, Undefined):
-                raise errors.maybe_undefined(span, node.id)
+                raise errors.maybe_undefined(node.id)
             if isinstance(value, Buffer):
-                raise NotUnderstood("a buffer as a whole", span)
+                raise NotUnderstood("a buffer as a whole")
             return value
         if node.id not in self.function.constants:
-            raise errors.maybe_undefined(span, node.id)
-        return self.usable(node.id, span)
+            raise errors.maybe_undefined(node.id)
+        return self.usable(node.id)
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
@@ -140,40 +96,40 @@ class Frame(ABC):
             raise NotUnderstood("a buffer of another function", self.at(node))
         return found if isinstance(found, Buffer) else None
 
-    def usable(self, name: str, span: Span) -> Any:
+    def usable(self, name: str) -> Any:
         value = constant(self.function.constants[name])
         if isinstance(value, Unusable):
-            raise errors.bad_constant(span, name, value.words)
+            raise errors.bad_constant(name, value.words)
         if isinstance(value, ArrayFunction):
-            wrong = errors.ufunc_stage if self.axes.pointwise else errors.stage_use
-            raise wrong(span, name)
+            wrong = errors.ufunc_stage if reading.axes.pointwise else errors.stage_use
+            raise wrong(name)
         return value
 
     def check_numbers(self, operation: str, *values: Any) -> None:
         """Raise unless every value can take part in arithmetic."""
         for value in values:
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
-                raise errors.bad_operand(self.ops.span, operation, words(value))
+                raise errors.bad_operand(operation, words(value))
 
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
-        span = self.at(node)
+        self.at(node)
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
-            raise errors.bad_operand(span, "The truth", words(value))
+            raise errors.bad_operand("The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
-            return replace(then, items=self.ops.select(test, then.items, other.items))
+            return replace(then, items=ops.select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if then is other:
             return then
         if not isinstance(then, plain) or not isinstance(other, plain):
-            raise NotUnderstood("a name that is one thing or another", self.ops.span)
+            raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
-            raise errors.choice_mismatch(self.ops.span, words(then), words(other))
-        return self.ops.select(test, then, other)
+            raise errors.choice_mismatch(words(then), words(other))
+        return ops.select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
         if self.done is False:
@@ -181,79 +137,14 @@ class Frame(ABC):
             return
         first, second = self.result, result
         self.check_counts(first, second)
-        self.result = self.ops.select(self.done, first, second)
-        self.done = self.ops.logical("|", self.done, done)
+        self.result = ops.select(self.done, first, second)
+        self.done = ops.logical("|", self.done, done)
 
     def check_counts(self, one: Any, other: Any) -> None:
         """Raise where two ways to return give another number of values."""
         counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
         if counts[0] != counts[1]:
             raise errors.return_mismatch(self.returned, counts[1], counts[0])
-
-    def length(self, axis: int) -> Value:
-        """How long the whole array is along an axis."""
-        self.axes.measured.add(axis)
-        return Value(ir.Ref(DType.INT, length_label(axis)), True)
-
-    def shape(self) -> tuple[Value, ...]:
-        """How long the whole array is along each axis of the kernel."""
-        if self.axes.count is None:
-            self.axes.count = self.axes.shown
-        return tuple(self.length(axis) for axis in range(self.axes.count or 1))
-
-    def position(self, span: Span, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-        """What `npt.index` gives: a number for each axis, or for one axis that number."""
-        if self.axes.pointwise:
-            raise errors.ufunc_position(span)
-        if named or len(args) > 1:
-            raise errors.wrong_arguments(span, "npt.index", "it takes one field, or nothing")
-        if args and not isinstance(args[0], Field):
-            raise errors.position_field(span, words(args[0]))
-        if self.axes.count is None:
-            self.axes.count = self.axes.shown or 1
-        found = tuple(self._along(axis, bool(args)) for axis in range(self.axes.count))
-        return found if len(found) > 1 else found[0]
-
-    def _along(self, axis: int, element: bool) -> Any:
-        """The position along an axis, which is a number of Python's.
-
-        Of several results around an element those of one phase are k * I + r.
-        """
-        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-        label = position_label(axis, one.among)
-        self.ops.positions[label] = one
-        assert self.axes.count is not None
-        read = ir.Read(DType.INT, label, (0,) * self.axes.count)
-        where, factors = self.ops.emit(read, weak=True), self.axes.factors
-        if not factors:
-            return where
-        point = Index(where.atom, True)
-        if element:
-            return point
-        result = self.ops.binary("*", point, factors[axis])
-        return self.ops.binary("+", result, self.axes.phase[axis])
-
-    def measured(self, shape: tuple[Any, ...], name: str) -> Any:
-        """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
-        match name:
-            case "shape":
-                return shape
-            case "ndim":
-                return len(shape)
-            case _:
-                return functools.reduce(partial(self.ops.binary, "*"), shape or (1,))
-
-    @abstractmethod
-    def eval(self, node: ast.expr) -> Any:
-        """The value of an expression."""
-
-    @abstractmethod
-    def items(self, iterable: ast.expr) -> tuple[Any, ...]:
-        """What a loop runs over."""
-
-    @abstractmethod
-    def assign(self, target: ast.expr, value: Any) -> None:
-        """Give names to a value."""
 
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
@@ -268,38 +159,72 @@ class Frame(ABC):
         """The value that the function returns."""
 
 
-def kind(value: Any) -> str:
-    """What a value is, without its details, to tell what it has not."""
-    if isinstance(value, Field):
-        return f"the field '{value.name}'"
-    if isinstance(value, Value):
-        return "a window" if value.shape else "a number"
-    if is_number(value):
-        return "a number"
-    return words(value)
-
-
-def holds_value(value: Any) -> bool:
-    """Whether a tuple holds, at any depth, what is not known yet."""
-    return isinstance(value, tuple) and any(
-        isinstance(v, Value | Field | Coefficients) or holds_value(v) for v in value
-    )
-
-
-def settled(value: Any) -> Any:
-    """What was computed while the text is read, as the frame keeps it: lists are tuples."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return constant(value[()])
-    if isinstance(value, list):
-        return tuple(value)
-    return constant(value)
-
-
 def node_root(node: ast.expr) -> str:
     """The first name of `a.b.c`; empty where it is no name."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+# What is asked of the whole array.
+
+
+def length(axis: int) -> Value:
+    """How long the whole array is along an axis."""
+    reading.axes.measured.add(axis)
+    return Value(ir.Ref(DType.INT, length_label(axis)), True)
+
+
+def whole_shape() -> tuple[Value, ...]:
+    """How long the whole array is along each axis of the kernel."""
+    axes = reading.axes
+    axes.count = axes.count or axes.shown
+    return tuple(map(length, range(axes.count or 1)))
+
+
+def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """What `npt.index` gives: a number for each axis, or for one axis that number."""
+    axes = reading.axes
+    if axes.pointwise:
+        raise errors.ufunc_position()
+    if named or len(args) > 1:
+        raise errors.wrong_arguments("npt.index", "it takes one field, or nothing")
+    if args and not isinstance(args[0], Field):
+        raise errors.position_field(words(args[0]))
+    axes.count = axes.count or axes.shown or 1
+    found = tuple(_along(axis, bool(args)) for axis in range(axes.count))
+    return found if len(found) > 1 else found[0]
+
+
+def _along(axis: int, element: bool) -> Any:
+    """The position along an axis, which is a number of Python's.
+
+    Of several results around an element those of one phase are k * I + r.
+    """
+    one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+    label = position_label(axis, one.among)
+    reading.positions[label] = one
+    assert reading.axes.count is not None
+    read = ir.Read(DType.INT, label, (0,) * reading.axes.count)
+    where, factors = ops.emit(read, weak=True), reading.axes.factors
+    if not factors:
+        return where
+    point = Index(where.atom, True)
+    if element:
+        return point
+    result = ops.binary("*", point, factors[axis])
+    return ops.binary("+", result, reading.axes.phase[axis])
+
+
+def measured(shape: tuple[Any, ...], name: str) -> Any:
+    """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
+    match name:
+        case "shape":
+            return shape
+        case "ndim":
+            return len(shape)
+        case _:
+            return functools.reduce(partial(ops.binary, "*"), shape or (1,))
 
 
 # What neither tier runs: the construct in words, and what to write instead.
@@ -334,8 +259,8 @@ def refuse(function: Function) -> None:
             raise errors.unsupported(function.span(node), *_REFUSED[type(node)])
 
 
-def refuse_node(node: ast.AST, span: Span) -> NoReturn:
+def refuse_node(node: ast.AST) -> NoReturn:
     """Raise for a construct that is not analysed."""
     if type(node) in _REFUSED:
-        raise errors.unsupported(span, *_REFUSED[type(node)])
-    raise NotUnderstood(f"'{type(node).__name__.lower()}'", span)
+        raise errors.unsupported(*_REFUSED[type(node)])
+    raise NotUnderstood(f"'{type(node).__name__.lower()}'")

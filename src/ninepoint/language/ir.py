@@ -24,15 +24,17 @@ of offsets; *reach* is the box of all offsets an output needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, assert_never
+from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import numpy as np
 
 from .box import Length
 from .dtypes import DType
 
+Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
 BinaryOp: TypeAlias = Literal[
@@ -508,6 +510,21 @@ def atoms(expr: Expr) -> tuple[Atom, ...]:
             assert_never(expr)
 
 
+def named(body: Iterable[Assign]) -> dict[str, Expr]:
+    """The operations by their names."""
+    return {assign.name: assign.value for assign in body}
+
+
+def operands(expr: Expr) -> list[str]:
+    """The names that an operation uses."""
+    return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
+
+
+def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+    """The operation that makes an operand, if it is one of these."""
+    return values.get(atom.name) if isinstance(atom, Ref) else None
+
+
 def _outside(
     body: tuple[Assign, ...], results: tuple[Atom, ...], inner: set[str]
 ) -> tuple[Atom, ...]:
@@ -655,6 +672,17 @@ def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> Const
         if isinstance(made, Weight) and not Const(made.dtype, made.texts[position]).value:
             return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
     return None
+
+
+def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
+    """What is so at each position of a window, asked once of those with the same weights."""
+    weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
+    kinds = [*zip(*weights, strict=True)] or [()] * math.prod(reduce.shape)
+    found: dict[tuple[str, ...], Value] = {}
+    for position, kind in enumerate(kinds):
+        if kind not in found:
+            found[kind] = value(position)
+    return [found[kind] for kind in kinds]
 
 
 def by_number(name: str) -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
+from .definitions import Function, SelfReference
 from .errors import Span
 from .positions import index
-from .source import Function, SelfReference
 
 
 def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:

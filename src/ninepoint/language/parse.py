@@ -25,26 +25,28 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
+from . import operations as ops
 from .box import Length, Neighborhood
-from .buffers import made, stored, written_names
-from .control import CarriedLoop, ends_early, leaves, with_rest
+from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
+from .definitions import Function
 from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
 from .expressions import Expressions
-from .frame import Axes, Undefined, refuse_node
+from .frame import Undefined, refuse_node
 from .ir import Kernel
 from .operators import SYMBOLS
 from .parameters import indices
-from .source import Function
+from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
+    Axes,
     Closure,
     NotUnderstood,
-    Operations,
     Steps,
     Value,
     constant,
     is_number,
     length_label,
+    reading,
     words,
 )
 
@@ -73,42 +75,38 @@ def read(
     """
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
-    operations = Operations(function.place, max(UNROLLED_LIMIT, written))
-    operations.unsigned = any(
+    unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
     fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
     pointwise = any(field.pointwise for field in fields.values())
     axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
+    reading.begin(function.place, axes, max(UNROLLED_LIMIT, written), unsigned)
     here = (0,) * (axes.count or 1)
-    names = {n: _value(argument, operations, here) for n, argument in arguments.items()}
+    names = {n: _value(argument, here) for n, argument in arguments.items()}
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
-        frame = Statements(function, dict(names), operations, axes)
-        found.append(_results(frame, operations))
+        frame = Statements(function, dict(names))
+        found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
         raise errors.no_field(function.place, function.name)
-    alike = [operations.alike(same) for same in zip(*found, strict=True)]
+    alike = [ops.alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
-    return _kernel(arguments, operations, axes, outputs)
+    return _kernel(arguments, outputs)
 
 
-def _kernel(
-    arguments: Mapping[str, Argument],
-    operations: Operations,
-    axes: Axes,
-    outputs: tuple[ir.Atom, ...],
-) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> Kernel:
     """What was read, as far as the outputs need it."""
+    axes = reading.axes
     assert axes.count is not None
     measured = sorted(axes.measured)
-    body = operations.body.assignments(outputs)
+    body = reading.body.assignments(outputs)
     read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
-    positions = {k: v for k, v in sorted(operations.positions.items()) if k in read}
+    positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
         ndim=axes.count,
         fields=(
@@ -131,13 +129,13 @@ def _kernel(
     )
 
 
-def _results(frame: Statements, operations: Operations) -> list[Value]:
+def _results(frame: Statements) -> list[Value]:
     """The numbers that a function gives."""
     result = frame.run()
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if isinstance(value, Value) or is_number(value):
-            lifted = operations.lift(value)
+            lifted = ops.lift(value)
             if not lifted.shape:
                 values.append(lifted)
                 continue
@@ -145,15 +143,13 @@ def _results(frame: Statements, operations: Operations) -> list[Value]:
     return values
 
 
-def _value(
-    argument: Argument, operations: Operations, here: ir.Offset
-) -> Field | Coefficients | Value:
+def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
     """What stands for an argument while the text is read."""
     match argument:
         case Scalar():
             return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return operations.emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return ops.emit(ir.Read(value_type(argument.storage), argument.label, here))
         case _:
             return argument
 
@@ -173,11 +169,11 @@ class Statements(Expressions):
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
-        span = self.at(node)
+        self.at(node)
         match node:
             case ast.Return(value=value):
                 if value is None:
-                    raise errors.no_return(span, self.function.name)
+                    raise errors.no_return(self.function.name)
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 known = self.eval(value)
@@ -210,10 +206,10 @@ class Statements(Expressions):
                 return
             case ast.Expr(value=value):
                 if any(isinstance(part, ast.Call) for part in ast.walk(value)):
-                    raise NotUnderstood("a call whose result is not used", span)
+                    raise NotUnderstood("a call whose result is not used")
                 self.eval(value)
             case _:
-                refuse_node(node, span)
+                refuse_node(node)
 
     def _return(self, node: ast.expr, value: Any) -> None:
         self.returned = self.at(node)
@@ -244,13 +240,13 @@ class Statements(Expressions):
         before = self.state()
         if rest:
             self.left = self.broken = False
-        with self.ops.under(test, True):
+        with ops.under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
             self.left = True
-        with self.ops.under(test, False):
+        with ops.under(test, False):
             other()
         self.left = self._either(test, left, self.left)
         self.broken = self._either(test, broken, self.broken)
@@ -270,10 +266,10 @@ class Statements(Expressions):
         """One truth where a test holds, and the other where it does not."""
         if then is other:
             return then
-        return self.ops.logical(
+        return ops.logical(
             "|",
-            self.ops.logical("&", test, then),
-            self.ops.logical("&", self.ops.unary("not", test), other),
+            ops.logical("&", test, then),
+            ops.logical("&", ops.unary("not", test), other),
         )
 
     def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -293,7 +289,7 @@ class Statements(Expressions):
         names = written_names(self.function.definition)
         if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
             maker = self.function.constants.get(ast.unparse(value.func))
-            return made(self.ops, array, maker, self)
+            return made(array, maker, self)
         return array
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -304,13 +300,14 @@ class Statements(Expressions):
                 if isinstance(value, np.ndarray):
                     value = tuple(constant(v) for v in value)
                 stars = any(isinstance(t, ast.Starred) for t in targets)
+                self.at(target)
                 if isinstance(value, Value):
                     if not value.shape:
-                        raise errors.bad_operand(self.at(target), "Unpacking", words(value))
+                        raise errors.bad_operand("Unpacking", words(value))
                     if value.shape[0] != len(targets) and not stars:
-                        raise errors.unpacking(self.at(target), len(targets), value.shape[0])
+                        raise errors.unpacking(len(targets), value.shape[0])
                 if not isinstance(value, tuple):
-                    raise NotUnderstood("unpacking something that is no tuple", self.at(target))
+                    raise NotUnderstood("unpacking something that is no tuple")
                 more = len(value) - len(targets) + 1
                 for place, item in enumerate(targets):
                     if isinstance(item, ast.Starred) and more >= 0:
@@ -318,23 +315,25 @@ class Statements(Expressions):
                         end = place + more
                         value = (*value[:place], value[place:end], *value[end:])
                 if len(value) != len(targets):
-                    raise errors.unpacking(self.at(target), len(targets), len(value))
+                    raise errors.unpacking(len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Starred(value=several):
                 self.assign(several, value)
             case ast.Subscript(value=base):
                 if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
-                    where = self.place(buffer, target)
-                    self.names[base.id] = stored(self.ops, buffer, where, value, self.at(target))
+                    index = self.eval(target.slice)
+                    self.at(target)
+                    where = which(buffer, index, base.id)
+                    self.names[base.id] = stored(buffer, where, value)
                     return
-                span = self.at(target)
                 held = self.eval(base)
+                self.at(target)
                 if isinstance(held, Field | Coefficients):
-                    raise errors.assigned_field(span, held.name)
+                    raise errors.assigned_field(held.name)
                 if isinstance(base, ast.Name) and base.id not in self.names:
-                    raise errors.assigned_constant(span, base.id)
-                raise NotUnderstood("a buffer that is written to", span)
+                    raise errors.assigned_constant(base.id)
+                raise NotUnderstood("a buffer that is written to")
             case _:
                 raise NotUnderstood("an assignment to an attribute", self.at(target))
 
@@ -363,12 +362,12 @@ class Statements(Expressions):
                 return
             going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(self.ops.unary("not", ended), going, rest=True)
+                self.split(ops.unary("not", ended), going, rest=True)
                 if turns:
                     self.left = False
                 return
             if self.done is not before:
-                with self.ops.under(self.done, False):
+                with ops.under(self.done, False):
                     going()
                 return
 
@@ -383,7 +382,7 @@ class Statements(Expressions):
         broken = self.broken
         self.left, self.broken = outside
         if node.orelse and broken is not True and self.done is not True:
-            self.split(self.ops.unary("not", broken), partial(self.block, node.orelse))
+            self.split(ops.unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
 
@@ -412,10 +411,10 @@ class Statements(Expressions):
             self.left = False
 
         turns = [partial(turn, item) for item in self.items(node.iter)]
-        self.ops.written_out += 1
+        reading.written_out += 1
         error = self._tried(partial(self._follow, turns, turns=True))
-        self.ops.written_out -= 1
-        if isinstance(error, NotUnderstood) and counted and not self.ops.written_out:
+        reading.written_out -= 1
+        if isinstance(error, NotUnderstood) and counted and not reading.written_out:
             # Too long, if anything: then the turns must not know their number.
             error = self._tried(counted) and error
         if error is not None:
@@ -423,18 +422,18 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), self.ops.body.size
+        before, size = self.state(), reading.body.size
         try:
             follow()
         except (NotUnderstood, errors.StencilError) as error:
-            self.ops.body.cut(size)
+            reading.body.cut(size)
             self.restore(before)
             return error
         return None
 
     def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
         """A loop over a range."""
-        ops, start, step = self.ops, steps.start, steps.step
+        start, step = steps.start, steps.step
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
         if not isinstance(low, int) or low:

@@ -24,9 +24,9 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import errors
-from .definitions import package, place_of
+from .definitions import Function, Unusable
 from .errors import Span, StencilError
-from .source import Function, Unusable, rebuild
+from .source import package, place_of, rebuild
 
 _Result = TypeVar("_Result")
 

@@ -10,7 +10,7 @@
 A mask of constants picks its elements, as `w[mask]` does.  `initial` is one value more, as in
 NumPy; an extreme needs one beside `where`, since the mask may leave nothing.  What leaves NaN out
 has one condition more; integers have no NaN, so for them these are the plain reductions.  Ranks
-among what is no NaN are an operation of their own, for which see `lowering.ranks`.
+among what is no NaN are an operation of their own, for which see `lowering.windows`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from typing import Any
 import numpy as np
 
 from . import errors
+from . import operations as ops
 from .callables import FUNCTIONS, Builder, float_of
 from .dtypes import Coefficients, DType
 from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
 from .networks import merged, sort
 from .statistics import in_order, ranked
-from .subscripts import picked
-from .values import NotUnderstood, Operations, Value, is_number, words
+from .values import NotUnderstood, Value, is_number, reading, words
+from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -41,37 +42,34 @@ NETWORK = 100
 _ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
 
 
-def window_of(
-    ops: Operations, value: Any, name: str, axis: Any = None, *, ordered: bool = False
-) -> Value:
+def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False) -> Value:
     """The window that is reduced; anything else is a mistake, or the general path's.
 
     So is what reduces along one axis only.  If it is to be `ordered`, its elements are no complex
     numbers.
     """
     if axis is not None:
-        raise NotUnderstood("the argument 'axis'", ops.span)
+        raise NotUnderstood("the argument 'axis'")
     if isinstance(value, Coefficients):
-        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'", ops.span)
+        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
-        raise errors.bad_operand(ops.span, f"'{name}'", words(value))
+        raise errors.bad_operand(f"'{name}'", words(value))
     window = ops.lift(value)
     if not window.shape:
-        raise errors.bad_operand(ops.span, f"'{name}'", "a single number")
+        raise errors.bad_operand(f"'{name}'", "a single number")
     if ordered and window.dtype.is_complex:
-        raise errors.bad_operand(ops.span, f"'{name}'", "complex numbers")
+        raise errors.bad_operand(f"'{name}'", "complex numbers")
     return window
 
 
 def reduce(
-    ops: Operations,
     kind: ReduceKind,
     value: Any,
     parameter: float = 0.0,
     dtype: DType | None = None,
 ) -> Value:
     """One number from a window, of NumPy's type for it or of `dtype`."""
-    window = window_of(ops, value, kind, ordered=kind in _ORDERED)
+    window = window_of(value, kind, ordered=kind in _ORDERED)
     source = window.dtype
     whole: DType = DType.INT if source is DType.BOOL else source
     taken: DType = source
@@ -86,52 +84,50 @@ def reduce(
         case "argmin" | "argmax":
             natural = DType.INT
     atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
-    body = ops.windows.assignments((atom,))
+    body = reading.windows.assignments((atom,))
     return ops.emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
 
 
 # Which elements count.
 
 
-def _taken(
-    name: str, ops: Operations, value: Any, axis: Any, where: Any
-) -> tuple[Value, Value | None]:
+def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value | None]:
     """The window, or what a constant mask picks of it, and the condition that is left.
 
     Of a reduction that leaves NaN out that an element is a number is part of the condition.
     """
     kind = name.removeprefix("nan")
-    window = window_of(ops, value, name if kind == name else f"np.{name}", axis)
-    window_of(ops, window, kind, ordered=kind in _ORDERED)
+    window = window_of(value, name if kind == name else f"np.{name}", axis)
+    window_of(window, kind, ordered=kind in _ORDERED)
     test = None
     if isinstance(where, np.ndarray) and where.dtype == bool:
         if where.shape != window.shape:
-            raise errors.mask_shape(ops.span, window.shape, where.shape)
+            raise errors.mask_shape(window.shape, where.shape)
         if where.any() and not where.all():
-            window = picked(ops, window, where, ops.span, "where=")
+            window = picked(window, where, "where=")
         where = bool(where.any())
     if where is not None and where is not True:
-        test = _truths_of(ops, window, where)
+        test = _truths_of(window, where)
     if kind != name and not window.dtype.is_integer:
         there = ops.binary("==", window, window)
         test = there if test is None else ops.binary("&", there, test)
     return window, test
 
 
-def _truths_of(ops: Operations, window: Value, where: Any) -> Value:
+def _truths_of(window: Value, where: Any) -> Value:
     """A mask that is not known, or False, as a condition."""
     if not isinstance(where, Value | bool):
         array = isinstance(where, np.ndarray)
-        raise errors.where_type(ops.span, f"an array of {where.dtype}" if array else words(where))
+        raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
     test = ops.lift(where)
     if test.dtype is not DType.BOOL:
-        raise errors.where_type(ops.span, "numbers, not truths")
+        raise errors.where_type("numbers, not truths")
     if test.shape not in ((), window.shape):
-        raise errors.mask_shape(ops.span, window.shape, test.shape)
+        raise errors.mask_shape(window.shape, test.shape)
     return test
 
 
-def _filled(ops: Operations, window: Value, test: Value | None, number: float) -> Value:
+def _filled(window: Value, test: Value | None, number: float) -> Value:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
@@ -140,23 +136,23 @@ def _filled(ops: Operations, window: Value, test: Value | None, number: float) -
     return replace(chosen, shape=window.shape)
 
 
-def _counted(ops: Operations, window: Value, test: Value) -> Any:
+def _counted(window: Value, test: Value) -> Any:
     """How many elements are taken."""
     if not test.shape:
         return ops.select(test, math.prod(window.shape), 0)
-    return reduce(ops, "sum", test)
+    return reduce("sum", test)
 
 
-def _mean_of(ops: Operations, window: Value, test: Value | None) -> Any:
+def _mean_of(window: Value, test: Value | None) -> Any:
     """The mean of what is taken; NaN of nothing."""
     if test is None:
-        return reduce(ops, "mean", window)
+        return reduce("mean", window)
     # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
-    terms = _filled(ops, window, test, 0 if window.dtype.is_complex else -0.0)
+    terms = _filled(window, test, 0 if window.dtype.is_complex else -0.0)
     # A sum that does not wrap, for it becomes a float.
     exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
-    total = reduce(ops, "sum", terms, dtype=exact)
-    return ops.binary("/", total, _counted(ops, window, test))
+    total = reduce("sum", terms, dtype=exact)
+    return ops.binary("/", total, _counted(window, test))
 
 
 def _nan(value: Value) -> Value:
@@ -167,177 +163,175 @@ def _nan(value: Value) -> Value:
 
 
 def _total(
-    name: str, ops: Operations, value: Any, axis: Any = None, *, initial: Any = None,
+    name: str, value: Any, axis: Any = None, *, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
-    window, test = _taken(name, ops, value, axis, where)
+    window, test = _taken(name, value, axis, where)
     kind, first, op = _TOTALS[name.removeprefix("nan")]
-    found = reduce(ops, kind, _filled(ops, window, test, first))
+    found = reduce(kind, _filled(window, test, first))
     return found if initial is None else ops.binary(op, found, initial)
 
 
-def _mean(name: str, ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-    return _mean_of(ops, *_taken(name, ops, value, axis, where))
+def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    return _mean_of(*_taken(name, value, axis, where))
 
 
 def _extreme(
-    name: str, ops: Operations, value: Any, axis: Any = None, *, initial: Any = None,
+    name: str, value: Any, axis: Any = None, *, initial: Any = None,
     where: Any = None,
 ) -> Any:  # fmt: skip
     kind: Any = name.removeprefix("nan")
-    window, test = _taken(name, ops, value, axis, where)
+    window, test = _taken(name, value, axis, where)
     skips = name != kind and window.dtype.is_float
     if where is not None and where is not True:
         if initial is None:
-            raise errors.where_initial(ops.span, name if skips else kind)
+            raise errors.where_initial(name if skips else kind)
         if ops.lift(initial).shape:
-            raise errors.bad_operand(ops.span, "'initial'", words(initial))
+            raise errors.bad_operand("'initial'", words(initial))
     if skips:
-        window = _filled(ops, window, test, math.inf if kind == "min" else -math.inf)
+        window = _filled(window, test, math.inf if kind == "min" else -math.inf)
     elif test is not None:
         window = ops.select(test, window, initial)
-    found = reduce(ops, kind, window)
+    found = reduce(kind, window)
     if skips:
-        found = ops.select(reduce(ops, "any", test), found, _nan(found))
+        found = ops.select(reduce("any", test), found, _nan(found))
     better = f"f{kind}" if skips else f"{kind}imum"
-    return found if initial is None else FUNCTIONS[getattr(np, better)](ops, found, initial)
+    return found if initial is None else FUNCTIONS[getattr(np, better)](found, initial)
 
 
-def _truths(
-    kind: ReduceKind, ops: Operations, value: Any, axis: Any = None, *, where: Any = None
-) -> Any:
-    window, test = _taken(kind, ops, value, axis, where)
-    return reduce(ops, kind, _filled(ops, ops.truth(window), test, kind == "all"))
+def _truths(kind: ReduceKind, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    window, test = _taken(kind, value, axis, where)
+    return reduce(kind, _filled(ops.truth(window), test, kind == "all"))
 
 
 def _spread(
-    name: str, ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+    name: str, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
     ddof: Any = 0, *, where: Any = None,
 ) -> Any:  # fmt: skip
     """`np.var` or its like, or the square root of it."""
     variance = name.replace("std", "var")
     if dtype is not None or out is not None:
-        raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
+        raise NotUnderstood("the arguments 'dtype' and 'out'")
     if not is_number(ddof) or isinstance(ddof, complex):
-        raise errors.wrong_arguments(ops.span, variance, "'ddof' is not a constant number")
-    window, test = _taken(variance, ops, value, axis, where)
+        raise errors.wrong_arguments(variance, "'ddof' is not a constant number")
+    window, test = _taken(variance, value, axis, where)
     skips = name.startswith("nan") and window.dtype.is_float
-    found = _variance(ops, window, test, ddof, skips)
+    found = _variance(window, test, ddof, skips)
     return ops.call("sqrt", found.dtype, found) if name != variance else found
 
 
-def _variance(ops: Operations, window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
+def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
-        return reduce(ops, "var", window, float(ddof))
-    left = ops.binary("-", _counted(ops, window, test), ddof)
+        return reduce("var", window, float(ddof))
+    left = ops.binary("-", _counted(window, test), ddof)
     divisor = left
     if not skips:
         divisor = ops.select(ops.binary(">", left, 0), left, ops.binary("*", left, 0))
     # In two passes, as NumPy does it: nothing cancels.
-    apart = ops.binary("-", window, _mean_of(ops, window, test))
-    squares = reduce(ops, "sum", _filled(ops, ops.binary("*", apart, apart), test, -0.0))
+    apart = ops.binary("-", window, _mean_of(window, test))
+    squares = reduce("sum", _filled(ops.binary("*", apart, apart), test, -0.0))
     found = ops.binary("/", squares, divisor)
     return ops.select(ops.binary(">", left, 0), found, _nan(found)) if skips else found
 
 
-def _reduction(kind: ReduceKind, ops: Operations, value: Any, axis: Any = None) -> Any:
-    return reduce(ops, kind, window_of(ops, value, kind, axis))
+def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
+    return reduce(kind, window_of(value, kind, axis))
 
 
-def _fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
+def _fraction(q: Any, scale: float, name: str) -> float:
     """A constant from 0 to `scale` as a fraction."""
     if isinstance(q, Value) and not q.shape:
-        raise NotUnderstood("a fraction that is not constant", ops.span)
+        raise NotUnderstood("a fraction that is not constant")
     if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
-        raise errors.fraction(ops.span, name, scale, words(q))
+        raise errors.fraction(name, scale, words(q))
     return float(q) / scale
 
 
 def _quantile(
-    name: str, scale: float, ops: Operations, value: Any, q: Any, axis: Any = None
+    name: str, scale: float, value: Any, q: Any, axis: Any = None
 ) -> Any:  # fmt: skip
     skips = name.startswith("nan")
-    window = window_of(ops, value, f"np.{name}" if skips else "quantile", axis, ordered=True)
+    window = window_of(value, f"np.{name}" if skips else "quantile", axis, ordered=True)
     plain = window.dtype.is_integer or not skips
     kind: ReduceKind = "quantile" if plain else "nanquantile"
-    return reduce(ops, kind, window, _fraction(ops, q, scale, name))
+    return reduce(kind, window, _fraction(q, scale, name))
 
 
-def _median(name: str, ops: Operations, value: Any, axis: Any = None) -> Any:
-    return _quantile(name, 1.0, ops, value, 0.5, axis)
+def _median(name: str, value: Any, axis: Any = None) -> Any:
+    return _quantile(name, 1.0, value, 0.5, axis)
 
 
-def _peak_to_peak(ops: Operations, value: Any) -> Any:
-    most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
+def _peak_to_peak(value: Any) -> Any:
+    most, least = (ops.lift(reduce(kind, value)) for kind in ("max", "min"))
     if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
         return ops.emit(Binary(DType.UINT, "-", most.atom, least.atom))
     return ops.binary("-", most, least)
 
 
-def _any_all(kind: ReduceKind, op: str, ops: Operations, items: Any) -> Any:
+def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
     """Builtin any/all of a tuple."""
     if not isinstance(items, tuple):
-        return reduce(ops, kind, items)
+        return reduce(kind, items)
     result: Any = op == "&"
     for item in items:
         result = ops.logical(op, result, ops.truth(item))
     return result
 
 
-def _count_nonzero(ops: Operations, value: Any) -> Any:
-    window = window_of(ops, value, "np.count_nonzero")
-    return reduce(ops, "sum", ops.truth(window))
+def _count_nonzero(value: Any) -> Any:
+    window = window_of(value, "np.count_nonzero")
+    return reduce("sum", ops.truth(window))
 
 
-def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None) -> Any:
-    window = window_of(ops, value, "np.average", axis)
+def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
+    window = window_of(value, "np.average", axis)
     if weights is None:
-        return reduce(ops, "mean", window)
+        return reduce("mean", window)
     if isinstance(weights, tuple | list):
         weights = np.array(weights)
     if isinstance(weights, np.ndarray):
         items = weights.ravel().tolist()
         total = sum(items) if weights.dtype.kind != "f" else math.fsum(items)
         if not total:
-            raise errors.wrong_arguments(ops.span, "average", "the sum of the weights is zero")
+            raise errors.wrong_arguments("average", "the sum of the weights is zero")
     else:
-        total = reduce(ops, "sum", ops.as_window(weights, window.shape))
-    return ops.binary("/", reduce(ops, "sum", ops.binary("*", window, weights)), total)
+        total = reduce("sum", ops.as_window(weights, window.shape))
+    return ops.binary("/", reduce("sum", ops.binary("*", window, weights)), total)
 
 
-def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
+def _ranked(value: Any, percentage: Any) -> Any:
     # Only filters call it, by these names.
-    window = window_of(ops, value, "median' or 'percentile", ordered=True)
+    window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
         window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
-    _fraction(ops, percentage, 100.0, "ranked()")
-    return reduce(ops, "nanrank", window, float(percentage))
+    _fraction(percentage, 100.0, "ranked()")
+    return reduce("nanrank", window, float(percentage))
 
 
-def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
+def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     """The elements in order, by a network, whose first part is what neighbours have too."""
-    window = window_of(ops, value, name, ordered=True)
+    window = window_of(value, name, ordered=True)
     count = math.prod(window.shape)
-    _fraction(ops, cut, 0.5, name)
+    _fraction(cut, 0.5, name)
     if 2 * int(cut * count) >= count:
-        raise errors.wrong_arguments(ops.span, name, f"nothing is left of {count} elements")
+        raise errors.wrong_arguments(name, f"nothing is left of {count} elements")
     if count > NETWORK:
-        raise NotUnderstood(f"a window of more than {NETWORK} elements in order", ops.span)
+        raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
 
     def emit(expr: Expr) -> Atom:
         return ops.emit(expr).atom
 
     # Three operations for each of so many comparators, and others for what is made of them.
-    ops.body.limit += 3 * count * count.bit_length() ** 2
+    reading.body.limit += 3 * count * count.bit_length() ** 2
     across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
     lists = [
-        sort([picked(ops, window, (*i, k), ops.span, name).atom for i in product(*across)], emit)
+        sort([picked(window, (*i, k), name).atom for i in product(*across)], emit)
         for k in range(window.shape[-1])
     ]
     ordered = merged(lists, emit) if across else sort([one[0] for one in lists], emit)
     if window.dtype.is_float:
-        known = reduce(ops, "all", ops.binary("==", window, window))
+        known = reduce("all", ops.binary("==", window, window))
         ordered[-1] = ops.select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)
 

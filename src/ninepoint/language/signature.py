@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .source import Function
+from .definitions import Function
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

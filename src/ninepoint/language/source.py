@@ -1,37 +1,44 @@
-"""Find the text of a function, and freeze everything that the text refers to.
+"""Find the text of a live function, and freeze everything that the text refers to.
 
-    WEIGHT = 0.25
-    def smooth(x): return WEIGHT * np.sqrt(x[0])
-        ->  Function(name="smooth", lines=..., constants={"WEIGHT": 0.25, "np.sqrt": np.sqrt})
+Where a function stands says which text is its own.  Whether that is still what Python read is
+told by what Python makes of the text now: the code is the same, but for where it stands.  A call
+`math.sqrt(x)` is another one beside `import math` than without, and a notebook compiles each
+statement of a cell by itself: so a text is compiled as a whole and by its statements.
 
-A `Function` is all that the compiler ever looks at: it can be pickled, compared and read in a
-process that has neither the file nor the modules of the user.  Globals and closure values are
-read once, here; helper functions are captured with what they refer to in turn.
+Globals and closure values are read once, here; helper functions are captured with what they refer
+to in turn.
 """
 
 from __future__ import annotations
+import __future__
 
 import ast
 import builtins
 import dis
 import functools
-import re
+import inspect
+import linecache
+import os
+import sys
+import sysconfig
+import time
 import types
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import errors, statistics
 from .definitions import (
+    ArrayFunction,
     Definition,
+    Function,
+    SelfReference,
+    Unusable,
     characters,
-    codes_in,
     copied,
-    expression,
-    locate,
-    package,
+    own_nodes,
     parsed,
 )
 from .dtypes import widened
@@ -42,108 +49,21 @@ from .positions import Spacing, index, spacing
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
 
-_DEF = re.compile(r"(async\s+)?def\s+")
+_Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
+# A file that was not touched since is as Python read it.
+_BEGIN = time.time()
 
-@dataclass(frozen=True, slots=True)
-class Unusable:
-    """A value that no kernel can use; it is an error only where it is used.
+# With what a cell of a notebook imports from `__future__` all later ones are compiled.
+_FUTURE = __future__.annotations.compiler_flag
 
-    The `value` itself stays in its process.
-    """
+_TIMED = "<timed exec>"
 
-    words: str
-    value: Any = field(default=None, compare=False, repr=False)
-
-    def __reduce__(self) -> Any:
-        return Unusable, (self.words,)
-
-
-@dataclass(frozen=True, slots=True)
-class SelfReference:
-    """A function that is being captured already: calling it would be a recursion."""
-
-    name: str
-
-
-class ArrayFunction:
-    """A function of whole arrays that a kernel may call on its fields: what it gives is a stage.
-
-    It never changes, and can be pickled.  Its `definition` is what it means, to those that
-    compile it.
-    """
-
-    definition: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function of the user as its text and the values it refers to.
-
-    `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
-    between two `columns`, of its first and of its last line.  `constants` maps names,
-    dotted where they are attributes of modules, to values.  `tree` takes the place of what the
-    text says, where a part of it was taken out.
-    """
-
-    name: str
-    file: str
-    first_line: int
-    text: str
-    columns: tuple[int, int] | None
-    constants: Mapping[str, Any] = field(compare=False, repr=False)
-    defaults: Mapping[str, Any] = field(compare=False, repr=False)
-    tree: Definition | None = field(default=None, repr=False)
-
-    @property
-    def definition(self) -> Definition:
-        """The syntax tree, with the line numbers of the file."""
-        return self.tree or _parsed(self.text, self.first_line, self.columns)
-
-    @property
-    def own(self) -> bool:
-        """Whether it is one of this package, whose text is none of the user's."""
-        return self.file == statistics.__file__
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        arguments = self.definition.args
-        return tuple(a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
-
-    def span(self, node: ast.AST) -> Span:
-        """Where `node`, a part of the definition, stands in the file."""
-        line = getattr(node, "lineno", self.first_line)
-        lines = self.text.split("\n")
-        text = lines[min(max(line - self.first_line, 0), len(lines) - 1)]
-        start, end = characters(text, getattr(node, "col_offset", 0)), len(text)
-        if getattr(node, "end_lineno", line) == line:
-            end = characters(text, getattr(node, "end_col_offset", len(text.encode())))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            end = len(text)
-            if found := _DEF.match(text, start):
-                start, end = found.end(), found.end() + len(node.name)
-        return Span(self.file, line, start, end, text)
-
-    @property
-    def place(self) -> Span:
-        """Where the function as a whole stands: its name."""
-        return self.span(self.definition)
-
-
-@functools.lru_cache(maxsize=512)
-def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Definition:
-    if columns is not None:
-        start, end = columns
-        data = text.encode()
-        piece = data[start : data.rfind(b"\n") + 1 + end].decode()
-        tree: Any = expression(f"({' ' * (start - 1)}{piece})")
-    elif text[:1].isspace():
-        tree = parsed("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
-    else:
-        tree = parsed(text).body[0]
-    ast.increment_lineno(tree, first_line - tree.lineno)
-    assert isinstance(tree, ast.FunctionDef | ast.Lambda)
-    return tree
+# Where packages are installed.
+_FOLDERS = tuple(
+    os.path.join(sysconfig.get_path(name), "")
+    for name in ("purelib", "platlib", "stdlib", "platstdlib")
+)
 
 
 def capture(function: Any) -> Function:
@@ -206,79 +126,7 @@ def _check_signature(function: Function) -> None:
             raise errors.generator(function.span(node), word)
 
 
-def meaning(function: Function) -> tuple[Any, ...]:
-    """What a function does, wherever it stands: its text, and what its names mean."""
-
-    def meant(value: Any) -> Any:
-        if isinstance(value, Function):
-            return meaning(value)
-        return tuple(map(meant, value)) if isinstance(value, tuple) else value
-
-    values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
-    text = function.text if function.tree is None else ast.dump(function.tree)
-    return (function.name, text, function.columns, tuple((n, meant(v)) for n, v in values))
-
-
-def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function in the order of its text, without those of functions inside it."""
-    pending = list(ast.iter_child_nodes(node))[::-1]
-    while pending:
-        child = pending.pop()
-        yield child
-        if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            pending += list(ast.iter_child_nodes(child))[::-1]
-
-
-def returned_values(definition: Definition) -> list[ast.expr]:
-    """What a function returns, wherever it does so."""
-    if isinstance(definition, ast.Lambda):
-        return [definition.body]
-    found = [node for node in own_nodes(definition) if isinstance(node, ast.Return)]
-    return [node.value for node in found if node.value is not None]
-
-
-def with_helpers(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from with_helpers(value)
-
-
 # Freezing what the names mean.
-
-
-def bound_names(definition: ast.AST) -> set[str]:
-    """Every name that a kernel gives a value to: parameters, locals, loop variables."""
-    names: set[str] = set()
-    for node in ast.walk(definition):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.arg(arg=name):
-                names.add(name)
-            case ast.FunctionDef(name=name) if node is not definition:
-                names.add(name)
-            case _:
-                pass
-    return names
-
-
-def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that some statements bind, those of functions inside them left out."""
-    pending, found = [*nodes], set[str]()
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
-            inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-            found |= {n.target.id for n in inside}
-        elif not isinstance(node, ast.Lambda):
-            pending += ast.iter_child_nodes(node)
-    return found
 
 
 def _constants(
@@ -467,3 +315,183 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
     made.__defaults__ = tuple(v for k, v in defaults.items() if k not in named) or None
     made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in named} or None
     return made
+
+
+# The lines of a function, and its definition among them.
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text with every function in it: as syntax, and as the code Python makes of it."""
+
+    lines: list[str]
+    nodes: list[_Found]
+    codes: list[types.CodeType]
+
+
+def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
+    """The lines of a function's text, and its definition, with the line numbers of these.
+
+    Raises
+    ------
+    StencilError
+        If there is no text, if it is not what the function was made from, or if it does not
+        tell which of several functions is meant.
+    """
+    code, name = function.__code__, function.__name__
+    found = _text(function)
+    if found is None:
+        raise errors.source_missing(place_of(code, name), name)
+    here = place_of(code, found.lines[min(code.co_firstlineno, len(found.lines)) - 1])
+    node = _definition(found, code, here)
+    if node is None:
+        raise errors.source_changed(here, name)
+    if isinstance(node, ast.AsyncFunctionDef):
+        text = found.lines[node.lineno - 1].rstrip("\n")
+        start = characters(text, node.col_offset)
+        span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
+        raise errors.generator(span, "async")
+    return found.lines, node
+
+
+def place_of(code: types.CodeType, text: str) -> Span:
+    """Where a function begins, in a line of this text."""
+    line = text.rstrip("\n")
+    return Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
+
+
+def package(file: str) -> str:
+    """The package that a file was installed with; empty for the user's own."""
+    for folder in _FOLDERS:
+        if file.startswith(folder):
+            return file[len(folder) :].partition(os.sep)[0].removesuffix(".py")
+    return ""
+
+
+# Texts.
+
+
+def _text(function: types.FunctionType) -> _Text | None:
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__) or _prompted(function)
+    if lines:
+        return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
+    for text in _timed_cells() if code.co_filename == _TIMED else ():
+        found = _parsed(_TIMED, text, code.co_flags & _FUTURE)
+        if found is not None and any(_same(code, other) for other in found.codes):
+            return found
+    return None
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(file: str, text: str, flags: int) -> _Text | None:
+    # A cell of a notebook may await something next to its functions.
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        tree = parsed(text)
+        parts: list[Any] = [text, *(ast.Module([statement], []) for statement in tree.body)]
+        made = [compile(one, file, "exec", flags=flags, dont_inherit=True) for one in parts]
+    except (SyntaxError, ValueError):
+        return None
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    ]
+    codes = [code for one in made for code in codes_in(one)]
+    return _Text(text.splitlines(keepends=True), nodes, codes)
+
+
+def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Some code, and that of every function inside."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from codes_in(constant)
+
+
+def _prompted(function: types.FunctionType) -> list[str]:
+    """What was written at a prompt or behind ``-c``: all of it has one file's name."""
+    try:
+        lines, _ = inspect.findsource(function)
+    except OSError:
+        return []
+    return lines
+
+
+def _timed_cells() -> Iterator[str]:
+    """The cells that IPython timed, the last first: their text has no file's name."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cells = getattr(getattr(shell, "history_manager", None), "input_hist_raw", ())
+    for cell in reversed(cells):
+        first, _, body = cell.lstrip().partition("\n")
+        if first.startswith("%%time") and body:
+            yield shell.transform_cell(body)
+
+
+# The definition in a text.
+
+
+def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
+    """What a function was made from: it stands there still, or lines were put before it.
+
+    A tool may have rewritten what it was given before it was compiled, so that the code does
+    more than the text says.  The text is taken then, if nobody can have changed it.
+    """
+    place = code.co_name, code.co_firstlineno
+    there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]
+    alike = [one for one in there if _same(code, one)]
+    if not alike and _steady(code.co_filename):
+        alike = [one for one in there if {*one.co_names} <= {*code.co_names}]
+    if not alike and code.co_name != "<lambda>":
+        alike = [one for one in found.codes if _same(code, one)]
+    nodes = [node for node in found.nodes if any(_matches(node, one) for one in alike)]
+    if len(nodes) > 1 and code.co_name == "<lambda>":
+        nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
+        if not nodes:
+            raise errors.lambda_ambiguous(here)
+        # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
+        nodes.sort(key=lambda n: (n.lineno, n.col_offset))
+    return nodes[-1] if nodes else None
+
+
+def _matches(node: _Found, code: types.CodeType) -> bool:
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(one.lineno for one in decorators)])
+    return name == code.co_name and first <= code.co_firstlineno <= node.lineno
+
+
+def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
+    """Whether everything that `code` does stands inside `node`; no if nothing is known."""
+    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    places = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in code.co_positions()
+        if line is not None and column is not None and (line, column) != (end_line, end_column)
+    ]
+    return bool(places) and all(first <= start and end <= last for start, end in places)
+
+
+def _steady(file: str) -> bool:
+    """Whether the text of a file cannot have changed since Python read it."""
+    if file.startswith("<ipython-input-") or "ipykernel_" in file:
+        return True  # named by its content
+    try:
+        status = os.stat(file)
+    except OSError:
+        return False
+    return max(status.st_mtime, status.st_ctime) < _BEGIN
+
+
+def _same(code: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects do the same; where they stand may differ."""
+    return code.co_name == other.co_name and _placeless(code) == _placeless(other)
+
+
+def _placeless(code: types.CodeType) -> types.CodeType:
+    parts = (_placeless(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
+    return code.replace(
+        co_consts=tuple(parts), co_firstlineno=1, co_linetable=b"", co_qualname="", co_flags=0
+    )

@@ -23,11 +23,20 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from . import errors
-from .definitions import Definition, copied, expression
+from .definitions import (
+    ArrayFunction,
+    Definition,
+    Function,
+    Unusable,
+    bound_names,
+    copied,
+    expression,
+    stored_names,
+)
 from .errors import Span, hint
 from .parameters import indexed_parameters, passed
 from .positions import Spacing, index
-from .source import ArrayFunction, Function, Unusable, bound_names, live_names, stored_names
+from .source import live_names
 
 # The options that a call in a kernel may have.
 OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges
-from ..analysis.rewrite import Lines, bodies, operands, reads, replayed, rows
+from ..analysis.rewrite import Lines, bodies, reads, replayed, rows
 from ..language.ir import (
     COMPARISONS,
     Atom,
@@ -33,6 +33,7 @@ from ..language.ir import (
     Ref,
     State,
     Values,
+    operands,
     shifted,
 )
 from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..analysis.ranges import Interval, ranges
-from ..analysis.rewrite import Lines, binary, drop_dead, mapped, named, operands, reads
+from ..analysis.rewrite import Lines, binary, drop_dead, mapped, reads
 from ..language import ir
 from ..language.dtypes import DType, value_type
 from ..language.ir import (
@@ -32,6 +32,8 @@ from ..language.ir import (
     Reduce,
     Ref,
     atoms,
+    named,
+    operands,
 )
 from .storage import natural_dtypes
 

@@ -19,15 +19,7 @@ import math
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
-from ..analysis.rewrite import (
-    added,
-    along_rows,
-    copied,
-    drop_dead,
-    named,
-    operands,
-    uncast,
-)
+from ..analysis.rewrite import along_rows, copied, drop_dead, uncast
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -45,7 +37,10 @@ from ..language.ir import (
     Ref,
     Unary,
     Values,
+    added,
+    named,
     needed,
+    operands,
     renamed,
     shifted,
 )

@@ -40,7 +40,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Emit, Lines, binary, named, number, replayed, simplify
+from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
 from ..language.dtypes import DType, common, short, value_type
 from ..language.ir import (
     COMPARISONS,
@@ -56,6 +56,7 @@ from ..language.ir import (
     Ref,
     Select,
     Unary,
+    named,
 )
 from .schedule import Request
 

@@ -27,6 +27,7 @@ from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
+from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
 from ..language.parameters import (
     array_parameters,
@@ -38,7 +39,6 @@ from ..language.parameters import (
 )
 from ..language.positions import Spacing
 from ..language.readable import shown_at_home
-from ..language.source import Function
 from ..language.stages import StageCall, split
 from ..language.warned import PerformanceWarning, slow_kernel, warn
 from ..lowering.schedule import Schedule

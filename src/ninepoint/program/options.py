@@ -19,7 +19,7 @@ from ..language.errors import hint
 from ..language.stages import OPTIONS
 
 if TYPE_CHECKING:
-    from ..language.source import Function
+    from ..language.definitions import Function
     from ..lowering.schedule import Schedule
 
 # The options of a call that say where it works; the others say what it gives.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...analysis.rewrite import operands, reads
+from ...analysis.rewrite import reads
 from ...language.box import Box
 from ...language.ir import (
     Binary,
@@ -28,6 +28,7 @@ from ...language.ir import (
     Ref,
     Select,
     Unary,
+    operands,
 )
 from ...lowering.abreast import abreast
 from ...lowering.chain import Constant

@@ -23,16 +23,9 @@ from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import overload
 
 from ...language import errors
+from ...language.definitions import ArrayFunction, Function, SelfReference, Unusable, with_helpers
 from ...language.errors import Span
-from ...language.source import (
-    ArrayFunction,
-    Function,
-    SelfReference,
-    Unusable,
-    live_names,
-    rebuild,
-    with_helpers,
-)
+from ...language.source import live_names, rebuild
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..source import Function
+from ..definitions import Function
 from .borders import Array, Reach, Rules, bordered, neighbour
 from .number import Number, results, running, see
 from .views import Field, Position, neighbours

@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from ..definitions import ArrayFunction, Function, Unusable
 from ..functions import is_shape
 from ..positions import index
 from ..readable import with_room
-from ..source import ArrayFunction, Function, Unusable, rebuild
+from ..source import rebuild
 from ..statistics import REFERENCE, is_own
 from . import functions
 from .number import (

@@ -24,12 +24,12 @@ from ....base.remembered import digest
 from ....base.undisturbed import undisturbed
 from ....language import errors
 from ....language.box import Length
+from ....language.definitions import Function, meaning, returned_values
 from ....language.dtypes import Argument, Coefficients, DType, Field, Scalar, common, computed
 from ....language.errors import Span
 from ....language.ir import Position
 from ....language.parameters import indexed_parameters
 from ....language.positions import GREATEST, LEAST
-from ....language.source import Function, meaning, returned_values
 from ....lowering.schedule import Request
 from ....lowering.storage import misfit
 from ... import cache

@@ -23,12 +23,11 @@ import numpy as np
 from ....analysis.ranges import I64, Interval, bound
 from ....language import errors
 from ....language.box import FAR, Box, Neighborhood
-from ....language.definitions import Definition, copied
+from ....language.definitions import Definition, Function, copied, own_nodes
 from ....language.dtypes import DType
 from ....language.errors import Span
 from ....language.ir import Binary, Ref, Unary
 from ....language.operators import SYMBOLS
-from ....language.source import Function, own_nodes
 from ....language.values import constant, words
 
 Bounds: TypeAlias = tuple[int, int]
@@ -325,7 +324,7 @@ def accesses(
     for node, scope, parts in found:
         if len(parts) != ndim:
             span, name = scope.function.span(node), ast.unparse(node.value)
-            raise errors.offset_count(span, name, len(parts), ndim, declared)
+            raise errors.offset_count(name, len(parts), ndim, declared, span)
         for axis, step in ((axis, step) for axis, steps in enumerate(parts) for step in steps):
             known = step.reached
             if not declared:

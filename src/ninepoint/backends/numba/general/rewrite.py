@@ -21,12 +21,11 @@ import numpy as np
 
 from ....language import errors
 from ....language.box import Box, Neighborhood, joined
-from ....language.definitions import expression
+from ....language.definitions import ArrayFunction, Function, SelfReference, Unusable, expression
 from ....language.dtypes import Argument, Field, computed
 from ....language.frame import refuse
 from ....language.functions import is_shape
 from ....language.positions import index
-from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
 from ....language.values import constant, wrapped
 from .. import relative

@@ -1,0 +1,472 @@
+"""Operations on the values of a kernel, which stand in it from then on.
+
+    x[0] * 2 + 1     ->     t0 = read x +0;  t1 = t0 * 2;  t2 = t1 + 1
+
+Constants are computed at once, as Python's.  Of uint64 beside integers that may be negative:
+
+    u < i               ->      i >= 0 and u < uint64(i)
+    minimum(u, i)       ->      minimum(int(minimum(u, uint64(maximum(i, 0)))), i)
+    u // i              ->      the quotient of u and abs(i), rounded down where i < 0
+
+Sums and products of uint64 are taken modulo 2**64.  A difference of two, a negation, and what is
+computed of a uint64 and an integer that may be negative, are int64: exact as far as 63 bits reach.
+An order is exact, and so is a remainder, which has the type of what is divided by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from . import errors, ir
+from .dtypes import Coefficients, DType, promote, value_type
+from .ir import Atom, Binary, Const, Offset, Unary, Weight
+from .operators import PYTHON, UNARY
+from .positions import Line
+from .values import (
+    Body,
+    Index,
+    NotUnderstood,
+    Value,
+    constant,
+    is_large,
+    is_number,
+    reading,
+    words,
+    wrapped,
+)
+
+# Making values.
+
+
+def lift(value: Any) -> Value:
+    """A number, known or not, as a value; anything else is the user's mistake."""
+    if isinstance(value, Value):
+        return value
+    value = constant(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _literal(value, ())
+    if is_number(value):
+        number = np.asarray(value)
+        known = Const(value_type(number.dtype), repr(number.item()))
+        return Value(known, not isinstance(value, np.number))
+    if isinstance(value, np.ndarray | Coefficients):
+        raise NotUnderstood("arithmetic of whole arrays")
+    raise errors.not_a_number(words(value))
+
+
+def _literal(value: int, beside: Sequence[DType]) -> Value:
+    """An integer of the text, beside values of known types.
+
+    What int64 does not hold is a number of uint64 beside such, and a float beside floats.
+    """
+    if -(2**63) <= value < 2**63:
+        return Value(Const(DType.INT, str(value)), True)
+    if any(not dtype.is_integer for dtype in beside):
+        try:
+            return Value(Const(DType.F64, repr(float(value))), True)
+        except OverflowError:
+            raise errors.literal_range(value, floating=True) from None
+    if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
+        return Value(Const(DType.UINT, str(value)), True)
+    raise errors.literal_range(value)
+
+
+def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+    """What an operation gives, in a window of that shape if it has one."""
+    body = reading.windows if shape else reading.body
+    return Value(body.emit(expr), weak, shape)
+
+
+def as_window(value: Any, shape: Offset) -> Value:
+    """An array of a window's shape, as a value in the window."""
+    if not isinstance(value, Coefficients | np.ndarray):
+        return lift(value)
+    if value.shape != shape:
+        raise errors.window_shape(shape, value.shape)
+    if isinstance(value, Coefficients):
+        dtype = value_type(value.storage)
+        return emit(ir.Coefficient(dtype, value.label), False, shape)
+    texts = tuple(repr(item) for item in value.ravel().tolist())
+    return emit(ir.Weight(value_type(value.dtype), texts), False, shape)
+
+
+def together(*values: Any) -> tuple[list[Value], Offset]:
+    """Operands as values, with the shape of their common window, if any."""
+    shapes = [v.shape for v in values if isinstance(v, Value) and v.shape]
+    for other in shapes:
+        if other != shapes[0]:
+            raise errors.window_shape(shapes[0], other)
+    shape = shapes[0] if shapes else ()
+    known = [None if is_large(v) else as_window(v, shape) if shape else lift(v) for v in values]
+    beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
+    return [
+        _literal(constant(value), beside) if one is None else one
+        for value, one in zip(values, known, strict=True)
+    ], shape
+
+
+def cast(value: Value, dtype: DType) -> Atom:
+    """The value in another type."""
+    atom = value.atom
+    if atom.dtype is dtype:
+        return atom
+    if isinstance(atom, Const):
+        known = _converted(atom.value, dtype)
+        if known is not None:
+            return Const(dtype, known)
+    return emit(ir.Cast(dtype, atom), value.weak, value.shape).atom
+
+
+def truth(value: Any) -> Any:
+    """`bool(value)`: a Python bool when it is known."""
+    if is_number(value) or value is None or isinstance(value, tuple | str):
+        return bool(value)
+    lifted = lift(value)
+    return lifted if lifted.dtype is DType.BOOL else binary("!=", lifted, 0)
+
+
+def under(test: Any, holds: bool) -> AbstractContextManager[None]:
+    """Read what is computed only if a truth is this."""
+    return _with(path=(*reading.path, (test, holds)))
+
+
+def turn(body: Body) -> AbstractContextManager[None]:
+    """Read a turn of a loop, which is computed only if the turn is."""
+    return _with(body=body, path=())
+
+
+@contextmanager
+def _with(**changes: Any) -> Iterator[None]:
+    before = {name: getattr(reading, name) for name in changes}
+    vars(reading).update(changes)
+    try:
+        yield
+    finally:
+        vars(reading).update(before)
+
+
+def active() -> Any:
+    """Whether what is read now is computed at all; within a loop, in a turn of it."""
+    found: Any = True
+    for test, holds in reading.path:
+        found = logical("&", found, test if holds else unary("not", test))
+    return found
+
+
+# Operations.
+
+
+def binary(op: str, left: Any, right: Any) -> Any:
+    """`left op right` for the operators of Python, or the lesser or greater, or NaN."""
+    left, right = constant(left), constant(right)
+    known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
+    if all(known) and op not in _EXTREMES:
+        return _known(op, left, right)
+    line = _line(op, left, right)
+    if isinstance(line, int):
+        return line
+    (a, b), _ = together(left, right)
+    if line is not None:
+        return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
+    _check_operands(op, a.dtype, b.dtype)
+    mixed = _mixed(a, b)
+    if mixed and op in ir.COMPARISONS:
+        return _compared(op, a, b)
+    if mixed and op in ("//", "%"):
+        return _divided(op, a, b)
+    if mixed and op in _EXTREMES:
+        return _extreme(op, a, b)
+    if op in ("<<", ">>"):
+        return _shift(op, a, b)
+    truths = a.dtype is b.dtype is DType.BOOL
+    if truths and (op in ir.COMPARISONS or op in _BITWISE or op in _EXTREMES):
+        return in_common(op, DType.BOOL, a, b)
+    common = promote(a.dtype, b.dtype, a.weak, b.weak)
+    if mixed and op not in _BITWISE:
+        common = DType.INT
+    match op:
+        case "**":
+            return _power(a, b, common)
+        case "/" if common.is_integer:
+            common = DType.F64
+        case "-" if common is DType.UINT:
+            common = DType.INT
+    return in_common(op, common, a, b)
+
+
+def _check_operands(op: str, left: DType, right: DType) -> None:
+    """Raise where an operator has no meaning for values of these types."""
+    if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
+        raise errors.bad_operand(f"'{op}'", "floats")
+    name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
+    if op in _ORDERED and (left.is_complex or right.is_complex):
+        raise errors.bad_operand(name, "complex numbers")
+
+
+def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
+    """An operation on two values in their common type."""
+    compares = op in ir.COMPARISONS
+    dtype = DType.BOOL if compares else common
+    expr = ir.Binary(dtype, op, cast(a, common), cast(b, common))
+    return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
+
+
+def _shift(op: Any, a: Value, b: Value) -> Value:
+    """A shift has the type of what is shifted."""
+    kinds = [DType.INT if v.dtype is DType.BOOL else v.dtype for v in (a, b)]
+    left, right = (cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
+    expr = ir.Binary(kinds[0], op, left, right)
+    return emit(expr, a.weak and b.weak, a.shape or b.shape)
+
+
+def _power(a: Value, b: Value, common: DType) -> Value:
+    exponent = b.atom.value if isinstance(b.atom, Const) else None
+    if common.is_integer:
+        natural = b.dtype is not DType.INT or (exponent is not None and int(exponent.real) >= 0)
+        if not natural:
+            return in_common("**", DType.F64, a, b)
+        # The exponent keeps its sign; what the power is modulo 2**64 has none.
+        word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
+        power = in_common("**", word, a, b)
+        return replace(power, atom=cast(power, common))
+    if exponent == 2 and not common.is_complex:
+        base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
+        return in_common("*", common, base, base)
+    return in_common("**", common, a, b)
+
+
+def _known(op: str, left: Any, right: Any) -> Any:
+    try:
+        with np.errstate(all="ignore"):
+            return constant(PYTHON[op](left, right))
+    except ZeroDivisionError:
+        if op != "/" and isinstance(left, int) and isinstance(right, int):
+            return 0
+        kind: Any = np.complex128 if isinstance(left + right, complex) else np.float64
+        with np.errstate(all="ignore"):
+            return PYTHON[op](kind(left), kind(right)).item()
+    except (TypeError, OverflowError, ValueError):
+        raise errors.bad_operand(f"'{op}'", f"{words(left)} and {words(right)}") from None
+
+
+def unary(op: Any, arg: Any) -> Any:
+    """`-`, `+`, `~` and `not`."""
+    arg = constant(arg)
+    if op == "not":
+        holds = truth(arg)
+        return not holds if isinstance(holds, bool) else _not(holds)
+    if is_number(arg) or isinstance(arg, np.ndarray):
+        if op == "~" and isinstance(arg, bool):
+            return not arg
+        try:
+            return UNARY[op](arg)
+        except TypeError:
+            raise errors.bad_operand(f"'{op}'", words(arg)) from None
+    value = lift(arg)
+    if op == "~" and value.dtype is DType.BOOL:
+        return _not(value)
+    dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
+    if op == "~" and not dtype.is_integer:
+        raise errors.bad_operand("'~'", "floats")
+    if op == "-" and dtype is DType.UINT:
+        dtype = DType.INT
+    plain = Value(cast(value, dtype), value.weak, value.shape)
+    if op == "+":
+        return plain
+    return emit(ir.Unary(dtype, op, plain.atom), value.weak, value.shape)
+
+
+def _not(value: Value) -> Value:
+    return emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
+
+
+def select(test: Any, then: Any, other: Any) -> Any:
+    """`then if test else other`, for numbers, windows and tuples of them."""
+    holds = truth(test)
+    if isinstance(holds, bool):
+        return then if holds else other
+    if then is other:
+        return then
+    if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
+        return tuple(select(holds, a, b) for a, b in zip(then, other, strict=True))
+    # As texts: 0.0 is not -0.0, nor 1 the same as 1.0.
+    if is_number(then) and is_number(other) and repr(then) == repr(other):
+        return then
+    (t, a, b), shape = together(holds, then, other)
+    if a.atom == b.atom:
+        return a
+    one, two = alike((a, b))
+    return emit(ir.Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
+
+
+def alike(values: Sequence[Value]) -> list[Atom]:
+    """Some values in the type that a choice between them has."""
+    kind = common(values)
+    naturals = [value for value in values if value.dtype is DType.UINT]
+    if naturals and any(_mixed(naturals[0], one) for one in values):
+        for value in values:
+            match value.atom:
+                case Const(dtype=DType.INT, text=text) as atom if text.startswith("-"):
+                    raise errors.choice_sign(atom.value)
+        kind = DType.INT if kind is DType.UINT else kind
+    return [cast(value, kind) for value in values]
+
+
+def common(values: Sequence[Value]) -> DType:
+    """The type of all, if they have one, or in which they would be added."""
+    found, weak = values[0].dtype, values[0].weak
+    for value in values[1:]:
+        if value.dtype is not found:
+            found = promote(found, value.dtype, weak, value.weak)
+        weak = weak and value.weak
+    return found
+
+
+def logical(op: str, left: Any, right: Any) -> Any:
+    """`and` and `or` of two truths."""
+    for known, other in ((left, right), (right, left)):
+        if isinstance(known, bool):
+            return known if known is (op == "|") else other
+    return binary(op, left, right)
+
+
+def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
+    """A scalar function, all of whose arguments are taken as `dtype`."""
+    values, shape = together(*args)
+    expr = ir.Call(dtype, function, tuple(cast(v, dtype) for v in values))
+    return emit(expr, weak, shape)
+
+
+def to_integer(value: Any, storage: str = "") -> Any:
+    """`int(value)`, or the cast to a narrower integer type."""
+    if is_number(value) and not storage:
+        return _saturated(value)
+    lifted = lift(value)
+    if lifted.dtype.is_complex:
+        raise errors.bad_operand("int()", "complex numbers")
+    if not storage:
+        return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
+    dtype = DType.UINT if storage == "uint64" else DType.INT
+    return emit(ir.Cast(dtype, lifted.atom, storage), False, lifted.shape)
+
+
+_BITWISE = ("&", "|", "^")
+_EXTREMES = ("minimum", "maximum")
+
+# What complex numbers have none of.
+_ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
+
+
+def _line(op: str, left: Any, right: Any) -> Line | int | None:
+    """What an operation on a position and a number is, if that is known or a position again."""
+    if isinstance(left, Index) and type(right) is int:
+        return left.line.combined(op, right)
+    if isinstance(right, Index) and type(left) is int:
+        return right.line.combined(op, left, reflected=True)
+    return None
+
+
+def _saturated(value: Any) -> int:
+    if isinstance(value, complex) or value != value:
+        return 0
+    if not -(2**63) <= value < 2**63:
+        return 2**63 - 1 if value > 0 else -(2**63)
+    return int(value)
+
+
+def _converted(value: Any, dtype: DType) -> str | None:
+    """The text of a known number in another type; None where it must be computed."""
+    if isinstance(value, complex) and not dtype.is_complex:
+        return None
+    if dtype is DType.BOOL:
+        return str(bool(value))
+    if dtype.is_integer:
+        whole = value if isinstance(value, int) else _saturated(value)
+        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
+    with np.errstate(all="ignore"):
+        return repr(dtype.numpy.type(value).item())
+
+
+# uint64 beside integers that may be negative.
+
+
+_MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _mixed(left: Value, right: Value) -> bool:
+    """Whether one is of uint64 and the other an integer that may be negative."""
+    return (left.dtype is DType.UINT and _signed(right)) or (
+        right.dtype is DType.UINT and _signed(left)
+    )
+
+
+def _signed(value: Value) -> bool:
+    atom = value.atom
+    if atom.dtype is not DType.INT:
+        return False
+    if isinstance(atom, Const):
+        return atom.text.startswith("-")
+    made = reading.windows.values.get(atom.name)
+    return not isinstance(made, Weight) or any(text.startswith("-") for text in made.texts)
+
+
+def _compared(op: str, left: Value, right: Value) -> Any:
+    """`left op right` of mixed integers."""
+    if left.dtype is not DType.UINT:
+        left, right, op = right, left, _MIRRORED[op]
+    above = op in (">", ">=", "!=")
+    if isinstance(right.atom, Const):
+        # Every number of uint64 is above a negative one; the window keeps its shape.
+        return binary("==" if above else "!=", left, left)
+    either, sign = ("|", "<") if above else ("&", ">=")
+    found = binary(op, left, _word(right))
+    return binary(either, binary(sign, right, 0), found)
+
+
+def _extreme(op: Any, left: Value, right: Value) -> Value:
+    """The lesser of mixed integers, an int; or the greater, of uint64."""
+    if left.dtype is not DType.UINT:
+        left, right = right, left
+    _, shape = together(left, right)
+    if isinstance(right.atom, Const):
+        chosen = right.atom if op == "minimum" else left.atom
+        return replace(right, atom=chosen, weak=False, shape=shape)
+    zero = Const(DType.INT, "0")
+    floor = emit(Binary(DType.INT, "maximum", right.atom, zero), False, right.shape)
+    word = cast(floor, DType.UINT)
+    found = emit(Binary(DType.UINT, op, left.atom, word), False, shape)
+    if op == "maximum":
+        return found
+    return emit(Binary(DType.INT, op, cast(found, DType.INT), right.atom), False, shape)
+
+
+def _divided(op: str, left: Value, right: Value) -> Any:
+    """`left // right` or `left % right` of mixed integers; 0 where right is 0.
+
+    A quotient is an int, and a remainder has the type of `right`.
+    """
+    signed = left if left.dtype is DType.INT else right
+    negative = binary("<", signed, 0)
+    size = emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
+    size = _word(size)
+    top, bottom = (size, right) if signed is left else (left, size)
+    rest = binary("%", top, bottom)
+    inexact = binary("!=", rest, 0)
+    if op == "//":
+        down = unary("-", binary("+", binary("//", top, bottom), inexact))
+        return select(negative, down, binary("//", top, bottom))
+    if signed is right:
+        turned = binary("-", rest, bottom)
+    else:
+        # Both are of uint64, and the remainder is the lesser.
+        turned = emit(Binary(DType.UINT, "-", bottom.atom, rest.atom), False, rest.shape)
+    return select(binary("&", negative, inexact), turned, rest)
+
+
+def _word(value: Value) -> Value:
+    return replace(value, atom=cast(value, DType.UINT), weak=False)
