@@ -32,10 +32,10 @@ from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
-from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.hoisting import hoisted
+from ..lowering.lanes import How, turn_of
 from ..lowering.passes import (
     ROWS,
     SIMPLIFIED,
@@ -66,25 +66,22 @@ class Written:
     single: Kernel
     schedule: Schedule
 
-    def turned(self, compiled: Compiled, how: int | tuple[int, ...]) -> Compiled | None:
+    def turned(self, compiled: Compiled, how: How) -> Compiled | None:
         """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
-        title, every, written = self.title, compiled.every, None
+        turn, every, written = turn_of(how), compiled.every, None
+        found = turn.kernel(self.single if isinstance(how, tuple) or not how else self.kernel)
+        if found is None:
+            return None
         if isinstance(how, tuple):
-            turn = lanes.transposed(how)
-            single = None if compiled.positions else turn.kernel(self.single)
-            if single is None:
+            if compiled.positions:
                 return None
             every = turn.offset(every) if every else ()
-            kernel = _rows(single, self.schedule, every)
-            title = f"{title}, transposed"
-            written = Written(title, kernel, single, self.schedule)
+            kernel, title = _rows(found, self.schedule, every), f"{self.title}, transposed"
+            written = Written(title, kernel, found, self.schedule)
+        elif how:
+            kernel, title = found, f"{self.title}, {how} lanes"
         else:
-            turn = lanes.interleaved(how) if how else lanes.LEVELLED
-            found = turn.kernel(self.kernel if how else self.single)
-            if found is None:
-                return None
-            kernel = found if how else _rows(found, self.schedule)
-            title += f", {how} lanes" if how else ", levels last"
+            kernel, title = _rows(found, self.schedule), f"{self.title}, levels last"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
         module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.borders import ABSENT, Border
-from ..arrays.chains import MOST_AXES, Chain, How, turn_of
+from ..arrays.chains import MOST_AXES, Chain
 from ..arrays.regions import Looking, rings
 from ..backends.compiled import Bound, Compiled
 from ..base.undisturbed import Later
@@ -21,6 +21,7 @@ from ..language.box import Box
 from ..language.ir import Kernel
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
+from ..lowering.lanes import How, turn_of
 from ..lowering.schedule import Request, Schedule
 from .graph import Graph, Node, Nodes, Values, read_by
 
