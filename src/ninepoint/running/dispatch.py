@@ -74,12 +74,13 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     program = program_of(call, types).along(place.axes, fields)
     if not there:
         program.graph.warn()
-    if has_conditions(program.graph) and definition.stages is not None:
-        return None
     run = bound(program, fields, place.out, place.threads)
     single = isinstance(run, BoundCall)
     if isinstance(run, BoundCall):
         run.by_place(names)
+    elif has_conditions(program.graph):
+        # The next call may have other values at the border.
+        return None
 
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         numbers: Any = None
