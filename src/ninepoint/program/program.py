@@ -211,6 +211,8 @@ class BoundCall:
         whole = all(place == (k, ()) for k, place in enumerate(step.fields))
         self._fields = () if whole else step.fields
         self._lengths = step.numbers.lengths
+        # The border that was given last: its values are laid once.
+        self._last: tuple[Any, Any] = None, None
 
     def by_place(self, names: Sequence[str]) -> None:
         """Take numbers from values in this order: that is faster than by name."""
@@ -235,7 +237,10 @@ class BoundCall:
         if boundary is None or not isinstance(run, GhostCall):
             made = run(fields, numbers, out)
         else:
-            made = run(fields, numbers, out, Boundary.of(boundary))
+            last = self._last
+            if boundary is not last[0]:
+                last = self._last = boundary, Boundary.of(boundary)
+            made = run(fields, numbers, out, last[1])
         return made if type(made) is tuple else (made,)
 
 
