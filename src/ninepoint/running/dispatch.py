@@ -1,4 +1,8 @@
-"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU."""
+"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU.
+
+call, values of parameters     ->     what does all calls like it, for stencils to remember
+program, arrays                ->     the values that are wanted
+"""
 
 from __future__ import annotations
 
