@@ -28,8 +28,8 @@ from ..base.remembered import Remembered
 from ..language.box import Box
 from ..lowering.schedule import Schedule
 from ..program.calls import Call, leaves_of, numbers_key, options_stay
-from ..program.chaining import common_margin, unfit
 from ..program.graph import Graph, Node
+from ..program.planning import common_margin, unfit
 from ..program.program import Program, numbers_in, program_of, reaching, recalled
 from .iterate import Scalars
 

@@ -18,8 +18,8 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, is_cupy, write
 from ..backends.cuda import driver
 from ..base import limits
-from ..program.chaining import unfit
 from ..program.graph import Graph
+from ..program.planning import unfit
 from .in_memory import InMemory
 from .iterate import Iteration
 from .motion import Motion
