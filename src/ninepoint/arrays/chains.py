@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
+from ..lowering.lanes import How
 from .borders import Array, Border, Sides
 from .layout import Shape, cut, into, source_indices
 from .numpy import fitting_cval
@@ -118,18 +118,6 @@ def even_length(length: int, steps: int) -> int:
 
 def _cost(length: int, steps: int) -> float:
     return steps // length * (length + PASS) + steps % length * SINGLE
-
-
-# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
-# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
-How: TypeAlias = int | tuple[int, ...]
-
-
-def turn_of(how: How) -> Turn:
-    """How kernels are written for arrays that lie so."""
-    if isinstance(how, tuple):
-        return transposed(how)
-    return interleaved(how) if how else LEVELLED
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ Groups read and write it, one after the other (see `arrays.launching`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
@@ -26,36 +26,26 @@ Spans: TypeAlias = tuple[Span, ...]
 Values: TypeAlias = Mapping[int, Array]
 
 
-class Group(Protocol):
-    """Nodes that are done together; with a `program` of all of them if there are several."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are done together: the values they read, and those that others need.
 
-    @property
-    def nodes(self) -> Sequence[Node]: ...
+    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
+    `kernel` is that of all nodes in one, and `names` says what the values are called there.
+    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
+    `at_once` does all nodes on arrays of a GPU, if that can be.
+    """
 
-    @property
-    def fields(self) -> tuple[int, ...]: ...
-
-    @property
-    def outputs(self) -> tuple[int, ...]: ...
-
-    @property
-    def program(self) -> Bound | None: ...
-
-    @property
-    def asked(self) -> bool:
-        """Whether arrays of any size are done so."""
-
-    @property
-    def steps(self) -> Sequence[Group]:
-        """The same as groups one after the other, if they are steps of an iteration."""
-
-    @property
-    def chain(self) -> Any:
-        """The nodes in one pass, of which `program` has the numbers."""
-
-    @property
-    def at_once(self) -> Any:
-        """The work that does the nodes on arrays of a GPU in one pass, if it can."""
+    nodes: tuple[Any, ...]
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kernel: Any = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    asked: bool = False
+    program: Bound | None = None
+    steps: tuple[Group, ...] = ()
+    chain: Any = None
+    at_once: Any = None
 
 
 # What is taken of an array, one index after the other.

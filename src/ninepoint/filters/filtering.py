@@ -21,8 +21,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..api.decorate import stencil
-from ..api.stencil import Stencil
+from ..api.stencil import Stencil, stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of

@@ -18,8 +18,8 @@ from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
 from ..program.calls import Call
-from ..program.graph import graph_of
-from ..program.program import reaching
+from ..program.graph import compiled
+from ..program.program import program_of, reaching
 from .measuring import kind_of, plain_array
 
 
@@ -30,12 +30,12 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
-    graph, _ = graph_of(call, types)
+    graph = program_of(call, types).graph
     last, rank = graph.nodes[-1], max(field.ndim for field in fields)
     if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
     along, ends = behind(axes, rank, last.ndim), tuple(range(-last.ndim, 0))
-    border, compiled = last.border, last.compiled
+    border = last.border
     turned = graph.along(None if axes is None else along)
     fields = reaching(turned, fields)
     shapes = turned.shapes(field.shape for field in fields)
@@ -43,8 +43,8 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
     placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, border)
-    inside, outside = compiled.field_dtypes, last.out_dtypes
-    on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
+    made, outside = last.compiled, last.out_dtypes
+    on_numpy.check_values(placed, call.cval, made.field_dtypes, outside, len(made.positions))
     boundary = sides.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
@@ -106,14 +106,14 @@ def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -
     """What a call of a function of numbers gives."""
     names = call.definition.fields
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    compiled = call.compiled(types)
+    made = compiled(call, types)
     # What is given for fields as numbers are scalars, as are those that have a default.
     computed = reference.points(
         call.definition.function,
         dict(zip(names, fields, strict=True)),
         call.scalars,
-        len(compiled.out_dtypes),
+        len(made.out_dtypes),
     )
-    results = _stored(call, computed, compiled.out_dtypes)
+    results = _stored(call, computed, made.out_dtypes)
     assert all(one.shape == shape for one in results)
     return results[0] if len(results) == 1 else tuple(results)

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..arrays.regions import check_device
+from ..arrays.work import Group
 from ..backends.compiled import Forms
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
@@ -20,7 +21,7 @@ from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Binary, Call, Kernel, Ref, Unary
 from ..program.graph import Node
-from ..program.planning import Group, plan
+from ..program.planning import plan
 from .asked import Asked
 from .explaining import Lines, memory_text, no_chain, numbers, places, types_text
 
@@ -45,7 +46,7 @@ def sources(one: Asked) -> Iterator[Source]:
             if found := node.compiled.cpu_only:
                 place, reason = found
                 raise errors.gpu_general(place, node.label, reason)
-            yield written(node.compiled.forms, node.border.rules)
+            yield written(node.compiled, node.border.rules)
 
 
 def explained(one: Asked) -> str:
@@ -62,7 +63,7 @@ def explained(one: Asked) -> str:
 
 def _stages_page(one: Asked) -> Lines:
     """What is said of calls, one after the other or in one pass."""
-    graph, _ = one.graph
+    graph = one.program.graph
     given = ", ".join(f"{n} {d}" for n, d in zip(graph.names, one.types, strict=False))
     results = ", ".join(map(str, one.last.compiled.out_dtypes))
     page = Lines([f"{one.call.definition.name}: {given} -> {results}, on a GPU"])
@@ -86,9 +87,8 @@ def _stages_page(one: Asked) -> Lines:
 
 def _passes(one: Asked) -> Sequence[Group]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
-    graph, wanted = one.graph
-    check_device(graph.nodes)
-    return plan(graph, wanted, one.schedule, there=True).groups
+    check_device(one.program.graph.nodes)
+    return plan(one.program, there=True).groups
 
 
 def _steps_text(one: Asked) -> str:
@@ -97,9 +97,10 @@ def _steps_text(one: Asked) -> str:
     if not reason:
         most = one.schedule.steps or limits.current.recorded_steps
         motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
-        graph, wanted = motion.repeated([one.call.scalars] * most)
-        groups = plan(graph, wanted, replace(one.schedule, steps=most), there=True).groups
-        steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
+        program = motion.repeated([one.call.scalars] * most)
+        stored = program.graph.stored
+        planned = plan(replace(program, schedule=replace(one.schedule, steps=most)), there=True)
+        steps = [sum(stored.issuperset(n.outputs) for n in g.nodes) for g in planned.groups]
         if max(steps) > 1:
             return f"{max(steps)} steps in one pass over memory, where they take long"
         reason = "no text holds two of them"
@@ -120,10 +121,12 @@ def _kernel_page(node: Node, alone: bool) -> Lines:
         return page
     page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
     places(page, node, "all points are computed, and these are copied")
-    numbers(page, node, compiled.forms.simplified)
-    page.add("bits", _bits(compiled.forms))
+    forms = compiled.forms
+    assert forms is not None, compiled.reason
+    numbers(page, node, forms.simplified)
+    page.add("bits", _bits(forms))
     if alone:
-        source = written(compiled.forms, node.border.rules)
+        source = written(compiled, node.border.rules)
         _launches(page, source, compiled.fields, memory_text(node))
     return page
 

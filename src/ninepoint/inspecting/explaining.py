@@ -19,12 +19,14 @@ from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.arranging import told
+from ..arrays.work import Group
 from ..backends.compiled import Forms
 from ..backends.numba.cpu import interpreted
 from ..language.box import Box
 from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text
 from ..language.warned import cure
+from ..lowering.kept import rows_kept
 from ..lowering.notes import (
     Note,
     row_notes,
@@ -35,10 +37,9 @@ from ..lowering.notes import (
     work,
 )
 from ..program.calls import Call
-from ..program.chaining import unfit
-from ..program.graph import Node, has_conditions
+from ..program.graph import Graph, Node, Nodes, has_conditions
 from ..program.options import CALL_OPTIONS
-from ..program.planning import graph_text, plan_text
+from ..program.planning import Plan, unfit
 from .asked import Asked
 from .displays import WIDTH, many, rate_text, time_text
 from .measuring import measurable, measured, part
@@ -64,7 +65,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         page = _kernel_page(one.last)
     else:
         name = one.call.definition.name
-        page = Lines(plan_text(name, one.graph[0], one.plan).split("\n"))
+        page = Lines(_plan_text(name, one.program.graph, one.plan).split("\n"))
     if (reason := no_chain(one)) and not (one.is_single and one.last.compiled.forms is None):
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
@@ -232,8 +233,8 @@ def no_chain(one: Asked) -> str:
 
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
-    graph, wanted = one.graph
-    return unfit(graph.needed(wanted), wanted, one.schedule) if one.is_step else ""
+    program = one.program
+    return unfit(program.nodes, program.wanted, one.schedule) if one.is_step else ""
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
@@ -278,7 +279,7 @@ def _measured(page: Lines, call: Callable[..., Any], one: Asked, named: Mapping[
     """Tell what was measured, beside a copy."""
     options = {name: value for name, value in _options(named).items() if name != "dims"}
     # Values along an edge are those of the whole array.
-    fields = one.given if has_conditions(one.graph[0]) else part(one.given)
+    fields = one.given if has_conditions(one.program.graph) else part(one.given)
     found = measured(call, replace(one, given=fields), options, 5, 0.3)
     if not one.is_single:
         page.add("measured", str(found))
@@ -297,8 +298,8 @@ def _measured(page: Lines, call: Callable[..., Any], one: Asked, named: Mapping[
 def intermediate(one: Asked) -> str:
     """The text of `Stencil.ir`."""
     if not one.is_single:
-        return graph_text(
-            one.graph[0], [node for group in one.plan.groups for node in group.nodes]
+        return _graph_text(
+            one.program.graph, [node for group in one.plan.groups for node in group.nodes]
         )
     compiled = one.last.compiled
     if compiled.forms is None:
@@ -318,3 +319,64 @@ def texts(one: Asked, target: object) -> str:
 
         return "\n\n".join(source.text for source in device.sources(one))
     return "\n\n".join(kernel.module.text for kernel in one.kernels)
+
+
+# Plans.
+
+
+def _graph_text(graph: Graph, nodes: Nodes) -> str:
+    """The intermediate forms of nodes, each under what it is called."""
+    texts: list[str] = []
+    for node in nodes:
+        texts.append(f"{_call_text(graph, node)}:")
+        text = f"it holds {node.part}"
+        if not isinstance(node.part, str):
+            text = kernel_text(node.part.simplified)
+        texts.append("\n".join(f"    {line}" for line in text.split("\n")))
+    return "\n".join(texts)
+
+
+def _plan_text(name: str, graph: Graph, found: Plan) -> str:
+    """What is done in which pass over memory, how each stage is kept, and why."""
+    given = ", ".join(
+        f"{n} {d}" for n, d in zip(graph.names, graph.dtypes[: graph.given], strict=False)
+    )
+    results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
+    lines = [f"{name}: {given} -> {results}"]
+    for number, group in enumerate(found.groups, start=1):
+        inside = sum(graph.dtypes[value].itemsize for value in group.fields)
+        outside = sum(graph.dtypes[value].itemsize for value in group.outputs)
+        reads_ = ", ".join(graph.names[value] for value in group.fields)
+        lines.append(
+            f"  pass {number}      reads {reads_}: {inside + outside} bytes a point "
+            f"with what it writes"
+        )
+        rows = rows_kept(group.kernel) if group.kernel is not None else {}
+        for node in group.nodes:
+            shown = node.call.boundary if node.call.boundary.conditions else node.border
+            border = "" if node.call.definition.pointwise else f", border {shown}"
+            every = f", every {node.call.every}" if node.thins else ""
+            lines.append(f"    {_call_text(graph, node)}{border}{every}")
+            lines.append(f"      {_kept_text(node, group, rows, found)}")
+    return "\n".join(lines)
+
+
+def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
+    """How what a node makes is kept."""
+    if node.label in found.whole:
+        return f"stored whole: {found.whole[node.label]}"
+    if set(node.outputs) <= set(group.outputs):
+        return "the result"
+    kept = [rows[n] for value in node.outputs if (n := group.names.get(value, "")) in rows]
+    if not kept:
+        return "computed again where it is read: that costs less than to keep it"
+    count = max(kept)
+    return (
+        f"kept in {count} {'row' if count == 1 else 'rows'}, until they are read for the last time"
+    )
+
+
+def _call_text(graph: Graph, node: Node) -> str:
+    fields = ", ".join(graph.names[value] for value in node.fields)
+    made = ", ".join(graph.names[value] for value in node.outputs)
+    return f"{made} = {node.call.definition.name}({fields})"

@@ -40,13 +40,13 @@ class InMemory:
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
         motion.check()
-        graph, wanted = motion.step
+        graph = motion.graph
         arrays = self._taken(fields)
         if graph.places:
             # As long as the arrays are alone: positions have all axes.
             arrays = list(reaching(graph, arrays))
         self._shape = motion.state_shape(arrays)
-        count = len(wanted)
+        count = motion.states
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
         self._target = targets(plan.out, [(self._shape, one) for one in self._dtypes], fields)
         fields = arrays

@@ -22,7 +22,6 @@ from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
 from ..program.graph import has_conditions, with_boundaries
 from ..program.options import Place
-from ..program.program import Program
 from .iterate import Iteration
 from .motion import Motion
 
@@ -75,15 +74,16 @@ class InChunks:
             self._later = 0
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
-        graph, wanted = motion.repeated(each)
+        program = motion.repeated(each)
         # Where borders have conditions it is one step.
-        nodes = with_boundaries(graph.nodes, lambda node: node.boundary.after(first))
+        nodes = with_boundaries(program.graph.nodes, lambda node: node.boundary.after(first))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
+        graph = program.graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)
-        made = self._evaluate(Program(graph, wanted, schedule), self._states, place)
+        program = replace(program, graph=graph, schedule=schedule)
+        made = self._evaluate(program, self._states, place)
         self._before, self._states = self._states, [*made, *self._states[len(made) :]]
         self._later += self._tasks
         return length

@@ -18,8 +18,8 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, is_cupy, write
 from ..backends.cuda import driver
 from ..base import limits
-from ..program.chaining import unfit
 from ..program.graph import Graph
+from ..program.planning import unfit
 from .in_memory import InMemory
 from .iterate import Iteration
 from .motion import Motion
@@ -69,11 +69,11 @@ class OnDevice(InMemory):
         asked, between = schedule.steps, plan.in_a_row
         if not asked and not _is_worth(size, plan.steps):
             return []
-        graph, wanted = self._motion.step
-        for node in graph.needed(wanted):
+        nodes = self._motion.nodes
+        for node in nodes:
             cuda.understood(node.compiled)
         most = min(asked or limits.current.recorded_steps, between)
-        if most < 2 or unfit(graph.needed(wanted), wanted, schedule):
+        if most < 2 or unfit(nodes, self._motion.step.wanted, schedule):
             return []
         length = most if asked else -(-between // -(-between // most))
         rest, looks = between % length, plan.steps // between

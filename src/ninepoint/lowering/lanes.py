@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
@@ -96,18 +96,18 @@ class Turn:
         return replace(one, body=mapped(one.body, self._expression))
 
 
-def interleaved(lanes: int) -> Turn:
-    """Rows in which each column has so many lanes."""
-    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes)
+# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
+# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
+How: TypeAlias = int | tuple[int, ...]
 
 
-# One more axis at the end.
-LEVELLED = Turn(lambda at: (*at, 0))
-
-
-def transposed(order: Offset) -> Turn:
-    """Axis k is axis `order[k]` of the other kernel."""
-    return Turn(
-        lambda at: tuple(at[axis] for axis in order),
-        lambda axes: tuple(order.index(axis) for axis in axes),
-    )
+def turn_of(how: How) -> Turn:
+    """How kernels are written for arrays that lie so."""
+    if isinstance(how, tuple):
+        return Turn(
+            lambda at: tuple(at[axis] for axis in how),
+            lambda axes: tuple(how.index(axis) for axis in axes),
+        )
+    if how == 0:
+        return Turn(lambda at: (*at, 0))
+    return Turn(lambda at: (*at[:-1], at[-1] * how), lanes=how)

@@ -93,8 +93,8 @@ class Parts:
     def frames(self) -> list[Span]:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
-        graph, wanted = motion.repeated([motion.call.scalars] * self.longest)
-        one = Looking.of(graph.needed(wanted), wanted, graph.given, axis)
+        program = motion.repeated([motion.call.scalars] * self.longest)
+        one = Looking.of(program.nodes, program.wanted, program.graph.given, axis)
         found = []
         for a, b in self.owned:
             frame = one.needs((a, b), n)
