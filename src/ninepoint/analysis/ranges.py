@@ -22,7 +22,6 @@ from typing import assert_never
 
 import numpy as np
 
-from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
@@ -34,6 +33,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Element,
     Expr,
     Gather,
@@ -412,7 +412,8 @@ def _bits(op: str, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if expr.storage in SHORT_FLOATS:
+    if expr.storage and expr.dtype.is_float:
+        # Rounded to 16 bits.
         if any(map(math.isnan, arg.ends)):
             return ANY
         with np.errstate(over="ignore"):

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from ..language.box import Length
+from ..language.ir import Length
 from .accepted import is_cupy, listed, write
 from .borders import Array, Border
 from .chains import Pass, fits, is_worth, plain, stacked

@@ -18,8 +18,9 @@ import numpy as np
 
 from . import errors, ir
 from . import operations as ops
-from .dtypes import DType, short, value_type
+from .dtypes import short, value_type
 from .functions import FLOAT_FUNCTIONS
+from .ir import DType
 from .operators import UFUNCS
 from .values import (
     Value,

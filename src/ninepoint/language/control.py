@@ -18,9 +18,9 @@ from typing import Any
 from . import ir
 from . import operations as ops
 from .definitions import stored_names
-from .dtypes import DType, promote
+from .dtypes import promote
 from .frame import Frame, Undefined
-from .ir import Const, Ref
+from .ir import Const, DType, Ref
 from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.

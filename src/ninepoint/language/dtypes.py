@@ -14,39 +14,11 @@ shape.  They stand for what is given where a kernel is read, and name what was c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
 
-
-class DType(Enum):
-    """The type of a value at one point."""
-
-    BOOL = "bool"
-    INT = "int"
-    UINT = "uint"
-    F32 = "float32"
-    F64 = "float64"
-    C64 = "complex64"
-    C128 = "complex128"
-
-    @property
-    def is_integer(self) -> bool:
-        return self in (DType.BOOL, DType.INT, DType.UINT)
-
-    @property
-    def is_float(self) -> bool:
-        return self in (DType.F32, DType.F64)
-
-    @property
-    def is_complex(self) -> bool:
-        return self in (DType.C64, DType.C128)
-
-    @property
-    def numpy(self) -> np.dtype:
-        """The storage that holds every value of this type."""
-        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
+from .ir import DType
 
 
 @dataclass(frozen=True, slots=True)

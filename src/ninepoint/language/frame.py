@@ -15,9 +15,9 @@ import numpy as np
 from . import errors, ir
 from . import operations as ops
 from .definitions import ArrayFunction, Function, Unusable
-from .dtypes import Coefficients, DType, Field
+from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import Position
+from .ir import DType, Position
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,

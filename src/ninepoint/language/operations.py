@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
-from .dtypes import Coefficients, DType, promote, value_type
-from .ir import Atom, Binary, Const, Offset, Unary, Weight
+from .dtypes import Coefficients, promote, value_type
+from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
 from .operators import PYTHON, UNARY
 from .positions import Line
 from .values import (

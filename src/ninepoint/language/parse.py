@@ -26,13 +26,13 @@ import numpy as np
 
 from . import errors, ir
 from . import operations as ops
-from .box import Length, Neighborhood
+from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import Function
-from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import Undefined, refuse_node
-from .ir import Kernel
+from .ir import DType, Kernel, Length
 from .operators import SYMBOLS
 from .parameters import indices
 from .subscripts import made, stored, which

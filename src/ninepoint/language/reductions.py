@@ -27,8 +27,8 @@ import numpy as np
 from . import errors
 from . import operations as ops
 from .callables import FUNCTIONS, Builder, float_of
-from .dtypes import Coefficients, DType
-from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
+from .dtypes import Coefficients
+from .ir import RANKED, Atom, Binary, Const, DType, Expr, Reduce, ReduceKind
 from .networks import merged, sort
 from .statistics import in_order, ranked
 from .values import NotUnderstood, Value, is_number, reading, words

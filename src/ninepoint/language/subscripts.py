@@ -24,9 +24,9 @@ import numpy as np
 
 from . import errors, ir
 from . import operations as ops
-from .dtypes import Coefficients, DType, Field, value_type
+from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
-from .ir import Atom, Const, Offset
+from .ir import Atom, Const, DType, Offset
 from .values import (
     Buffer,
     Index,

@@ -20,9 +20,9 @@ import numpy as np
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
-from .dtypes import Coefficients, DType, Field
+from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import Atom, Offset, Ref
+from .ir import Atom, DType, Offset, Ref
 from .positions import ELEMENT, Line
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]

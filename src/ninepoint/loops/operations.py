@@ -18,9 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..analysis.ranges import Interval, interval, machine_type, working_type
-from ..language.dtypes import SHORT_FLOATS, DType
+from ..language.dtypes import SHORT_FLOATS
 from ..language.functions import FLOAT_FUNCTIONS
-from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
+from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, DType, Expr, Select, Unary
 from .nodes import SHORT
 from .values import wrapped
 

@@ -19,9 +19,9 @@ from typing import Any
 
 from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
-from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
+    DType,
     Gather,
     Histogram,
     Kernel,

@@ -37,13 +37,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analysis.rewrite import Body, Emit, as_type, binary, in_bodies, replayed
-from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
     BinaryOp,
     Const,
+    DType,
     Expr,
     Kernel,
     Reduce,

@@ -22,7 +22,7 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
-from ..language.dtypes import DType, kind_of
+from ..language.dtypes import kind_of
 from ..language.ir import (
     RANKED,
     Atom,
@@ -30,6 +30,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

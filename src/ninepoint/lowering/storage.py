@@ -41,7 +41,7 @@ from ..analysis.ranges import (
     words,
 )
 from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
-from ..language.dtypes import DType, common, short, value_type
+from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -50,6 +50,7 @@ from ..language.ir import (
     Call,
     Cast,
     Const,
+    DType,
     Expr,
     Kernel,
     Reduce,

@@ -16,7 +16,6 @@ from dataclasses import replace
 
 from ..analysis.ranges import Interval, machine_type
 from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
-from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
@@ -24,6 +23,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

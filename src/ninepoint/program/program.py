@@ -29,8 +29,8 @@ from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.work import Block
 from ..backends.compiled import Compiled, readable
 from ..base.remembered import Remembered
-from ..language.box import Length
 from ..language.dtypes import computed
+from ..language.ir import Length
 from ..lowering.schedule import Schedule
 from .calls import Leaves
 from .graph import Graph, Node, Nodes, Values
