@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import ir
-from . import operations as ops
 from .definitions import stored_names
 from .dtypes import promote
 from .frame import Frame, Undefined
 from .ir import Const, DType, Ref
+from .operations import active, cast, emit, lift, logical, turn, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -74,7 +74,7 @@ class CarriedLoop:
         self.stored = _stored(self.node)
         # Of each name that holds numbers what these are before the first turn, and their types.
         self.initial = {
-            name: [ops.lift(value) for value in _numbers(self.before[name])]
+            name: [lift(value) for value in _numbers(self.before[name])]
             for name in sorted(self.stored)
             if _is_numeric(self.before.get(name))
         }
@@ -90,7 +90,7 @@ class CarriedLoop:
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
-        start = ops.logical("&", ops.active(), self.first)
+        start = logical("&", active(), self.first)
         if start is False:
             return
         if self._read():
@@ -111,11 +111,11 @@ class CarriedLoop:
         self.once(index)
         if frame.done is True or frame.broken is True:
             return False
-        ended = ops.logical("|", frame.done, frame.broken)
-        with ops.under(ended, False):
+        ended = logical("|", frame.done, frame.broken)
+        with under(ended, False):
             again = self.again(index)
         self.endless = again is True
-        return ops.logical("&", ops.unary("not", ended), again)
+        return logical("&", unary("not", ended), again)
 
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
@@ -151,7 +151,7 @@ class CarriedLoop:
             frame.names[name] = _rebuilt(self.before[name], iter(heads))
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
-        with ops.turn(self.body):
+        with turn(self.body):
             self.going = self._turn()
 
     def _ref(self, dtype: DType) -> Ref:
@@ -165,15 +165,15 @@ class CarriedLoop:
         numbers = list(_numbers(value)) if _is_numeric(value) else []
         if len(numbers) != len(self.initial[name]):
             raise NotUnderstood("a name that is one thing or another", self.span)
-        return [ops.lift(one) for one in numbers]
+        return [lift(one) for one in numbers]
 
     def _carry(self, value: Any) -> tuple[Any, range]:
         """Carry numbers that only the last turn tells; gives which they are beside the value."""
         begin = len(self.ends)
-        for after in map(ops.lift, _numbers(value)):
+        for after in map(lift, _numbers(value)):
             self._ref(after.dtype)
             # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=ops.cast(ops.lift(0), after.dtype))
+            any_one = replace(after, atom=cast(lift(0), after.dtype))
             self.ends.append((any_one, after))
         return value, range(begin, len(self.ends))
 
@@ -204,7 +204,7 @@ class CarriedLoop:
         def end(value: Any, numbers: range) -> Any:
             """A value after the last turn."""
             found = (
-                ops.emit(
+                emit(
                     ir.Carried(self.refs[number].dtype, whole, number + 1),
                     all(one.weak for one in self.ends[number]),
                 )
@@ -226,11 +226,11 @@ class CarriedLoop:
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         pairs = list(zip(self.refs, self.ends, strict=True))
-        with ops.turn(self.body):
-            after = [ops.lift(self.going).atom]
-            after += [ops.cast(value, ref.dtype) for ref, (_, value) in pairs]
-        initial = [ops.lift(start).atom]
-        initial += [ops.cast(value, ref.dtype) for ref, (value, _) in pairs]
+        with turn(self.body):
+            after = [lift(self.going).atom]
+            after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
+        initial = [lift(start).atom]
+        initial += [cast(value, ref.dtype) for ref, (value, _) in pairs]
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
 from .definitions import ArrayFunction, Function, Unusable
 from .dtypes import Coefficients, Field
 from .errors import Span, here
 from .ir import DType, Position
+from .operations import binary, emit, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
@@ -120,7 +120,7 @@ class Frame(ABC):
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
-            return replace(then, items=ops.select(test, then.items, other.items))
+            return replace(then, items=select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if then is other:
             return then
@@ -129,7 +129,7 @@ class Frame(ABC):
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
             raise errors.choice_mismatch(words(then), words(other))
-        return ops.select(test, then, other)
+        return select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
         if self.done is False:
@@ -137,8 +137,8 @@ class Frame(ABC):
             return
         first, second = self.result, result
         self.check_counts(first, second)
-        self.result = ops.select(self.done, first, second)
-        self.done = ops.logical("|", self.done, done)
+        self.result = select(self.done, first, second)
+        self.done = logical("|", self.done, done)
 
     def check_counts(self, one: Any, other: Any) -> None:
         """Raise where two ways to return give another number of values."""
@@ -206,14 +206,14 @@ def _along(axis: int, element: bool) -> Any:
     reading.positions[label] = one
     assert reading.axes.count is not None
     read = ir.Read(DType.INT, label, (0,) * reading.axes.count)
-    where, factors = ops.emit(read, weak=True), reading.axes.factors
+    where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where
     point = Index(where.atom, True)
     if element:
         return point
-    result = ops.binary("*", point, factors[axis])
-    return ops.binary("+", result, reading.axes.phase[axis])
+    result = binary("*", point, factors[axis])
+    return binary("+", result, reading.axes.phase[axis])
 
 
 def measured(shape: tuple[Any, ...], name: str) -> Any:
@@ -224,7 +224,7 @@ def measured(shape: tuple[Any, ...], name: str) -> Any:
         case "ndim":
             return len(shape)
         case _:
-            return functools.reduce(partial(ops.binary, "*"), shape or (1,))
+            return functools.reduce(partial(binary, "*"), shape or (1,))
 
 
 # What neither tier runs: the construct in words, and what to write instead.

@@ -45,7 +45,9 @@ ReduceKind: TypeAlias = Literal[
 ]  # fmt: skip
 # Those for which the elements are put in order.
 RANKED: frozenset[str] = frozenset({"quantile", "nanquantile", "nanrank"})
-COMPARISONS: frozenset[str] = frozenset({"<", "<=", ">", ">=", "==", "!="})
+# What each comparison is with its operands exchanged.
+MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+COMPARISONS = frozenset(MIRRORED)
 
 
 class DType(Enum):

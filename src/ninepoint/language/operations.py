@@ -166,7 +166,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
     left, right = constant(left), constant(right)
     known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
     if all(known) and op not in _EXTREMES:
-        return _known(op, left, right)
+        return folded(op, left, right)
     line = _line(op, left, right)
     if isinstance(line, int):
         return line
@@ -240,7 +240,8 @@ def _power(a: Value, b: Value, common: DType) -> Value:
     return in_common("**", common, a, b)
 
 
-def _known(op: str, left: Any, right: Any) -> Any:
+def folded(op: str, left: Any, right: Any) -> Any:
+    """An operation on what is known, by the rules of what is not."""
     try:
         with np.errstate(all="ignore"):
             return constant(PYTHON[op](left, right))
@@ -395,9 +396,6 @@ def _converted(value: Any, dtype: DType) -> str | None:
 # uint64 beside integers that may be negative.
 
 
-_MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-
-
 def _mixed(left: Value, right: Value) -> bool:
     """Whether one is of uint64 and the other an integer that may be negative."""
     return (left.dtype is DType.UINT and _signed(right)) or (
@@ -418,7 +416,7 @@ def _signed(value: Value) -> bool:
 def _compared(op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
-        left, right, op = right, left, _MIRRORED[op]
+        left, right, op = right, left, ir.MIRRORED[op]
     above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
 from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import Function
@@ -33,6 +32,7 @@ from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import Undefined, refuse_node
 from .ir import DType, Kernel, Length
+from .operations import alike, binary, emit, lift, logical, truth, unary, under
 from .operators import SYMBOLS
 from .parameters import indices
 from .subscripts import made, stored, which
@@ -94,8 +94,8 @@ def read(
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
         raise errors.no_field(function.place, function.name)
-    alike = [ops.alike(same) for same in zip(*found, strict=True)]
-    outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
+    together = [alike(same) for same in zip(*found, strict=True)]
+    outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
     return _kernel(arguments, outputs)
 
 
@@ -135,7 +135,7 @@ def _results(frame: Statements) -> list[Value]:
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if isinstance(value, Value) or is_number(value):
-            lifted = ops.lift(value)
+            lifted = lift(value)
             if not lifted.shape:
                 values.append(lifted)
                 continue
@@ -149,7 +149,7 @@ def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
         case Scalar():
             return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return ops.emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return emit(ir.Read(value_type(argument.storage), argument.label, here))
         case _:
             return argument
 
@@ -240,13 +240,13 @@ class Statements(Expressions):
         before = self.state()
         if rest:
             self.left = self.broken = False
-        with ops.under(test, True):
+        with under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
             self.left = True
-        with ops.under(test, False):
+        with under(test, False):
             other()
         self.left = self._either(test, left, self.left)
         self.broken = self._either(test, broken, self.broken)
@@ -266,10 +266,10 @@ class Statements(Expressions):
         """One truth where a test holds, and the other where it does not."""
         if then is other:
             return then
-        return ops.logical(
+        return logical(
             "|",
-            ops.logical("&", test, then),
-            ops.logical("&", ops.unary("not", test), other),
+            logical("&", test, then),
+            logical("&", unary("not", test), other),
         )
 
     def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -362,12 +362,12 @@ class Statements(Expressions):
                 return
             going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(ops.unary("not", ended), going, rest=True)
+                self.split(unary("not", ended), going, rest=True)
                 if turns:
                     self.left = False
                 return
             if self.done is not before:
-                with ops.under(self.done, False):
+                with under(self.done, False):
                     going()
                 return
 
@@ -382,7 +382,7 @@ class Statements(Expressions):
         broken = self.broken
         self.left, self.broken = outside
         if node.orelse and broken is not True and self.done is not True:
-            self.split(ops.unary("not", broken), partial(self.block, node.orelse))
+            self.split(unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
 
@@ -437,19 +437,19 @@ class Statements(Expressions):
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
         if not isinstance(low, int) or low:
-            count = ops.binary("-", count, low)
+            count = binary("-", count, low)
         if abs(step) > 1:
-            count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
+            count = binary("//", binary("+", count, abs(step) - 1), abs(step))
 
         def begin(turn: Any) -> None:
             self.at(node.target)
-            value = turn if step == 1 else ops.binary("*", turn, step)
+            value = turn if step == 1 else binary("*", turn, step)
             first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else ops.binary("+", value, start))
+            self.assign(node.target, value if first else binary("+", value, start))
 
         def again(turn: Any) -> Any:
             self.at(node.iter)
-            return ops.binary("<", ops.binary("+", turn, 1), count)
+            return binary("<", binary("+", turn, 1), count)
 
-        first = ops.truth(ops.binary(">", count, 0))
+        first = truth(binary(">", count, 0))
         CarriedLoop(self, node, first, begin, again, most).follow()

@@ -288,14 +288,13 @@ def words(value: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    """What a value is, without its details, to tell what it has not."""
+    """What a value is, without its details, at the beginning of a sentence."""
     if isinstance(value, Field):
-        return f"the field '{value.name}'"
-    if isinstance(value, Value):
-        return "a window" if value.shape else "a number"
-    if is_number(value):
-        return "a number"
-    return words(value)
+        return f"The field '{value.name}'"
+    if isinstance(value, Value) and value.shape:
+        return "A window"
+    told = "a number" if isinstance(value, Value) or is_number(value) else words(value)
+    return told[0].upper() + told[1:]
 
 
 def holds_value(value: Any) -> bool:

@@ -23,9 +23,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
 from .dtypes import Coefficients
 from .ir import Atom, Const, Offset, Ref
+from .operations import emit
 from .values import NotUnderstood, Value, reading, varies_index, words
 
 # What writes an operation again, given what puts new operands into it.
@@ -115,9 +115,9 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
         if position is None:
             if along and isinstance(expr, ir.Read):
                 origin = ir.added(expr.offset, first)
-                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, shape).atom
-            return ops.emit(operands(ir.shifted(expr, first)), False, shape).atom
-        here, axis = ops.emit(expr).atom, position.axis
+                return emit(ir.Tap(expr.dtype, expr.field, origin, along), False, shape).atom
+            return emit(operands(ir.shifted(expr, first)), False, shape).atom
+        here, axis = emit(expr).atom, position.axis
         # How many steps along the axis each element of the window is from the point.
         moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
         steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
@@ -125,8 +125,8 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             return here
         there: Atom = Const(expr.dtype, steps[0])
         if along:
-            there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
-        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
+            there = emit(ir.Weight(expr.dtype, steps), False, shape).atom
+        return emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
 
     atom = _again(value.atom, reading.body.reachable(), lambda ref: not varies(ref), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
@@ -165,12 +165,12 @@ def picked(window: Value, index: Any, text: str) -> Value:
                 expr = replace(expr, texts=tuple(expr.texts[number] for number in numbers))
             case _:
                 expr = operands(expr)
-        return ops.emit(expr, False, found.shape).atom
+        return emit(expr, False, found.shape).atom
 
     def one_number(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
         zero = ir.zero_product(expr, expressions, numbers[0])
         there = zero or ir.at_index(expr, at[0], numbers[0])
-        return there if isinstance(there, Const) else ops.emit(operands(there)).atom
+        return there if isinstance(there, Const) else emit(operands(there)).atom
 
     expressions = reading.windows.values
     write = some if found.ndim else one_number

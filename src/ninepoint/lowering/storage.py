@@ -33,10 +33,10 @@ from ..analysis.ranges import (
     bound,
     holds,
     interval,
-    nearest,
     of_storage,
     ranges,
     smallest_integer,
+    stepped,
     window_range,
     words,
 )
@@ -140,7 +140,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
 def _integer(
     output: Atom, value: Interval, storage: np.dtype, overflow: Overflow, emit: Emit
 ) -> Atom:
-    fits = holds(storage, nearest(value)) and not value.nan
+    fits = holds(storage, stepped(value)) and not value.nan
     if not fits and overflow is None:
         raise misfit(storage, words(value))
     target = DType.UINT if storage == np.dtype("uint64") else DType.INT
