@@ -30,13 +30,12 @@ import numpy as np
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
-from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.compiled import Compiled, Forms
+from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
 from ninepoint.backends.numba.cpu import interpreted as as_plain_python
-from ninepoint.backends.pipeline import Forms
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
@@ -186,7 +185,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, on_device._uploaded, on_device._sources, program._known):
+    for known in (cubins._modules, on_device._uploaded, writing._sources, program._known):
         known.clear()
 
 
@@ -352,7 +351,7 @@ def _band(text: str) -> Callable[..., None]:
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
     # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
-    names["numpy"] = _NumPy("absent_row" in text or "beyond_" in text)
+    names["numpy"] = _NumPy("absent(" in text or "beyond(" in text)
     exec(in_numpy(code), names)
     run: Callable[..., None] = names["band"]
     return run

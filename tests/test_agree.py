@@ -25,9 +25,9 @@ import ways
 TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
-INTERPRETED = {"kernel": (240, 3), "pipeline": (48, 2), "steps": (48, 3), "ufunc": (210, 3)}
-COMPILED = {"kernel": (48, 3), "pipeline": (12, 3), "steps": (12, 3), "ufunc": (42, 3)}
-BATCH = {"kernel": 40, "pipeline": 16, "steps": 16, "ufunc": 70}
+INTERPRETED = {"kernel": (120, 3), "pipeline": (24, 2), "steps": (24, 3), "ufunc": (105, 3)}
+COMPILED = {"kernel": (24, 3), "pipeline": (8, 3), "steps": (8, 3), "ufunc": (28, 3)}
+BATCH = {"kernel": 40, "pipeline": 12, "steps": 12, "ufunc": 70}
 
 # And every night: about eight minutes of two cores.
 NIGHTLY = {"kernel": (2500, 4), "pipeline": (480, 3), "steps": (480, 4), "ufunc": (1750, 4)}
@@ -75,7 +75,7 @@ def test_many_programs_as_machine_code(kind, seeds, most):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ compiles what a GPU would run")
-@pytest.mark.parametrize(("kind", "last"), [("kernel", 12), ("pipeline", 6), ("steps", 6)])
+@pytest.mark.parametrize(("kind", "last"), [("kernel", 8), ("pipeline", 4), ("steps", 4)])
 def test_a_gpu_gives_the_same(kind, last):
     asked = ["0", str(last), "--kind", kind, "--most", "1", "--gpu", "1"]
     # CuPy is the stand-in: one process has it, or has it not.

@@ -26,7 +26,6 @@ from ninepoint.loops.nodes import (
     Break,
     Call,
     Continue,
-    Fetch,
     For,
     Function,
     If,
@@ -147,8 +146,6 @@ class _Check:
                 self._same(self.of.name, self.of.result, self._value(value))
             case Call():
                 self._value(node)
-            case Fetch(array, index):
-                self._element(array, index)
             case _:
                 assert_never(node)
 

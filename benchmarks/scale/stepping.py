@@ -20,7 +20,7 @@ from dask.callbacks import Callback
 
 import ninepoint as npt
 from ninepoint.arrays.layout import Region
-from ninepoint.arrays.work import Block, Domain
+from ninepoint.arrays.regions import Block, Domain
 from ninepoint.iteration.iterate import Scalars
 from ninepoint.iteration.motion import Motion
 from ninepoint.program.calls import Call
@@ -83,7 +83,8 @@ def _block(n: int) -> float:
     program, _ = Program.of_calls(graph, graph.needed(wanted), wanted, schedule)
     padded = np.random.default_rng(0).random((n + 16, n + 16), dtype="f4")
     region = Region(((n, 2 * n), (n, 2 * n)))
-    block = Block((padded,), Domain((3 * n, 3 * n), (n - 8, n - 8), region))
+    has = Region(((n - 8, 2 * n + 8), (n - 8, 2 * n + 8)))
+    block = Block((padded,), Domain((3 * n, 3 * n), has, region))
     # As long an iteration as it takes for steps to be done in one pass.
     ways = {
         "block": (8, lambda: program.run(block, threads=1)),

@@ -143,9 +143,8 @@ def test_fields_that_broadcast(name):
         if gufunc and any(one.shape[-1] in (0, 1) for one in fields):
             continue
         cut = [(2,) * (one.ndim - 1) + (5,) if gufunc else 2 for one in fields]
-        others = [(None, -1), (-1, None), (-1, cut[1]), cut, (cut[0], None)]
-        for chunks in [(-1, -1), others[number % len(others)]]:
-            check(call, fields, chunks)
+        ways = [(-1, -1), (None, -1), (-1, None), (-1, cut[1]), cut, (cut[0], None)]
+        check(call, fields, ways[number % len(ways)])
 
 
 def test_a_stage_with_fewer_points_beside_a_longer_field():

@@ -143,7 +143,6 @@ CASES = [
     (number, "()->()"),
     (inner, "(n)->(n)"),
 ]
-IDS = [function.__name__ for function, _ in CASES]
 GUFUNCS = {function: npt.gufunc(signature)(function) for function, signature in CASES}
 
 
@@ -191,11 +190,11 @@ def check(result, wanted):
         np.testing.assert_array_equal(one, expected)
 
 
-@pytest.mark.parametrize(("function", "signature"), CASES, ids=IDS)
+@pytest.mark.parametrize(("function", "signature"), only(7, CASES))
 def test_random_arrays(function, signature):
     random = np.random.default_rng(len(function.__name__))
     gufunc = GUFUNCS[function]
-    for _ in range(15):
+    for _ in range(8):
         arrays = drawn(signature, random)
         wanted = reference(function, signature, *arrays)
         result = gufunc(*arrays)

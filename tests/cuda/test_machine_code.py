@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(machine_code.NVCC is None, reason="needs nvcc")
 HERE = Path(__file__).parent
 SPILLED = HERE / "spilled.json"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-SEEDS = {"kernel": range(8), "pipeline": range(4), "steps": range(4)}
+SEEDS = {"kernel": 8, "pipeline": 4, "steps": 4}
 
 # Bytes that another nvcc may spill besides.
 MORE = 64
@@ -58,22 +58,23 @@ def given(cupy, tmp_path, monkeypatch):
 def test_texts_compile_and_few_functions_spill(given, request, architectures):
     """By the architecture, the kind and the seed of a program, and the function: bytes."""
     texts = {}
-    for kind, seeds in SEEDS.items():
-        for seed in seeds:
+    all_of_them = architectures == ARCHITECTURES
+    for kind, count in SEEDS.items():
+        for seed in range(count if all_of_them else count // 2):
             asked = agree.asking([drawing.draw(kind, seed)])
             for text, options in given(*asked):
                 own = [one for one in options if not one.startswith("-arch")]
                 if own == list(machine_code.OPTIONS):
                     count = sum(name.startswith(f"{kind} {seed},") for name in texts)
                     texts[f"{kind} {seed}, {count}"] = text
-    assert len(texts) >= 12
+    assert len(texts) >= 6
     assert {name.split()[0] for name in texts} == set(SEEDS)
     found = machine_code.in_parts(texts, architectures, 15)
     functions = [(n, one) for n, text in texts.items() for one in machine_code.functions(text)]
     wanted = {(arch, *one) for arch, one in itertools.product(architectures, functions)}
     assert set(found) == wanted
     spilled = {" ".join(key): one.spilled for key, one in found.items() if one.spilled}
-    if request.config.getoption("--update-golden") and architectures == ARCHITECTURES:
+    if request.config.getoption("--update-golden") and all_of_them:
         SPILLED.write_text(json.dumps(spilled, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     known = json.loads(SPILLED.read_text(encoding="utf-8"))
     worse = {key: size for key, size in spilled.items() if size > known.get(key, 0) + MORE}

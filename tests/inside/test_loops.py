@@ -12,7 +12,6 @@ from ninepoint.loops.nodes import (
     Assign,
     Break,
     Call,
-    Fetch,
     For,
     Function,
     If,
@@ -80,19 +79,6 @@ def test_a_loop_over_elements() -> None:
             Store(out, (j,), Op("int16", "+", (both, both))),
         ),
     )
-
-
-def test_a_row_that_is_asked_for_early() -> None:
-    made = band(
-        "def band(x, out):\n"
-        "    ask(row(x, (min(3, x.shape[0] - 1),)), x.shape[1] - 1)\n"
-        "    out[0] = x[0, 0]\n",
-        ("int8", 2),
-        ("int8", 1),
-    )
-    (fetch,) = (one for one in made.body if isinstance(one, Fetch))
-    assert fetch.array.ndim == 1
-    assert fetch.index == (applied("-", Size(Array("int8", 2, "x"), 1), word(1)),)
 
 
 def test_a_name_that_is_assigned_twice_is_a_variable() -> None:

@@ -6,6 +6,7 @@ Generated code runs as plain Python on checked arrays; a few kernels are compile
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -910,8 +911,9 @@ def test_compiled_code_gives_the_bits_of_the_text(function, dtype):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("shape", [(250,), (40, 61), (5, 7, 120)])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("shape", "dtype"), [((250,), "float64"), ((40, 61), "float32"), ((5, 7, 40), "float64")]
+)
 def test_lines_of_many_weights(shape, dtype):
     """They are added piece by piece: along each axis, beside what other lines make."""
     random = np.random.default_rng(len(shape))
@@ -972,13 +974,12 @@ def long_weighted_sum(x, w):
 def test_a_long_sum_of_weights_that_are_an_argument(dtype, way):
     kernel = npt.stencil(boundary="mirror", standard_indexing="w")(long_weighted_sum)
     random = np.random.default_rng(3)
-    x = (random.random((3, 40, 5)) * 100).astype(dtype)
+    x = (random.random((2, 9, 3)) * 100).astype(dtype)
     w = random.random(121)
     with interpreted() if way == "interpreted" else contextlib.nullcontext():
         for axis in range(3):
-            part = np.moveaxis(np.moveaxis(x, axis, 0)[:4], 0, axis)
-            made = kernel(part, w, axes=axis)
-            np.testing.assert_allclose(made, kernel.debug(part, w, axes=axis), rtol=1e-5)
+            made = kernel(x, w, axes=axis)
+            np.testing.assert_allclose(made, kernel.debug(x, w, axes=axis), rtol=1e-5)
 
 
 def squares(x):
@@ -1022,8 +1023,16 @@ def near(x):
     return total / weights
 
 
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64", "int64", "float32", "float64"])
-@pytest.mark.parametrize("kernel", [squares, negated, signed, cubes, mixed, chosen, near])
+@pytest.mark.parametrize(
+    ("kernel", "dtype"),
+    only(
+        17,
+        itertools.product(
+            [squares, negated, signed, cubes, mixed, chosen, near],
+            ["uint8", "int16", "uint64", "int64", "float32", "float64"],
+        ),
+    ),
+)
 def test_squares_of_differences_have_the_sign_that_is_asked_for(kernel, dtype):
     x = np.random.default_rng(5).integers(0, 9, (7, 40)).astype(dtype)
     program = npt.stencil(boundary="mirror")(kernel)

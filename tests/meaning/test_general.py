@@ -444,6 +444,8 @@ def test_mistakes(function: Any, code: str, text: str, neighborhood: Any) -> Non
     assert "numba" not in str(caught.value.diagnostic.label).lower()
 
 
+# Numba compiles this for ten seconds.
+@pytest.mark.nightly
 def test_percentile_whose_fraction_is_a_parameter() -> None:
     @npt.stencil(boundary="reflect")
     def ranked(x: Any, q: Any) -> Any:

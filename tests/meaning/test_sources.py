@@ -568,6 +568,6 @@ def test_nested_parentheses():
 
 
 def test_locals_by_the_hundred_stay_on_the_fast_path():
-    lines = "".join(f"    v{k + 1} = v{k} + x[{k % 5}]\n" for k in range(2600))
-    kernel = from_text(f"def f(x):\n    v0 = x[0]\n{lines}    return v2600\n", "<locals>")
+    lines = "".join(f"    v{k + 1} = v{k} + x[{k % 5}]\n" for k in range(1300))
+    kernel = from_text(f"def f(x):\n    v0 = x[0]\n{lines}    return v1300\n", "<locals>")
     assert "general" not in kernel.explain("int64")

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import accepted, spacings
@@ -187,7 +188,7 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     if callback is not None:
         shown: Callable[..., Any] = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
-    boundary = unnamed(motion.call.boundary, named, dims, len(named.core))
+    boundary = unnamed(motion.call.boundary, named.core, partial(named.edge, dims=dims))
     motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)

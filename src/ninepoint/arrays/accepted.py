@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.memory import empty
 from ..language.dtypes import kind_of
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
@@ -282,13 +281,6 @@ def check_writable(outs: Sequence[Any]) -> None:
             raise ValueError("out is read-only.")
         if any(np.may_share_memory(out, other) for other in outs[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
-
-
-def copied(array: Array, dtype: np.dtype | None = None) -> Array:
-    """A copy in C order, of that dtype."""
-    made: Array = empty(array.shape, array.dtype if dtype is None else dtype)
-    made[...] = array
-    return made
 
 
 def write(target: Array, values: Array) -> None:

@@ -1,40 +1,263 @@
-"""Arrangements: arrays as a prepared call needs them, and its results as they were asked for.
+"""Arrangements: arrays as a kernel needs them, and its results as they were asked for.
 
     fields of fewer axes, axes in another order, strides or bytes that cannot be read
         -> one shape, core axes last, rows whose elements lie side by side
 
-To a program that looks at no neighbour all axes are alike: they become as few as can be.  For
-others a stack that lies innermost stays there (see `lanes`).
+    (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, the next column 3 on
+    (rows, columns, 137), along (0, 1)    a third axis, along which nothing looks
+    (rows, columns), in Fortran's order   columns for rows, and a kernel that is transposed
 
-What is to be done with each array is settled once; a call then does just that.
+Axes that lie in another order than the kernel has them are so done without moving them.  A row of
+few *lanes*, which lie innermost, is too short for a loop of its own, so each such number of lanes
+is compiled for; rows of many lanes are long enough by themselves, and one form of the kernel does
+all.
 
-Merging: to what looks at no neighbour all axes are alike, so that many of them are one.
+To a program that looks at no neighbour all axes are alike: they become as few as can be.
 
     shape (4, 5, 6), strides (240, 48, 8)     ->     shape (120,), strides (8,)
     shape (4, 5, 6), strides (8, 32, 160)     ->     the same, its axes taken in another order
     shape (4, 5, 6) beside (5, 6)             ->     shapes (4, 30) and (4, 30), strides (0, 8)
 
 Axes are put in the order of memory, and those that lie in memory as one would are made one, in
-all arrays alike.  Nothing is copied.
+all arrays alike.  What is to be done with each array is settled once; a call then does just that.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from itertools import chain, islice
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Bound, Compiled
+from ..backends.memory import copied, empty
 from ..base import limits
-from .accepted import copied, listed, write
+from .accepted import listed, write
 from .borders import Array, Border
-from .lanes import Lanes, Turned, arranged
 from .layout import Shape
 from .numpy import whole_shape
 from .strided import is_movable, is_readable, memory_order, mergeable, merged_axes
+
+
+class _Program(Protocol):
+    """What has forms for arrays whose axes lie in another order."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def compiled(self) -> Compiled: ...
+
+    def turned(self, how: Any, /) -> Self | None: ...
+
+
+Program = TypeVar("Program", bound=_Program)
+Item = TypeVar("Item")
+
+# Why a kernel has no form for axes in another order.
+NOT_TRANSPOSED = (
+    "a kernel that runs down rows, takes the general path or asks for its position is compiled "
+    "for one order of axes"
+)
+
+# From so many lanes on each column is a row of its own.  What has no form for that is compiled for
+# their number up to the second.
+LEVELS, MANY = 32, 256
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """How arrays are given to a program: their axes in another order, some of which become one.
+
+    Attributes
+    ----------
+    order : tuple of int
+        The axes: those of the stack that lie outside, the core axes, those that lie inside.
+    merged : tuple of tuple of int
+        For each axis of the program the lengths of those that it is made of, but for the first;
+        nothing if all stay apart.
+    inner : tuple of int
+        How long the axes are that lie inside, the lanes.
+    levels : bool
+        Whether the lanes are an axis of their own.
+    turn : tuple of int
+        Which of the core axes stands in the place of each in the program; nothing if each
+        stands in its own.
+    """
+
+    order: tuple[int, ...]
+    merged: tuple[Shape, ...] = ()
+    inner: Shape = ()
+    levels: bool = False
+    turn: tuple[int, ...] = ()
+
+    @property
+    def stays(self) -> bool:
+        """Whether arrays are given as they are."""
+        return not self.merged and self.order == tuple(range(len(self.order)))
+
+    @property
+    def inverse(self) -> tuple[int, ...]:
+        """Where each of the axes comes to be."""
+        return tuple(map(self.order.index, range(len(self.order))))
+
+    @property
+    def count(self) -> int:
+        """How many lanes there are."""
+        return math.prod(self.inner)
+
+    def of(self, array: Array) -> Array:
+        """Give an array so: a view, of arrays that lie as they must."""
+        turned = array.transpose(self.order)
+        if not self.merged:
+            return turned
+        lengths = iter(turned.shape)
+        return turned.reshape(
+            [math.prod(islice(lengths, 1 + len(inner))) for inner in self.merged]
+        )
+
+    def back(self, result: Array) -> Array:
+        """Give a result of the program the axes of the arrays, in their order."""
+        if self.merged:
+            pairs = zip(result.shape, self.merged, strict=True)
+            shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
+            result = result.reshape(list(chain(*shape)))
+        return result.transpose(self.inverse)
+
+    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
+        """Make an array of the axes of the arrays, which lies as it must."""
+        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
+        return made.transpose(self.inverse)
+
+    def border(self, border: Border) -> Border:
+        """The border of the program that takes such arrays."""
+        turned = border.turned(self.turn) if self.turn else border
+        return turned.turned(0 if self.levels else self.count)
+
+    def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Give what there is for each core axis in the order of the program's."""
+        return [items[axis] for axis in self.turn] or items
+
+    def lies(self, array: Array) -> bool:
+        """Whether `of` gives a view of an array, whose rows have no gaps."""
+        if not self.inner and not self.turn:
+            return True
+        step = array.itemsize
+        flat = len(self.inner) + (not self.levels)
+        for axis in reversed(self.order[len(self.order) - flat :]):
+            if array.shape[axis] != 1:
+                if array.strides[axis] != step:
+                    return False
+                step *= array.shape[axis]
+        return True
+
+
+def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Turned | None:
+    """Find how fields of one shape, and arrays to write to, lie if their stack lies innermost.
+
+    Their core axes come last.  None if there is no stack inside, or the arrays differ in it.
+    """
+    # Nearly always rows are in order, and nothing has to be found out.
+    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
+        return None
+    first, turn = fields[0], turned((*fields, *outs), core)
+    axes = range(first.ndim - core, first.ndim)
+    along = [axes[axis] for axis in turn] or list(axes)
+    inner = _inside(first, core, along[-1])
+    lengths = tuple(first.shape[axis] for axis in inner)
+    outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
+    merged = _merged(first.ndim, lengths)
+    found = Turned((*outer, *along, *inner), merged, lengths, False, turn)
+    if inner and all(map(found.lies, (*fields, *outs))):
+        return found
+    outer = tuple(range(first.ndim - core))
+    return Turned((*outer, *along), turn=turn) if turn else None
+
+
+def _merged(rank: int, inner: Shape) -> tuple[Shape, ...]:
+    """The last of so many axes are one, with these lengths but for the first."""
+    return (*((),) * (rank - len(inner) - 1), inner) if inner else ()
+
+
+def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
+    """The order of the core axes in memory, if it is another than theirs; else nothing.
+
+    It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
+    """
+    shape = arrays[0].shape
+    steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(-core, 0)]
+    lengths = shape[len(shape) - core :]
+    near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
+    if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
+        return ()
+    return memory_order(lengths, [array.strides[-core:] for array in arrays])
+
+
+def _inside(array: Array, core: int, last: int = -1) -> list[int]:
+    """The axes of the stack that lie inside the `last` core axis, in the order of memory."""
+    column = abs(array.strides[last])
+    if not array.size or array.shape[last] == 1:
+        return []
+    lead = range(array.ndim - core)
+    inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
+    return sorted(inner, key=lambda axis: -array.strides[axis])
+
+
+def with_lanes(
+    program: Program, fields: Sequence[Array], outs: Sequence[Array] = ()
+) -> tuple[Turned, Program] | None:
+    """Find what does a program on arrays whose stack lies innermost; None if it is done before.
+
+    The fields have one shape and core axes last; the program knows the lengths that it asks for.
+    """
+    found = lanes(fields, outs, program.ndim)
+    # Rows of lanes have no steps.
+    if found is None or (program.compiled.every and found.inner):
+        return None
+    if found.turn:
+        transposed = program.turned(found.turn)
+        if transposed is None or not found.inner:
+            return None if transposed is None else (found, transposed)
+        program = transposed
+    if found.count >= LEVELS:
+        other = program.turned(0)
+        if other is not None:
+            merged = _merged(len(found.order), found.inner[1:])
+            return replace(found, levels=True, merged=merged), other
+    other = program.turned(found.count) if found.count <= MANY else None
+    return None if other is None else (found, other)
+
+
+def arranged(
+    program: Program,
+    order: tuple[int, ...],
+    fields: Sequence[Array],
+    outs: Sequence[Array] = (),
+    *,
+    lanes: bool = True,
+) -> tuple[Turned, Program]:
+    """How arrays are given to a program, with core axes last in this order, and which takes them.
+
+    With `lanes` a stack stays where it lies, if it can.
+    """
+    turned = [one.transpose(order) for one in (*fields, *outs)]
+    found = None
+    if lanes:
+        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
+    if found is None:
+        return Turned(order), program
+    own, program = found
+    return replace(own, order=tuple(order[axis] for axis in own.order)), program
+
+
+def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
+    """An order of axes in which some come last."""
+    axes = [axis % ndim for axis in core]
+    return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
 def looks_at_points(code: Bound) -> bool:
@@ -52,11 +275,12 @@ def rows_of(program: Bound) -> list[int]:
     return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
-def merging(arrays: Sequence[Array]) -> Turned | None:
+def merging(arrays: Sequence[Array]) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
+    order = tuple(range(len(shape)))
     if len(shape) == 1 or not math.prod(shape):
-        return None
+        return Turned(order)
     order = memory_order(shape, [array.strides for array in arrays])
     turned = [array.transpose(order) for array in arrays]
     lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
@@ -67,9 +291,7 @@ def merging(arrays: Sequence[Array]) -> Turned | None:
             own.append(rest.pop(0))
         merged.append(tuple(own[1:]))
     merged[-1] += tuple(rest)
-    if not any(merged) and order == tuple(range(len(shape))):
-        return None
-    return Turned(order, tuple(merged))
+    return Turned(order, tuple(merged) if any(merged) else ())
 
 
 View: TypeAlias = Callable[[Array], Array]
@@ -94,31 +316,21 @@ class Arrangement:
         self.program, self._stacked = program, not lanes
         shape = whole_shape(fields)
         outs = listed(out)
-        # How axes are put in another order; nothing if all stay as they are.
-        self._how: Turned | None = None
         whole = [np.broadcast_to(field, shape) for field in fields]
         if looks_at_points(program) and not program.positions:
-            self._how = merging([*whole, *outs])
+            self.how = merging([*whole, *outs])
         else:
-            self._how, self.program = arranged(program, order, whole, outs, lanes=lanes)
-        # Larger arrays are copied block by block.
+            self.how, self.program = arranged(program, order, whole, outs, lanes=lanes)
         self._small = math.prod(shape) <= limits.current.block_elements
-        self._moves = self.program.takes_commands and not self.program.takes_elements
         rows = rows_of(program)
         self._views = [
             self._view(field, shape, dtype, k in rows)
             for k, (field, dtype) in enumerate(zip(fields, program.field_dtypes, strict=True))
         ]
-        outs = [self._turned(one) for one in outs]
-        self._apart = self._small and not all(map(is_readable, outs, program.out_dtypes))
-        self._apart |= not all(map(self._is_stack, outs))
-        self.plain = (
-            self._how is None and not self._apart and all(view is None for view in self._views)
-        )
-
-    def border(self, border: Border) -> Border:
-        """Give the border of the program."""
-        return self._how.border(border) if isinstance(self._how, Lanes) else border
+        pairs = zip(map(self.how.of, outs), program.out_dtypes, strict=False)
+        self._apart = not all(self._takes(one, dtype) for one, dtype in pairs)
+        takes_all = not self._apart and all(view is None for view in self._views)
+        self.plain = self.program is program and self.how.stays and takes_all
 
     def fields(self, fields: Sequence[Array]) -> list[Array]:
         """Give the fields as the program reads them."""
@@ -129,31 +341,32 @@ class Arrangement:
 
     def out(self, out: Any) -> Any:
         """Give the `out` of the program; None where it makes its own results."""
-        if out is None or self._apart:
-            return None
-        return out if self._how is None else tuple(map(self._how.of, listed(out)))
+        return None if out is None or self._apart else tuple(map(self.how.of, listed(out)))
 
     @property
     def has_place(self) -> bool:
         """Whether results are made in the caller's own arrays, element by element."""
-        return not isinstance(self._how, Lanes) and not self._apart
+        return not self.how.inner and not self.how.turn and not self._apart
 
     def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""
         if targets and not self._apart:
             return targets
-        if self._how is not None:
-            results = list(map(self._how.back, results))
+        results = list(map(self.how.back, results))
         for target, one in zip(targets, results, strict=False):
             write(target, one)
         return targets or results
 
-    def _turned(self, array: Array) -> Array:
-        return array if self._how is None else self._how.of(array)
-
-    def _is_stack(self, array: Array) -> bool:
-        """Whether the stack is one axis, if it is to be one."""
-        return not self._stacked or mergeable(array, array.ndim - self.program.ndim)
+    def _takes(self, array: Array, dtype: np.dtype) -> bool:
+        """Whether the program reads, or writes, an array of all axes where it lies."""
+        ndim, program = self.program.ndim, self.program
+        if self._stacked and not mergeable(array, array.ndim - ndim):
+            return False
+        if is_readable(array, dtype):
+            return True
+        # Elements lie anywhere, commands take any strides, and what is large goes block by block.
+        movable = program.takes_commands and is_movable(array, dtype)
+        return not self._small or movable
 
     def _view(self, field: Array, shape: Shape, dtype: np.dtype, alike: bool) -> View | None:
         """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
@@ -161,14 +374,10 @@ class Arrangement:
         if field.shape != shape:
             views.append(_spread(field, shape))
             field = views[0](field)
-        if self._how is not None:
-            views.append(self._how.of)
-            field = self._how.of(field)
-        # Commands take any strides, of one axis for the stack.
-        few = field.ndim <= self.program.ndim + 1
-        moves = self._moves and few and is_movable(field, dtype)
-        unreadable = self._small and not alike and not moves and not is_readable(field, dtype)
-        if unreadable or not self._is_stack(field):
+        if not self.how.stays:
+            views.append(self.how.of)
+            field = self.how.of(field)
+        if not alike and not self._takes(field, dtype):
             views.append(partial(copied, dtype=dtype))
         if len(views) > 1:
             return partial(_one_after_another, views)
@@ -206,3 +415,66 @@ def may_overlap(one: Array, other: Array) -> bool:
     if one is not other and one.flags.owndata and other.flags.owndata:
         return False
     return np.may_share_memory(one, other)
+
+
+def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+    """How a program does a stack that lies innermost, axes in another order, rows with gaps.
+
+    The fields, without positions, have one shape and core axes last; so many are `given`, others
+    are made.  What is as usual is not told.
+    """
+    positions, turn = program.positions > 0, turned(fields, program.ndim)
+    found = None if positions else with_lanes(program, fields)
+    how = None if found is None else found[0]
+    is_inside = any(_inside(field, program.ndim) for field in fields)
+    if is_inside and how is None:
+        reason = _unlaid(program, fields)
+        yield "stack", f"innermost, but copied in blocks, image by image: {reason}"
+    elif is_inside and how and how.inner:
+        lies = "of a row all at once, a column is as many on"
+        if how.levels:
+            lies = "an axis of its own, along which nothing looks"
+        yield "stack", f"{how.count} lanes, innermost: {lies}"
+    if turn and not positions:
+        done = ": the kernel is transposed, and results lie so as well"
+        if how is None:
+            done = f", and copied in blocks: {NOT_TRANSPOSED}"
+        yield "axes", f"in memory in the order {turn}{done}"
+    if how is None and (is_inside or (turn and not positions)):
+        return
+    lain = fields if how is None else [how.of(field) for field in fields]
+    reasons = [
+        f"field {k + 1}, for {reason}"
+        for k, (array, dtype) in enumerate(zip(lain[:given], program.field_dtypes, strict=False))
+        if (reason := _unreadable(array, dtype))
+    ]
+    if reasons:
+        yield "strides", f"copied in blocks: {'; '.join(reasons)}"
+
+
+def _unlaid(program: Bound, fields: Sequence[Array]) -> str:
+    """Why a program does not take a stack that lies innermost as it is."""
+    lying = lanes(fields, (), program.ndim)
+    if program.positions:
+        return "positions are the same in all lanes"
+    if lying is None:
+        return "rows have gaps, or not all fields have the stack inside"
+    if program.every:
+        return "rows of lanes have no steps"
+    if lying.count > MANY:
+        return f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
+    return "the kernel takes the general path"
+
+
+def _unreadable(array: Array, dtype: np.dtype) -> str:
+    """Why a program cannot read an array where it lies; empty if it can."""
+    if array.dtype != dtype:
+        return "its bytes are in another order"
+    if not array.flags.aligned:
+        return "its elements are not aligned"
+    step = array.strides[-1]
+    if array.shape[-1] < 2 or step in (0, array.itemsize):
+        return ""
+    if step < 0:
+        return "its rows run backwards"
+    return f"its rows have gaps: {step} bytes from one element of {array.itemsize} to the next"

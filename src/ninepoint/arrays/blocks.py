@@ -34,19 +34,14 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
-from ..base.remembered import Remembered
 from .accepted import is_cupy
 from .borders import Array
-from .grid import Chunks, Work, looks, needed, outputs_of
+from .grid import Chunks, outputs_of
 from .layout import Region, Shape
-from .regions import Span
-from .work import Block, Domain
+from .regions import Block, Domain, Program, Span, looking
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
-
-# Where arrays begin, and how long they are, whose ends are far away.
-_FAR = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,56 +150,51 @@ class Job:
     `shape` is that of all of them together.
     """
 
-    work: Work
+    program: Program
     shape: Shape
     fields: tuple[Shape, ...]
 
+    def domain(self, region: Region) -> Domain:
+        """An array in which a block is as in its own: what it is there, and what it needs."""
+        lengths, spans, needs = [], [], []
+        axes = range(-len(self.shape), 0)
+        for axis, n, own in zip(axes, self.shape, region.spans, strict=True):
+            one = looking(self.program, axis)
+            span, length = one.placed(own, n)
+            lengths.append(length)
+            spans.append(span)
+            needs.append(one.needs(span, length))
+        return Domain(tuple(lengths), Region(tuple(needs)), Region(tuple(spans)), self.shape)
 
-@dataclass(frozen=True, slots=True)
-class BoundBlock:
-    """A block in the array in which it is computed, what it takes of fields, and its results.
+    def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
+        """How what a block takes is put together, of fields in such chunks, in which it begins so.
 
-    It `needs` these points of all fields; each may be one element along some axes (`lacking`).
-    """
-
-    domain: Domain
-    needs: tuple[Span, ...]
-    lacking: tuple[tuple[bool, ...], ...]
-    results: tuple[tuple[Shape, np.dtype], ...]
-
-    def reads(self, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
-        """How what it takes is put together, of fields in such chunks, in which it begins so."""
-        spans = [
-            (a + at - first, b + at - first)
-            for (a, b), at, first in zip(self.needs, begin, self.domain.region.start, strict=True)
-        ]
+        Of a field that has one element along an axis it takes that.
+        """
+        ends = zip(domain.has.spans, begin, domain.region.start, strict=True)
+        spans = [(a + at - first, b + at - first) for (a, b), at, first in ends]
         found = []
-        for lacking, chunks in zip(self.lacking, cuts, strict=True):
-            own = [(0, 1) if lacks else span for lacks, span in zip(lacking, spans, strict=True)]
-            pairs = zip(chunks, own[len(own) - len(chunks) :], strict=True)
-            found.append([part_of(sizes, span) for sizes, span in pairs])
+        for own, chunks in zip(self.fields, cuts, strict=True):
+            missing = len(spans) - len(own)
+            axes = zip(chunks, own, self.shape[missing:], spans[missing:], strict=True)
+            found.append(
+                [part_of(sizes, (0, 1) if m == 1 != n else span) for sizes, m, n, span in axes]
+            )
         return found
 
-    def run(self, work: Work, fields: Iterable[Array]) -> list[Array]:
-        """The results, of what it takes of the fields."""
-        ndim = len(self.needs)
+    def run(self, domain: Domain, fields: Iterable[Array]) -> list[Array]:
+        """The results, of what a block takes of the fields."""
+        ndim = len(self.shape)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        return work.run(Block(arrays, self.domain))
+        return self.program.run(Block(arrays, domain))
 
-
-# The blocks that were asked for last.
-_known: Remembered[Any, BoundBlock] = Remembered(512)
-
-
-def bound(job: Job, region: Region) -> BoundBlock:
-    """Bind a block of an array."""
-    work, shape = job.work, job.shape
-    place = _place(work, shape, region)
-    key = (work.token, work.schedule, tuple(work.wanted), shape, job.fields, place)
-    found = _known.get(key)
-    if found is None:
-        found = _known[key] = _made(job, *place)
-    return found
+    def nothing(self, domain: Domain, like: Any) -> list[Array]:
+        """The results of a block that has no points, where some array lies."""
+        found = []
+        for output in outputs_of(self.program, domain.shape):
+            points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
+            found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
+        return found
 
 
 def computed(
@@ -232,16 +222,16 @@ def computed(
     like : array, optional
         One that lies where the results are to lie.
     """
-    block, given = bound(job, region), iter(chunks)
+    domain, given = job.domain(region), iter(chunks)
     if not region.points:
-        return bare([nothing(like, *result) for result in block.results])
+        return bare(job.nothing(domain, like))
     fields = []
-    for own, dtype in zip(block.reads(begin, cuts), job.work.field_dtypes, strict=True):
+    for own, dtype in zip(job.reads(domain, begin, cuts), job.program.field_dtypes, strict=True):
         some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
         field = put_together(own, some, partial(nothing, like, dtype=dtype))
         fields.append(in_memory(field, dtype))
     with serial():
-        return bare(block.run(job.work, fields))
+        return bare(job.run(domain, fields))
 
 
 def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
@@ -257,45 +247,7 @@ def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any)
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
     with serial():
-        return bare(job.work.run(Block(tuple(map(in_memory, blocks)))))
-
-
-def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
-    """An array in which the block is as in its own, and where it is there."""
-    lengths, spans = [], []
-    for n, (a, b), (low, high, ring) in zip(
-        shape, region.spans, looks(work, len(shape)), strict=True
-    ):
-        near = 2 * (high - low + 1)
-        length = first = b - a
-        before = a < near and not (ring and length < n)
-        after = n - b < near and not (ring and length < n)
-        if low == high == 0:
-            # Nothing looks along it, so each block is as the whole.
-            first = 0
-        elif (ring and length + near >= n) or (before and after):
-            length, first = n, a
-        else:
-            length = 2 * _FAR
-            first = a if before else length - (n - a) if after else _FAR
-        lengths.append(length)
-        spans.append((first, first + b - a))
-    return tuple(lengths), Region(tuple(spans))
-
-
-def _made(job: Job, lengths: Shape, region: Region) -> BoundBlock:
-    axes = enumerate(zip(region.spans, lengths, strict=True), -len(lengths))
-    needs = tuple(needed(job.work, span, n, axis) for axis, (span, n) in axes)
-    wholes = [(1,) * (len(lengths) - len(own)) + own for own in job.fields]
-    lacking = tuple(
-        tuple(m == 1 != n for m, n in zip(own, job.shape, strict=True)) for own in wholes
-    )
-    results = []
-    for output in outputs_of(job.work, lengths):
-        points = zip(region.clip(output.extent).shape, output.factors, strict=True)
-        results.append((tuple(n * factor for n, factor in points), output.dtype))
-    domain = Domain(lengths, tuple([a for a, _ in needs]), region, job.shape)
-    return BoundBlock(domain, needs, lacking, tuple(results))
+        return bare(job.program.run(Block(tuple(map(in_memory, blocks)))))
 
 
 # Arrays that lie where chunks lie.

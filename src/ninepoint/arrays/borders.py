@@ -18,6 +18,8 @@ Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
 ]
 Array: TypeAlias = np.ndarray[Any, Any]
+# Whether an axis ends before, and after, with the whole array.
+Sides: TypeAlias = tuple[bool, bool]
 
 RULES: tuple[str, ...] = get_args(Rule)[:-1]
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
@@ -58,16 +60,6 @@ class Border:
     def lanes_along(self, axis: int) -> int:
         """How many elements a column has, along this of the core axes."""
         return self.lanes if axis == len(self.rules) - 1 else 1
-
-    def opened(self, closed: Sequence[tuple[bool, bool]]) -> Border:
-        """The border of a block: beyond sides that are not closed there are no neighbours."""
-        if all(map(all, closed)):
-            return self
-        rules = [
-            (before if low else "valid", after if high else "valid")
-            for (before, after), (low, high) in zip(self.rules, closed, strict=True)
-        ]
-        return Border(tuple(rules))
 
     def turned(self, how: int | tuple[int, ...]) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""
@@ -129,6 +121,16 @@ class Boundary:
             )
         return Boundary(tuple(_pair(entry) for entry in given), False)
 
+    def opened(self, closed: Sequence[Sides]) -> Boundary:
+        """The rules of a block: beyond sides that are not closed there are no neighbours."""
+        if all(map(all, closed)):
+            return self
+        rules = (
+            (before if low else "valid", after if high else "valid")
+            for (before, after), (low, high) in zip(self.sides(len(closed)), closed, strict=True)
+        )
+        return Boundary(tuple(rules), False)
+
     def on(self, ndim: int) -> Border:
         """Give the border of a stencil of `ndim` axes; names stand in the place of conditions.
 
@@ -160,26 +162,30 @@ class Boundary:
 
     def bordered(self, ndim: int, name: Rule) -> Border:
         """A border with one name in the place of all conditions."""
-        pairs = self.mapped(ndim, lambda one, axis, side: name).entries
+        pairs = self.with_conditions(lambda *_: name, ndim).entries
         return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
 
-    def mapped(
-        self, ndim: int, change: Callable[[Condition, int, int], Rule | Condition]
+    def with_conditions(
+        self, change: Callable[[Condition, int, int], Rule | Condition], ndim: int | None = None
     ) -> Boundary:
-        """The same with other conditions, each made of one, its axis and its side."""
+        """The same with other conditions, or names, each made of one, its axis and its side.
+
+        Of a stencil of `ndim` axes there is an entry for each of them.
+        """
         pairs = [
             [
                 change(one, axis, side) if isinstance(one, Condition) else one
                 for side, one in enumerate(pair)
             ]
-            for axis, pair in enumerate(self.sides(ndim))
+            for axis, pair in enumerate(self.entries if ndim is None else self.sides(ndim))
         ]
-        return Boundary(tuple((before, after) for before, after in pairs), False)
+        entries = tuple((before, after) for before, after in pairs)
+        return Boundary(entries, self.each and ndim is None)
 
     @property
     def meaning(self) -> Boundary:
         """The same with names in the place of functions: it pickles, and says what is meant."""
-        return self.with_conditions(lambda one: one.of(named_function))
+        return self.with_conditions(lambda one, *_: one.of(named_function))
 
     def named(self, cval: Any) -> tuple[Boundary, Any]:
         """The same by names alone, and its `cval`, where there are such names.
@@ -192,7 +198,7 @@ class Boundary:
         if len(values) > 1 or (values and (self.uses("fill") or self.uses("constant"))):
             return self, cval
 
-        def name(one: Condition) -> Rule:
+        def name(one: Condition, *_: int) -> Rule:
             if one.kind == "extrapolate":
                 return "nearest"
             return "constant" if one.kind == "dirichlet" else "reflect"
@@ -205,15 +211,7 @@ class Boundary:
         """The same as it is after so many steps of an iteration."""
         if not any(one.varies for one in self.conditions):
             return self
-        return self.with_conditions(lambda one: one.after(step))
-
-    def with_conditions(self, change: Callable[[Condition], Rule | Condition]) -> Boundary:
-        """The same with other conditions, or names in their place."""
-        pairs = (
-            tuple(change(one) if isinstance(one, Condition) else one for one in pair)
-            for pair in self.entries
-        )
-        return Boundary(tuple((before, after) for before, after in pairs), self.each)
+        return self.with_conditions(lambda one, *_: one.after(step))
 
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""

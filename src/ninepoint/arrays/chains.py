@@ -1,8 +1,8 @@
 """Chains: several calls, or several steps of an iteration, in one pass over NumPy arrays.
 
-    parts     bands of the first axis and tiles of the others, in any order
-    seams     the last points of an axis and the first ones, together, where it is a ring that the
-              kernel cannot see as a whole
+    pieces    bands of the first axis and tiles of the others, in any order; the first points of an
+              axis and the last ones by themselves where it is a ring that the kernel cannot see as
+              a whole
 
 An array beyond the cache is read and written once for all of them.  The kernel computes just what
 the calls do, one after the other, and puts the borders' rules at the ends of the array itself.
@@ -15,7 +15,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,9 +26,8 @@ from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
 from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
-from .borders import Array, Border
-from .gathering import Span, source_indices
-from .layout import Region, Shape
+from .borders import Array, Border, Sides
+from .layout import Shape, cut, source_indices
 from .numpy import fitting_cval
 from .strided import is_readable, mergeable
 
@@ -47,16 +45,6 @@ def stacked(array: Array, ndim: int) -> Array:
         return array.reshape(-1, *array.shape[array.ndim - ndim :])
     return array[None]
 
-
-def _cut(span: Span, count: int) -> list[Span]:
-    """A span in at most `count` parts of nearly one size, none of them empty."""
-    first, last = span
-    edges = [first + (last - first) * k // count for k in range(count + 1)]
-    return [(a, b) for a, b in pairwise(edges) if a < b]
-
-
-# Whether an axis ends before, and after, with the whole array.
-Sides: TypeAlias = tuple[bool, bool]
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -206,62 +194,41 @@ class Chain:
         return counts
 
 
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Some points along an axis: the first of them, and at which sides the array ends there.
+
+    `read` says what of the fields they are made of, and `written` where they are in the results.
+    """
+
+    start: int
+    ended: Sides
+    read: slice | Array
+    written: slice
+
+
 class Pass:
     """A chain on arrays of one core shape, done by as many threads as there may be.
 
-    `ended` says where an axis ends with the whole array, as all do by default; at its other sides
-    the results begin, or end, by so much later or earlier as the chain looks.
+    `ended` says where an axis ends with the whole array; at its other sides the results begin, or
+    end, by so much later or earlier as the chain looks.
     """
 
-    def __init__(
-        self,
-        chain: Chain,
-        core: Shape,
-        threads: int,
-        ended: Sequence[Sides] | None = None,
-    ) -> None:
-        self.chain, self.core, self.threads = chain, core, threads
-        self.sides = chain.compiled.reach.sides
-        self.counts = chain.counts(core, threads)
-        self.entry = chain.compiled.loaded.entry
-        self.constants = _constants(chain)
-        ended = ended or [(True, True)] * len(core)
-        # Rings that the kernel does not see as a whole: it takes them for axes that go on, and
-        # what lies around their seams for points that follow each other.
-        self.rings = [
-            chain.rings[axis]
-            and ended[axis][0]
-            and (count > 1 or axis - len(core) == chain.edges.rolls)
-            for axis, count in enumerate(self.counts)
+    def __init__(self, chain: Chain, core: Shape, threads: int, ended: Sequence[Sides]) -> None:
+        self._chain, self._threads = chain, threads
+        self._entry = chain.compiled.loaded.entry
+        counts = chain.counts(core, threads)
+        axes = [
+            _cuts(chain, axis, n, count, own)
+            for axis, (n, count, own) in enumerate(zip(core, counts, ended, strict=True))
         ]
-        self.closed = [
-            (False, False) if ring else own for ring, own in zip(self.rings, ended, strict=True)
+        # The pieces, each with what the kernel is told of its ends.
+        constants = _constants(chain)
+        self._pieces = [
+            (cuts, [*self._tables(cuts, core), *constants]) for cuts in itertools.product(*axes)
         ]
-        # The points that bands make, and which of them is the first of the results.
-        axes = zip(core, self.sides, self.closed, strict=True)
-        self.made = Region(
-            tuple((0 if low else a, n if high else n - b) for n, (a, b), (low, high) in axes)
-        )
-        pairs = zip(self.rings, self.made.start, strict=True)
-        self.origin = tuple(0 if ring else first for ring, first in pairs)
-        self.bands = list(map(_cut, self.made.spans, self.counts))
-        self.seams = {
-            axis: Pass(
-                chain,
-                (*core[:axis], 2 * sum(self.sides[axis]), *core[axis + 1 :]),
-                1,
-                [*ended[:axis], (False, False), *ended[axis + 1 :]],
-            )
-            for axis, ring in enumerate(self.rings)
-            if ring
-        }
-        # What is known of each region: of which part of the fields it is made, and what the kernel
-        # is told of its ends.
-        self._known: dict[Region, tuple[Any, list[Array]]] = {}
-        self._told: list[Array] | None = None
-        if all(map(all, self.closed)) and max(self.counts) == 1:
-            # The kernel makes all of the results in one go, of all of the fields.
-            self._told = self._source(self.made)[1]
+        # Whether the kernel makes all of the results in one go, of all of the fields.
+        self._is_one = len(self._pieces) == 1 and all(all(cut.ended) for (cut,) in axes)
 
     def __call__(
         self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
@@ -270,87 +237,78 @@ class Pass:
 
         `numbers` are coefficients, then scalars, of all calls.
         """
-        if self._told is not None:
-            self.entry(*fields, *results, *self._with_ends(numbers, self._told))
-            return
+        count = len(numbers) - len(self._chain.compiled.scalars)
         tasks: list[Callable[[], object]] = []
-        seams: list[tuple[Any, Sequence[Array]]] = []
-        for axis, seam in self.seams.items():
-            (before, after), n = self.sides[axis], self.core[axis]
-            around = np.arange(n - before - after, n + before + after) % n
-            own = around[before : 2 * before + after]
-            place = (*(slice(None),) * (axis + 1), own)
-            # Memory like theirs, whatever it holds.
-            made = [result.take(own, axis + 1) for result in results]
-            pieces = [field.take(around, axis + 1) for field in fields]
-            tasks.append(partial(seam, numbers, pieces, made))
-            seams.append((place, made))
-        for region in map(Region, itertools.product(*self.bands)):
-            index = region.index(self.origin)
-            tasks.append(self._task(numbers, region, fields, [one[index] for one in results]))
-        run_parallel(tasks, self.threads)
-        for place, around_seam in seams:
-            for result, one in zip(results, around_seam, strict=True):
-                result[place] = one
+        for cuts, told in self._pieces:
+            more = *numbers[:count], *told, *numbers[count:]
+            if self._is_one:
+                self._entry(*fields, *results, *more)
+                return
+            written = (..., *(cut.written for cut in cuts))
+            arrays = [_read(field, cuts) for field in fields] + [one[written] for one in results]
+            tasks.append(partial(self._entry, *arrays, *more))
+        run_parallel(tasks, self._threads)
 
-    def _task(
-        self,
-        numbers: Sequence[Any],
-        region: Region,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-    ) -> Callable[[], object]:
-        """What makes a region of the fields."""
-        if region not in self._known:
-            self._known[region] = self._source(region)
-        source, told = self._known[region]
-        read = [field[source] for field in fields]
-        return partial(self.entry, *read, *outs, *self._with_ends(numbers, told))
-
-    def _with_ends(self, numbers: Sequence[Any], told: Sequence[Array]) -> list[Any]:
-        """Coefficients, what is told of ends, scalars."""
-        count = len(numbers) - len(self.chain.compiled.scalars)
-        return [*numbers[:count], *told, *numbers[count:]]
-
-    def _source(self, region: Region) -> tuple[Any, list[Array]]:
-        """What a region is made of, and what the kernel is told of its ends."""
-        source, ended = [], []
-        for (first, last), n, (low, high), (a, b) in zip(
-            region.spans, self.core, self.closed, self.sides, strict=True
-        ):
-            low, high = low and first == 0, high and last == n
-            ended.append((low, high))
-            source.append((first - (0 if low else a), last + (0 if high else b)))
-        tables = [
-            _told(
-                region.start[axis],
-                self.core[axis],
-                self.chain.borders[border][0],
-                axis,
-                ended[axis],
-                sum(self.sides[axis]),
-            )
-            for axis in self.chain.edges.axes
-            for border in self.chain.edges.borders
+    def _tables(self, cuts: Sequence[_Cut], core: Shape) -> list[Array]:
+        """What the kernel is told of the ends of a piece."""
+        edges, sides = self._chain.edges, self._chain.compiled.reach.sides
+        return [
+            _told(cuts[axis], core[axis], self._chain.borders[border][0], axis, sum(sides[axis]))
+            for axis in edges.axes
+            for border in edges.borders
         ]
-        return Region(tuple(source)).index((0,) * len(source)), [*tables, *self.constants]
+
+
+def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cut]:
+    """An axis of `n` points in about so many parts, which ends with the array at some sides."""
+    before, after = chain.compiled.reach.sides[axis]
+    # A ring that the kernel does not see as a whole: it takes it for an axis that goes on.
+    ring = chain.rings[axis] and ended[0]
+    ring = ring and (count > 1 or axis - chain.ndim == chain.edges.rolls)
+    low, high = (False, False) if ring else ended
+    first, last = 0 if low else before, n if high else n - after
+    spans = cut((first, last), count)
+    if ring:
+        # What lies around its seam follows each other, and is gathered.
+        spans = [one for one in ((0, first), *spans, (last, n)) if one[0] < one[1]]
+        first = 0
+    found = []
+    for a, b in spans:
+        ends = low and a == 0, high and b == n
+        begin, end = a - (0 if ends[0] else before), b + (0 if ends[1] else after)
+        read = slice(begin, end)
+        if begin < 0 or end > n:
+            read = np.arange(begin, end) % n
+        found.append(_Cut(a, ends, read, slice(a - first, b - first)))
+    return found
+
+
+def _read(field: Array, cuts: Sequence[_Cut]) -> Array:
+    """What a piece is made of."""
+    around = slice(None)
+    field = field[(..., *(one.read if isinstance(one.read, slice) else around for one in cuts))]
+    for axis, one in enumerate(cuts, -len(cuts)):
+        if not isinstance(one.read, slice):
+            field = field.take(one.read, axis)
+    return field
 
 
 # What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.
 _KINDS = {"fill": 2, "keep": 3}
 
 
-def _told(start: int, n: int, border: Border, axis: int, ended: Sides, far: int) -> Array:
-    """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
+def _told(cut: _Cut, n: int, border: Border, axis: int, far: int) -> Array:
+    """What a chain is told of a piece's ends: what is done, and where elements beyond are from."""
     rules, lanes = border.rules[axis], border.lanes_along(axis % border.ndim)
     ends: Array = np.zeros(2 + 2 * far, np.int64)
-    if any(ended):
-        ends[:2] = [own and _KINDS.get(rule, 1) for rule, own in zip(rules, ended, strict=True)]
+    if any(cut.ended):
+        pairs = zip(rules, cut.ended, strict=True)
+        ends[:2] = [own and _KINDS.get(rule, 1) for rule, own in pairs]
         beyond = [
             source_indices(*places, n, *rules, lanes) for places in ((-far, 0), (n, n + far))
         ]
         sources = np.concatenate(beyond)
-        ends[2:] = np.where(sources < 0, -1, sources - start)
+        ends[2:] = np.where(sources < 0, -1, sources - cut.start)
     return ends
 
 

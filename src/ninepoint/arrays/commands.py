@@ -10,16 +10,19 @@ each of which is moved into a block that stays in cache.
 What to do is found out once for each layout, and for each part of it that a thread computes.  It
 is written as a list that one call of machine code carries out (`ninepoint.backends.llvm.commands`
 says how); for programs that take no list, and arrays whose elements are converted, it is done
-here, command by command.
+here, on the way.
+
+A list knows memory by the number of a base and the bytes from there on.  While it is written, each
+base stands at an address of nobody, so that views of NumPy say where all that is moved lies.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, TypeAlias, assert_never
+from math import prod
 
 import numpy as np
 
@@ -28,18 +31,34 @@ from ..backends.memory import empty
 from ..base import limits
 from ..base.remembered import Remembered
 from .borders import Array
-from .gathering import COPY, FACE, MIX, VALUE, Beyond, Gather, Run
-from .layout import Layout, Region, Shape, Values, around
-from .strided import merged_axes
+from .layout import (
+    COPY,
+    FACE,
+    MIX,
+    VALUE,
+    Extension,
+    Extensions,
+    Gather,
+    Layout,
+    Region,
+    Runs,
+    Shape,
+    around,
+)
+from .strided import address, merged_axes, standing
 
-# What `ninepoint.backends.llvm.commands` has: the commands, words of the head, axes of a move.
+# What `ninepoint.backends.llvm.commands` has: the commands, and axes of a move.
 _MOVE, _RUN, _GHOSTS = range(3)
-_HEAD, _AXES = 4, 5
+_AXES = 5
 
 _LINE = 64
 
 # The kinds of floats, as machine code counts them.
 _FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
+
+# How far apart bases stand while a list is written, and the part of it that may lie before one:
+# no address of real memory, which is of base 0, is as large.
+_APART, _BEFORE = 1 << 54, 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,64 +71,6 @@ class Part:
     last: int
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where elements lie: a base, the bytes from there on, and those to the next along each axis.
-
-    Bases are the arrays of the caller, by number, then memory for blocks, the list, whose head is
-    followed by constants, and nothing, for what lies at an address.  The first axis is the stack.
-    """
-
-    base: int
-    start: int
-    strides: Shape
-
-    def at(self, first: Shape, step: Shape | None = None) -> Place:
-        """The elements from one on, in each image; all, or some steps apart."""
-        start = self.start + sum(map(operator.mul, first, self.strides[1:]))
-        if step is None:
-            return Place(self.base, start, self.strides)
-        strides = map(operator.mul, (1, *step), self.strides)
-        return Place(self.base, start, tuple(strides))
-
-    def of(self, runs: Sequence[Run]) -> Place:
-        """The elements that runs are made of."""
-        return self.at(tuple(run.first for run in runs), tuple(run.step for run in runs))
-
-
-@dataclass(frozen=True, slots=True)
-class _Move:
-    """Elements of the type of an array, from one place to another."""
-
-    array: int
-    shape: Shape
-    to: Place
-    at: Place
-
-
-@dataclass(frozen=True, slots=True)
-class _Compute:
-    """The program on arrays, or parts of such: where each lies, and its shape."""
-
-    views: Sequence[tuple[Place, Shape]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mix:
-    """Ghosts of a field, of what they mirror, alpha and beta.
-
-    Says how, how many terms there are, and the bytes to the next element and alpha of these.
-    """
-
-    array: int
-    how: tuple[int, ...]
-    shape: Shape
-    places: Sequence[Place]
-
-
-_Command: TypeAlias = _Move | _Compute | _Mix
-
-
 @dataclass(eq=False)
 class Commands:
     """What a program does on arrays of one kind, which have one axis for the stack.
@@ -120,12 +81,14 @@ class Commands:
 
     program: Bound
     plan: Layout
-    values: Values
+    # Of fields and results, without axes; lists say where they lie.
+    constants: Sequence[Array]
+    ghosts: tuple[Extensions, ...]
     strides: Sequence[Shape]
     moved: Sequence[int]
     images: int
     by_machine: bool
-    _made: Remembered[Part, Any] = field(default_factory=lambda: Remembered(64))
+    _made: Remembered[Part, Array] = field(default_factory=lambda: Remembered(64))
 
     @property
     def dtypes(self) -> Sequence[np.dtype]:
@@ -139,159 +102,47 @@ class Commands:
         together = self.images
         for k in range(part.start, part.stop, together):
             some = replace(part, start=k, stop=min(k + together, part.stop))
+            cut = slice(some.start, some.stop)
             if not self.by_machine:
-                self._perform(program, (*fields, *outs), some)
-            elif some == part or self.values.ghosts:
+                with np.errstate(all="ignore"):
+                    arrays = [one[cut] for one in (*fields, *outs)]
+                    _Walk(self, some, arrays, _AtOnce(self, some, program)).walk()
+            elif some == part or self.ghosts:
                 # Values at the border may be others for each image.
                 program.run(fields, outs, self.of(some))
             else:
-                cut = slice(some.start, some.stop)
                 told = self.of(replace(some, start=0, stop=some.stop - k))
                 program.run([one[cut] for one in fields], [one[cut] for one in outs], told)
 
     def of(self, part: Part) -> Array:
         """List what to do for a part of the arrays."""
-        found: Array | None = self._made.get(part)
+        found = self._made.get(part)
         if found is None:
-            found = self._made[part] = self._written(_Walk(self, part))
+            found = self._made[part] = _listed(self, part)
         return found
-
-    @property
-    def constants(self) -> bytes:
-        """Those of fields and results, each in two words."""
-        given = *self.values.fields, *self.values.outs
-        pairs = zip(given, self.dtypes, strict=True)
-        return b"".join(np.array(one).astype(own).tobytes().ljust(16, b"\0") for one, own in pairs)
-
-    def _written(self, walk: _Walk) -> Array:
-        """The list for machine code."""
-        words: list[int] = []
-        count = 0
-        for one in walk.commands:
-            match one:
-                case _Compute(views):
-                    words.append(_RUN)
-                    for place, lengths in views:
-                        words += (place.base, place.start, *lengths, *place.strides)
-                    count += 1
-                case _Move(array, shape, to, at):
-                    size = self.dtypes[array].itemsize
-                    if size > 8:
-                        # Machine code knows numbers of one part.
-                        shape = (*shape, size // 8)
-                        to, at = (replace(p, strides=(*p.strides, 8)) for p in (to, at))
-                    count += _put(words, (_MOVE, min(size, 8)), shape, (to, at))
-                case _Mix(array, how, shape, places):
-                    begin = (_GHOSTS, _FLOATS[self.dtypes[array].char], *how)
-                    count += _put(words, begin, shape, places)
-                case _:
-                    assert_never(one)
-        head = (len(self.dtypes), 2 * len(self.strides[0]) + 1, walk.memory, count)
-        constants = np.frombuffer(self.constants, np.int64)
-        return np.concatenate([np.array(head), constants, np.array(words, np.int64)])
-
-    def _perform(self, program: Bound, arrays: Sequence[Array], part: Part) -> None:
-        """Do it without a list."""
-        walk: _Walk | None = self._made.get(part)
-        if walk is None:
-            walk = self._made[part] = _Walk(self, part)
-        memory = empty((walk.memory,), np.uint8)
-        constants = np.frombuffer(bytes(8 * _HEAD) + self.constants, np.uint8)
-        bases = [one.__array_interface__["data"][0] for one in (*arrays, memory, constants)] + [0]
-
-        def lying(place: Place, shape: Shape, dtype: np.dtype) -> Array:
-            # Those of the caller may be of another type.
-            own = arrays[place.base].dtype if place.base < len(arrays) else dtype
-            found = _Lying(bases[place.base] + place.start, shape, place.strides, own.itemsize)
-            return np.asarray(found).view(own)
-
-        fields = len(program.field_dtypes)
-        with np.errstate(all="ignore"):
-            for one in walk.commands:
-                match one:
-                    case _Compute(views):
-                        pairs = zip(views, self.dtypes, strict=True)
-                        own = [lying(place, shape, dtype) for (place, shape), dtype in pairs]
-                        program.run(own[:fields], own[fields:])
-                    case _Move(array, shape, to, at):
-                        dtype = self.dtypes[array]
-                        lying(to, shape, dtype)[...] = lying(at, shape, dtype)
-                    case _Mix(array, _, shape, places):
-                        dtype = self.dtypes[array]
-                        lying(places[0], shape, dtype)[...] = _mixed(one, dtype, lying)
-                    case _:
-                        assert_never(one)
-
-
-def _put(words: list[int], begin: Shape, shape: Shape, places: Sequence[Place]) -> int:
-    """Write commands for elements of arrays of one shape; how many these are."""
-    lengths, steps = merged_axes(shape, [place.strides for place in places])
-    extra = max(0, len(lengths) - _AXES)
-    missing = _AXES - len(lengths) + extra
-    for index in product(*map(range, lengths[:extra])):
-        words += begin
-        for place, step in zip(places, steps, strict=True):
-            further = sum(map(operator.mul, index, step))
-            words += (place.base, place.start + further)
-        words += (*(1,) * missing, *lengths[extra:])
-        for step in steps:
-            words += (*(0,) * missing, *step[extra:])
-    return int(np.prod(lengths[:extra]))
-
-
-class _Lying:
-    """Elements at an address, as NumPy asks for them."""
-
-    def __init__(self, address: int, shape: Shape, strides: Shape, size: int) -> None:
-        self.__array_interface__ = {
-            "version": 3, "data": (address, False), "shape": shape, "strides": strides,
-            "typestr": f"|V{size}",
-        }  # fmt: skip
-
-
-def _mixed(one: _Mix, dtype: np.dtype, lying: Callable[..., Array]) -> Array:
-    """The ghosts of a field of this type."""
-    kind, count, *far = one.how
-    wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
-    _, mirrored, alpha, beta = one.places
-    made = lying(beta, one.shape, wide)
-    for term in range(count):
-        at, factor = (
-            replace(place, start=place.start + term * step)
-            for place, step in zip((mirrored, alpha), far, strict=True)
-        )
-        value = lying(at, one.shape, dtype).astype(wide)
-        if kind == FACE:
-            made = made - value
-        else:
-            made = made + (lying(factor, one.shape, wide) * value if kind == MIX else value)
-    return made
 
 
 class _Walk:
-    """The commands for a part of the arrays, in order, and how much `memory` their blocks take."""
+    """What is done with a part of some arrays, in order; by whom, is told."""
 
-    def __init__(self, lists: Commands, part: Part) -> None:
+    def __init__(
+        self, lists: Commands, part: Part, arrays: Sequence[Array], hand: _AtOnce | _List
+    ) -> None:
         self.lists, self.program, self.plan = lists, lists.program, lists.plan
-        self.part, self.stack = part, part.stop - part.start
-        self.sizes = [dtype.itemsize for dtype in lists.dtypes]
+        self.part, self.arrays, self.hand = part, arrays, hand
         self.fields = len(self.program.field_dtypes)
         # How many fields are copied where neighbours are missing: all but lines of positions.
         self.copied = self.fields - len(self.program.along)
-        # Where the arrays of the caller are; results may be made elsewhere, and moved there.
-        self.places = [
-            Place(k, part.start * strides[0], strides) for k, strides in enumerate(lists.strides)
-        ]
-        self.commands: list[_Command] = []
-        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
-        self.used = self.memory = 0
-        first, last = part.first, part.last
-        self._compute(self.plan.computed.within(first, last))
-        for k, output in enumerate(self.plan.outputs):
+
+    def walk(self) -> None:
+        """Do all."""
+        plan, (first, last) = self.plan, (self.part.first, self.part.last)
+        self._box(plan.computed.within(first, last))
+        for k, output in enumerate(plan.outputs):
             for zone, keeps in output.zones:
                 self._zone(k, zone.within(first, last), keeps)
 
-    def _compute(self, box: Region) -> None:
+    def _box(self, box: Region) -> None:
         plan = self.plan
         interior = plan.interior.clip(box)
         if not box.points:
@@ -304,22 +155,38 @@ class _Walk:
         for slab in around(interior, box):
             self._on(slab)
 
-    # Pieces.
+    def _zone(self, k: int, zone: Region, keeps: bool) -> None:
+        """Write what is not computed."""
+        if not zone.points:
+            return
+        if keeps:
+            # All phases of a result keep the same.
+            field = k % (len(self.plan.outputs) // self.program.compiled.phases)
+            starts, steps = self.plan.at(zone.start), self.plan.every
+            axes = zip(starts, zone.shape, steps, strict=True)
+            source = self.arrays[field][(..., *(slice(a, a + n * s, s) for a, n, s in axes))]
+        else:
+            source = self.lists.constants[self.fields + k]
+        self.hand.move(self._result(k, zone), source)
+
+    def _result(self, k: int, region: Region) -> Array:
+        """The part of an output that is some of its points."""
+        return self.arrays[self.fields + k][region.index(self.plan.outputs[k].extent.start)]
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
         last, current = len(self.plan.shape) - 1, limits.current
-        # A command costs more where it is done here.
-        bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
         (begin, end), length = region.spans[axis], region.shape[axis]
         source = self.plan.source(region)
         moved = (
-            self.sizes[k] * (source if k < self.fields else region).points
+            self.lists.dtypes[k].itemsize * (source if k < self.fields else region).points
             for k in self.lists.moved
         )
-        size = self.stack * sum(moved)
+        size = (self.part.stop - self.part.start) * sum(moved)
         warm = self.program.warm if axis == last - 1 else 0
         twice = max(1, self.plan.spans[axis], warm)
+        # A command costs more where it is done here.
+        bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
         rows = max(current.rows_moved_twice * twice, bytes_ * length // max(1, size))
         for first in range(begin, end, rows):
             piece = region.along(axis, first, min(first + rows, end))
@@ -330,125 +197,209 @@ class _Walk:
 
     def _on(self, region: Region) -> None:
         """Compute points from the fields themselves, or from blocks with all that lies outside."""
-        plan, source, moved = self.plan, self.plan.source(region), self.lists.moved
+        plan, moved = self.plan, self.lists.moved
+        source = plan.source(region)
         is_inside = plan.has(source)
-        gather, start = plan.with_ghosts(region, self.lists.values.ghosts)
-        first = tuple(map(operator.sub, source.start, start))
-        fields: list[Place] = []
-        for k in range(self.copied):
-            if is_inside and k not in moved:
-                fields.append(self.places[k].at(source.start))
-            else:
-                fields.append(self._filled(k, gather).at(first))
-        for k, axis in enumerate(self.program.along, self.copied):
-            # Positions: beyond the array none is asked for, and any will do.
-            line = self.places[k] if is_inside else self._filled(k, gather.line(axis))
-            at = source.start if is_inside else first
-            stack, *others = line.strides
-            strides = [step if j == axis else 0 for j, step in enumerate(others)]
-            fields.append(replace(line, strides=(stack, *strides)).at(at))
-        self._run_on(fields, region)
+        gather = plan.gather(region, self.lists.ghosts)
+        views, moves = list[Array](), list[tuple[Array, Array]]()
+        for k in range(self.fields):
+            axis = self.program.along[k - self.copied] if k >= self.copied else None
+            array, start = self.arrays[k], (0,) * len(plan.shape)
+            if not is_inside or (k in moved and axis is None):
+                # Of positions none beyond the array is asked for, and any will do.
+                array, start = self._filled(k, gather, axis), gather.start
+            views.append(array[source.index(start)])
+        for k, output in enumerate(plan.outputs):
+            part = region.clip(output.extent)
+            target = self._result(k, part)
+            if part != region or self.fields + k in moved:
+                # An output does not cover the region, or has gaps: it is computed apart.
+                block = self.hand.block(self.fields + k, region.shape)
+                moves.append((target, block[part.index(region.start)]))
+                target = block
+            views.append(target)
+        self.hand.compute(views)
+        for to, at in moves:
+            self.hand.move(to, at)
 
-    def _filled(self, field: int, gather: Gather) -> Place:
-        """A block of a field with all that stands outside."""
-        sides = self.lists.values.ghosts
-        block = self._block(gather.shape, field)
-        for part in gather.taken:
-            self._fill(field, block, part, self.places[field].of(part))
-        for ghosts in gather.ghosts(sides[field]) if field < len(sides) else ():
-            self._make_ghosts(field, block, ghosts)
-        for part, constant in gather.patches:
-            source = self._constant(field) if constant else block.of(part)
-            self._fill(field, block, part, source)
+    def _filled(self, k: int, gather: Gather, axis: int | None) -> Array:
+        """A block of a field with all that stands outside; it may be a line along an axis."""
+        if axis is not None:
+            line = self._filled(k, gather.line(axis), None)
+            return np.broadcast_to(line, (*line.shape[:1], *gather.shape))
+        block, ghosts = self.hand.block(k, gather.shape), self.lists.ghosts
+        for part, is_constant in gather.parts:
+            source = self.lists.constants[k]
+            if not is_constant:
+                source = self.arrays[k][(..., *(run.elements() for run in part))]
+            self.hand.move(block[(..., *(run.places for run in part))], source)
+        if k < len(ghosts):
+            for end, side, part in gather.ghosts:
+                extension = ghosts[k][end][side]
+                assert extension is not None
+                self._extended(block, gather.start[end], end, part, extension)
         return block
 
-    def _fill(self, field: int, block: Place, part: Sequence[Run], source: Place) -> None:
-        """Copy elements to the places of runs in a block."""
-        to = block.at(tuple(run.start for run in part))
-        self._move(field, tuple(run.length for run in part), to, source)
-
-    def _make_ghosts(self, field: int, block: Place, ghosts: Beyond) -> None:
-        """Make ghosts of a field in a block."""
-        extension, part = ghosts.extension, ghosts.part
-        mirrored = block.of(ghosts.mirrored)
-        alpha, beta = (
-            self._elsewhere(one, of_terms).of(ghosts.values(one))
-            for one, of_terms in ((extension.alpha, extension.from_end), (extension.beta, False))
-        )
-        if extension.how in (VALUE, COPY):
-            self._fill(field, block, part, beta if extension.how == VALUE else mirrored)
-            return
-        # From the end of the array on, or from what is mirrored: there is but one term of this.
-        terms = (1, 0, 0)
+    def _extended(
+        self, block: Array, start: int, axis: int, part: Runs, extension: Extension
+    ) -> None:
+        """Make ghosts beyond one end of an axis, along which the block begins at `start`."""
+        run, places = part[axis], [one.places for one in part]
+        to, terms = block[(..., *places)], list[tuple[Array, Array]]()
         if extension.from_end:
-            further = block.strides[ghosts.axis + 1] * (-1 if ghosts.side else 1)
-            terms = (len(extension.alpha), further, extension.alpha.strides[0])
-        to = block.at(tuple(run.start for run in part))
-        shape = (self.stack, *(run.length for run in part))
-        if 0 not in shape:
-            places = to, mirrored, alpha, beta
-            self.commands.append(_Mix(field, (extension.how, *terms), shape, places))
+            run = replace(run, first=self.plan.shape[axis] - 1 if run.side else 0, step=0)
+        for k, alpha in enumerate(extension.alpha):
+            # Terms go inward.
+            places[axis] = run.elements(start + (k if run.side else -k))
+            terms.append((self._beside(alpha, axis, part), block[(..., *places)]))
+        beta = self._beside(extension.beta, axis, part)
+        if extension.how in (VALUE, COPY):
+            self.hand.move(to, beta if extension.how == VALUE else terms[0][1])
+        else:
+            self.hand.extend(extension.how, to, terms, beta)
 
-    def _elsewhere(self, values: Array, of_terms: bool) -> Place:
-        """An array of values, which are those of each image or of all."""
-        pairs = zip(values.shape, values.strides, strict=True)
-        strides = [0 if n == 1 else step for n, step in pairs]
-        strides[0] = 0 if of_terms else strides[0]
-        start = values.ctypes.data + self.part.start * strides[0]
-        return Place(len(self.places) + 2, start, tuple(strides))
+    def _beside(self, values: Array, axis: int, part: Runs) -> Array:
+        """Those values along an edge that are beside some elements; one may stand for all."""
+        index = [slice(self.part.start, self.part.stop) if len(values) > 1 else slice(None)]
+        for k, (run, n) in enumerate(zip(part, values.shape[1:], strict=True)):
+            if n == 1:
+                index.append(slice(None))
+            elif k == axis:
+                index.append(slice(run.number, run.number + run.stop - run.start))
+            elif run.side is None:
+                index.append(run.elements())
+            else:
+                # Beyond the ends of an edge its last value stands.
+                index.append(slice(n - 1, n) if run.side else slice(0, 1))
+        return values[tuple(index)]
 
-    def _run_on(self, fields: Sequence[Place], region: Region) -> None:
-        """Run on arrays, or parts of such, that hold the neighbours of a region."""
-        plan, made = self.plan, (self.stack, *region.shape)
-        shape = (self.stack, *plan.source(region).shape)
-        views = [(place, shape) for place in fields]
-        moves = []
-        for k, output in enumerate(plan.outputs, self.fields):
-            part = region.clip(output.extent)
-            place = self.places[k].at(tuple(map(operator.sub, part.start, output.extent.start)))
-            if part != region or k in self.lists.moved:
-                # An output does not cover the region, or has gaps: it is computed apart.
-                block = self._block(region.shape, k)
-                at = block.at(tuple(map(operator.sub, part.start, region.start)))
-                moves.append((k, part.shape, place, at))
-                place = block
-            views.append((place, made))
-        self.commands.append(_Compute(views))
-        for move in moves:
-            self._move(*move)
-        # Nobody needs the blocks any more.
-        self.used = 0
 
-    def _zone(self, k: int, zone: Region, keeps: bool) -> None:
-        """Write what is not computed."""
-        if not zone.points:
+class _AtOnce:
+    """Does what there is to do, by a program that has its numbers."""
+
+    def __init__(self, lists: Commands, part: Part, program: Bound) -> None:
+        self._dtypes, self._stack, self._program = lists.dtypes, part.stop - part.start, program
+
+    def block(self, k: int, shape: Shape) -> Array:
+        """Memory for a block of a field or an output, until something is computed."""
+        return empty((self._stack, *shape), self._dtypes[k])
+
+    def move(self, to: Array, at: Array) -> None:
+        """Move elements, of which one may stand for all along an axis; convert them, too."""
+        to[...] = at
+
+    def compute(self, arrays: Sequence[Array]) -> None:
+        """Run the program on fields and results."""
+        fields = len(self._program.field_dtypes)
+        self._program.run(arrays[:fields], arrays[fields:])
+
+    def extend(
+        self, how: int, to: Array, terms: Sequence[tuple[Array, Array]], beta: Array
+    ) -> None:
+        """Make ghosts of beta, and of each alpha and what it is multiplied with."""
+        made = beta
+        for alpha, mirrored in terms:
+            value = mirrored.astype(beta.dtype)
+            if how == MIX:
+                value = alpha * value
+            made = made - value if how == FACE else made + value
+        to[...] = made
+
+
+def _listed(lists: Commands, part: Part) -> Array:
+    """The list for a part of the arrays."""
+    plan, fields, cut = lists.plan, len(lists.program.field_dtypes), slice(part.start, part.stop)
+    shapes = (*(plan.shape,) * fields, *plan.out_shapes)
+    arrays = [
+        standing(base * _APART, (part.stop, *shape), dtype, strides)[cut]
+        for base, (shape, dtype, strides) in enumerate(
+            zip(shapes, lists.dtypes, lists.strides, strict=True), 1
+        )
+    ]
+    found = _List(lists, part)
+    _Walk(lists, part, arrays, found).walk()
+    head = len(arrays), 2 * len(lists.strides[0]) + 1, found.memory, found.count
+    return np.array((*head, *found.words), np.int64)
+
+
+class _List:
+    """Lists what there is to do, in words for machine code; how many commands they are.
+
+    The bases are what lies at an address, the arrays of the caller, and so many bytes of memory
+    for blocks.
+    """
+
+    def __init__(self, lists: Commands, part: Part) -> None:
+        self._dtypes, self._stack = lists.dtypes, part.stop - part.start
+        self.words, self.count, self.memory = list[int](), 0, 0
+        # Bytes that the blocks take that are needed just now.
+        self._used = 0
+
+    def block(self, k: int, shape: Shape) -> Array:
+        """Memory for a block of a field or an output, from a line of the cache on."""
+        dtype = self._dtypes[k]
+        at = (len(self._dtypes) + 1) * _APART + self._used
+        made = standing(at, (self._stack, *shape), dtype)
+        self._used += -(-made.nbytes // _LINE) * _LINE
+        self.memory = max(self.memory, self._used)
+        return made
+
+    def move(self, to: Array, at: Array) -> None:
+        """Move elements, of which one may stand for all along an axis."""
+        size = to.itemsize
+        # Machine code knows numbers of one part.
+        parts = (size // 8,) if size > 8 else ()
+        self._put((_MOVE, min(size, 8)), (to, at), parts)
+
+    def compute(self, arrays: Sequence[Array]) -> None:
+        """Run the program; nobody needs the blocks any more but to be moved from them."""
+        self.words.append(_RUN)
+        for one in arrays:
+            self.words += (*_place(one), *one.shape, *one.strides)
+        self.count += 1
+        self._used = 0
+
+    def extend(
+        self, how: int, to: Array, terms: Sequence[tuple[Array, Array]], beta: Array
+    ) -> None:
+        """Make ghosts of beta, and of each alpha and what it is multiplied with."""
+        (alpha, mirrored), (other, next_) = terms[0], terms[min(1, len(terms) - 1)]
+        # Each term is as far from the one before.
+        further = address(next_) - address(mirrored), address(other) - address(alpha)
+        begin = (_GHOSTS, _FLOATS[to.dtype.char], how, len(terms), *further)
+        self._put(begin, (to, mirrored, alpha, beta))
+
+    def _put(self, begin: Shape, arrays: Sequence[Array], parts: Shape = ()) -> None:
+        """List a command for all elements of the first array, and those of others that belong.
+
+        Elements are so many `parts` of 8 bytes.
+        """
+        shape = arrays[0].shape
+        if 0 in shape:
             return
-        number, start = self.fields + k, self.plan.outputs[k].extent.start
-        to = self.places[number].at(tuple(map(operator.sub, zone.start, start)))
-        source = self._constant(number)
-        if keeps:
-            # All phases of a result keep the same.
-            k %= len(self.plan.outputs) // self.program.compiled.phases
-            source = self.places[k].at(self.plan.at(zone.start), self.plan.every)
-        self._move(number, zone.shape, to, source)
+        strides = [(*_steps(one, shape), *(8,) * len(parts)) for one in arrays]
+        lengths, steps = merged_axes((*shape, *parts), strides)
+        extra = max(0, len(lengths) - _AXES)
+        missing = _AXES - len(lengths) + extra
+        for index in product(*map(range, lengths[:extra])):
+            self.words += begin
+            for one, step in zip(arrays, steps, strict=True):
+                base, start = _place(one)
+                self.words += (base, start + sum(map(operator.mul, index, step)))
+            self.words += (*(1,) * missing, *lengths[extra:])
+            for step in steps:
+                self.words += (*(0,) * missing, *step[extra:])
+        self.count += prod(lengths[:extra])
 
-    def _move(self, k: int, lengths: Shape, to: Place, at: Place) -> None:
-        """Move elements of the type of a field or output."""
-        shape = (self.stack, *lengths)
-        if 0 not in shape:
-            self.commands.append(_Move(k, shape, to, at))
 
-    def _constant(self, k: int) -> Place:
-        """The constant of a field or an output, at every place."""
-        strides = (0,) * len(self.places[0].strides)
-        return Place(len(self.places) + 1, 8 * _HEAD + 16 * k, strides)
+def _place(array: Array) -> tuple[int, int]:
+    """The base of an array, and where it begins from there."""
+    base, start = divmod(address(array) + _BEFORE, _APART)
+    return base, start - _BEFORE
 
-    def _block(self, shape: Shape, k: int) -> Place:
-        """Memory for a block of a field or an output."""
-        strides = [self.sizes[k]]
-        for n in reversed(shape):
-            strides.insert(0, strides[0] * n)
-        start, size = self.used, self.stack * strides[0]
-        self.used += -(-size // _LINE) * _LINE
-        self.memory = max(self.memory, self.used)
-        return Place(len(self.places), start, tuple(strides))
+
+def _steps(array: Array, shape: Shape) -> Shape:
+    """The bytes from element to element of an array that is broadcast to a shape."""
+    own = zip(array.shape, array.strides, strict=True)
+    missing = len(shape) - array.ndim
+    return (*(0,) * missing, *(0 if n == 1 else step for n, step in own))

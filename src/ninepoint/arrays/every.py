@@ -20,7 +20,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .layout import Shape
-from .regions import Node
 
 # A step, or a factor, for all axes of a kernel, or one for each of them.
 Every: TypeAlias = int | tuple[int, ...]
@@ -107,35 +106,13 @@ def thinned(
     return array[tuple(index)]
 
 
-# By how much a value is longer than what it is made of, by the axis, counted from the end.
-Finer = Mapping[int, int]
-
-
 def finer(shape: Shape, factors: Sequence[int]) -> Shape:
     """Positions or lengths along the axes of a kernel, in the result."""
     return tuple(n * k for n, k in zip(shape, factors, strict=True)) if factors else shape
 
 
-def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
-    """The values that are longer than what they are made of, and what is made of these alone."""
-    found: dict[int, Finer] = {}
-    for node in nodes:
-        known = [found.get(value, {}) for value in node.fields]
-        thin = {axis for axis, step in zip(node.along, node.every, strict=False) if step > 1}
-        own = {
-            axis: k
-            for axis, k in known[0].items()
-            if all(axis in one for one in known) and axis not in thin
-        }
-        for axis, k in zip(node.along, node.factors, strict=False):
-            own[axis] = own.get(axis, 1) * k
-        if own:
-            found |= dict.fromkeys(node.outputs, own)
-    return found
-
-
 def cut_shapes(
-    shapes: Sequence[Shape], values: Sequence[int], fine: Mapping[int, Finer]
+    shapes: Sequence[Shape], values: Sequence[int], fine: Mapping[int, Mapping[int, int]]
 ) -> list[Shape]:
     """Shapes of the fields of a call, of which the `fine` ones are as long as those beside them.
 
@@ -157,7 +134,7 @@ def cut_shapes(
 
 
 def cut_fields(
-    fields: Sequence[Any], values: Sequence[int], fine: Mapping[int, Finer]
+    fields: Sequence[Any], values: Sequence[int], fine: Mapping[int, Mapping[int, int]]
 ) -> list[Any]:
     """The same of arrays."""
     if not any(value in fine for value in values):
@@ -167,18 +144,3 @@ def cut_fields(
         field if field.shape == shape else field[tuple(map(slice, shape))]
         for field, shape in zip(fields, shapes, strict=True)
     ]
-
-
-def check_device(nodes: Sequence[Node]) -> None:
-    """Raise where a GPU is to make finer results, or to lay values at the border."""
-    for node in nodes:
-        if node.boundary.conditions:
-            raise TypeError(
-                f"boundary={node.boundary} has values at the border, which are there for arrays "
-                "of NumPy, Dask and xarray, and not on a GPU; name a border rule."
-            )
-    if any(node.factors for node in nodes):
-        raise TypeError(
-            "a GPU computes no finer results (upsample=) yet; give arrays of NumPy, as "
-            "cupy.asnumpy(x) makes them, and leave device= out."
-        )

@@ -11,10 +11,10 @@ lies outside of them, what is checked.  A call then allocates its results and co
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import product
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -26,12 +26,10 @@ from ..backends.threads import Held, run_parallel, thread_count
 from ..base import limits
 from ..language.dtypes import short
 from .accepted import check_writable, listed, write
-from .arranging import Arrangement, are_writable, may_overlap, rows_of
+from .arranging import Arrangement, are_writable, core_last, may_overlap, rows_of
 from .borders import Array, Border
 from .commands import Commands, Part
-from .gathering import Extensions
-from .lanes import core_last
-from .layout import Layout, Values, layout
+from .layout import Extensions, Layout, cut, layout
 from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
 from .strided import are_same, is_movable, is_readable, mergeable
 
@@ -86,8 +84,8 @@ class Executable:
     """
 
     __slots__ = (
-        "_apart", "_arrangement", "_bound", "_direct", "_entry", "_image", "_lead", "_make",
-        "_parts", "_plan", "_points", "_program", "_shared", "_specs", "_values", "_way",
+        "_apart", "_arrangement", "_bound", "_direct", "_entry", "_images", "_make", "_plan",
+        "_points", "_program", "_shared", "_specs", "_stack", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -102,7 +100,7 @@ class Executable:
         ghosts: tuple[Extensions, ...] = (),
     ) -> None:
         # What it was bound to, and what does the same without `out`, once that is asked for.
-        self._bound = program, border, cval, axes, threads
+        self._bound = program, border, cval, axes, ghosts
         self._apart: Executable | None = None
         shape, ndim = whole_shape(fields), program.ndim
         if len(shape) < ndim:
@@ -111,7 +109,7 @@ class Executable:
         order = core_last(len(shape), along)
         core = tuple(shape[axis] for axis in along)
         plan = layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
-        values = _values(program, plan, cval, ghosts)
+        constants = _constants(program, plan, cval)
         if out is not None:
             lead = tuple(shape[axis] for axis in order[:-ndim])
             shapes = [(*lead, *one) for one in plan.out_shapes]
@@ -119,37 +117,38 @@ class Executable:
         found = Arrangement(program, fields, order, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
         if not found.plain:
-            program, border = found.program, found.border(border)
+            program, border = found.program, found.how.border(border)
             fields, out = found.fields(fields), found.out(out)
             core = fields[0].shape[len(fields[0].shape) - program.ndim :]
             plan = layout(
                 core, program.reaches, border, _itemsize_of(program), every=program.every
             )
-        self._program, self._plan, self._values = program, plan, values
-        self._lead = lead = fields[0].shape[: -program.ndim]
-        self._points = math.prod(lead) * plan.points
+        self._program, self._plan, self._threads = program, plan, threads
+        lead = fields[0].shape[: -program.ndim]
+        self._stack = math.prod(lead)
+        self._points = self._stack * plan.points
         shapes = [(*lead, *one) for one in plan.out_shapes]
         self._specs = list(zip(shapes, program.out_dtypes, strict=True))
         most = max(math.prod(shape) * dtype.itemsize for shape, dtype in self._specs)
         self._make = np.empty if most < LEAST else empty
         self._shared = self._points >= SPLIT_POINTS and threads != 1
         outs = listed(out) or [np.empty(shape, dtype) for shape, dtype in self._specs]
-        # What does one of some images that do not lie in memory as one axis would.
-        self._image: Executable | None = None
-        # The list of a call that takes all arrays as they are, and does all, on this thread.
-        self._direct: Array | None = None
-        apart = not all(mergeable(one, len(lead)) for one in (*fields, *outs))
-        if apart and self._stack:
-            first = next(self._images)
-            fields, outs = ([one[first] for one in arrays] for arrays in (fields, outs))
-            self._image = Executable(program, fields, border, cval, None, tuple(outs), threads)
-            self._shared = False
-            return
-        self._way = _way_of(program, plan, values, self._stacked(fields), self._stacked(outs))
-        self._parts: dict[int, list[Part]] = {}
+        # Where images are that do not lie in memory as one axis would: along the longest.
+        self._images: list[Any] = []
+        if self._stack and not all(mergeable(one, len(lead)) for one in (*fields, *outs)):
+            longest = lead.index(max(lead))
+            others = (range(1) if k == longest else range(n) for k, n in enumerate(lead))
+            whole = slice(None)
+            self._images = [
+                (*place[:longest], whole, *place[longest + 1 :]) for place in product(*others)
+            ]
+            self._stack = lead[longest]
+            fields, outs = ([one[self._images[0]] for one in some] for some in (fields, outs))
+        arrays = self._stacked(fields), self._stacked(outs)
+        self._way = _way_of(program, plan, constants, ghosts, *arrays)
         self._entry = program.entry
-        if self._is_one and len(lead) < 2:
-            self._direct = self._lists(1)[0]
+        # The list of a call that takes all arrays as they are, and does all, on this thread.
+        self._direct = self._lists(1)[0] if self._is_one and len(lead) < 2 else None
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
@@ -172,41 +171,30 @@ class Executable:
         return results[0] if len(results) == 1 else tuple(results)
 
     @property
-    def _stack(self) -> int:
-        return math.prod(self._lead)
-
-    @property
     def _is_one(self) -> bool:
         """Whether machine code takes one list of commands for all images."""
         way = self._way
-        return isinstance(way, Commands) and way.by_machine and 0 < self._stack <= way.images
-
-    @property
-    def _images(self) -> Iterator[Any]:
-        """Where images are that lie along the longest axis of the stack."""
-        lead = list(self._lead)
-        longest = lead.index(max(lead))
-        others = lead[:longest] + lead[longest + 1 :]
-        for place in np.ndindex(*others):
-            yield (*place[:longest], slice(None), *place[longest:])
+        return (
+            isinstance(way, Commands)
+            and way.by_machine
+            and not self._images
+            and 0 < self._stack <= way.images
+        )
 
     def _stacked(self, arrays: Sequence[Array]) -> Sequence[Array]:
         """The arrays with one axis for the stack: of a result without points -1 says nothing."""
-        if len(self._lead) == 1:
-            return arrays
-        stack = self._stack
-        return [array.reshape(stack, *array.shape[len(self._lead) :]) for array in arrays]
-
-    def _cut(self, threads: int) -> list[Part]:
-        """The parts that so many threads share."""
-        if threads not in self._parts:
-            self._parts[threads] = _divided(self._plan, self._stack, threads)
-        return self._parts[threads]
+        ndim = self._program.ndim
+        return [
+            one
+            if one.ndim == ndim + 1
+            else one.reshape(self._stack, *one.shape[one.ndim - ndim :])
+            for one in arrays
+        ]
 
     def _lists(self, threads: int) -> list[Array]:
-        """The lists of commands of these parts."""
+        """The lists of commands of the parts that so many threads share."""
         assert isinstance(self._way, Commands)
-        return list(map(self._way.of, self._cut(threads)))
+        return list(map(self._way.of, _divided(self._plan, self._stack, threads)))
 
     def held(
         self,
@@ -219,7 +207,7 @@ class Executable:
 
         None where there is something to do besides.  The results must overlap no field.
         """
-        if self._arrangement is not None or self._image is not None or not self._is_one:
+        if self._arrangement is not None or not self._is_one:
             return None
         program = self._program.with_numbers(numbers)
         return program.held(self._stacked(fields), self._stacked(outs), self._lists(threads))
@@ -236,14 +224,9 @@ class Executable:
         def compute(threads: int) -> None:
             if threads == 1 and self._direct is not None and not in_place:
                 self._entry(*fields, *results, *numbers, self._direct)
-            elif self._image is not None:
-                for place in self._images:
-                    outs = tuple([one[place] for one in results])
-                    self._image([one[place] for one in fields], numbers, outs)
             elif self._stack:
                 way = Elements() if in_place else self._way
-                arrays = self._stacked(fields), self._stacked(results)
-                self._share(way, self._program.with_numbers(numbers), arrays, threads)
+                self._share(way, self._program.with_numbers(numbers), fields, results, threads)
 
         # To ask how many threads there are takes as long as a small call.
         if not self._shared:
@@ -252,25 +235,34 @@ class Executable:
         program, handoff = self._program, self._program.handoff
         if isinstance(self._way, Commands) and not self._way.by_machine:
             handoff = BY_PYTHON
-        paced(program.pace, self._points, self._bound[-1], handoff, compute)
+        paced(program.pace, self._points, self._threads, handoff, compute)
 
     def _share(
         self,
         way: Way,
         program: Bound,
-        arrays: tuple[Sequence[Array], Sequence[Array]],
+        fields: Sequence[Array],
+        results: Sequence[Array],
         threads: int,
     ) -> None:
-        """Compute fields and results on so many threads.
+        """Compute on so many threads.
 
         What would keep somebody waiting who interrupts it is done part by part.
         """
         lasts = not program.pace or program.pace[0] * self._points > LASTING
         if threads > 1 and self._is_one and way is self._way and not lasts:
+            arrays = self._stacked(fields), self._stacked(results)
             program.run_parts(*arrays, self._lists(threads), threads)
             return
-        parts = (partial(way.run, program, *arrays, part) for part in self._cut(threads))
-        run_parallel(parts, threads)
+        arrays_of = [
+            tuple(self._stacked([one[image] for one in some]) for some in (fields, results))
+            for image in self._images or [...]
+        ]
+        parts = _divided(self._plan, self._stack, 1 if self._images else threads)
+        tasks = (
+            partial(way.run, program, *arrays, part) for arrays in arrays_of for part in parts
+        )
+        run_parallel(tasks, threads)
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
@@ -279,10 +271,9 @@ class Executable:
         check_writable(targets)
         if not self._takes_place(fields, numbers, targets):
             if self._apart is None:
-                program, border, cval, axes, threads = self._bound
-                ghosts = self._values.ghosts
+                program, border, cval, axes, ghosts = self._bound
                 self._apart = Executable(
-                    program, fields, border, cval, axes, None, threads, ghosts
+                    program, fields, border, cval, axes, None, self._threads, ghosts
                 )
             made = self._apart(fields, numbers)
             for target, one in zip(targets, listed(made), strict=True):
@@ -294,7 +285,7 @@ class Executable:
     ) -> bool:
         """Compute into the place of fields, if each result depends on its own elements alone."""
         arranged, program, outs = self._arrangement, self._program, targets
-        if not program.takes_elements or self._image is not None:
+        if not program.takes_elements or self._images:
             return False
         if arranged is not None:
             if not arranged.has_place:
@@ -310,37 +301,41 @@ class Executable:
         return True
 
 
-def _values(program: Bound, plan: Layout, cval: Any, ghosts: tuple[Extensions, ...]) -> Values:
+def _constants(program: Bound, plan: Layout, cval: Any) -> list[Array]:
     """What stands beside fields and results, checked."""
     # What phases keep, and fill in, is the same for all of them.
-    phases, outs = program.compiled.phases, program.out_dtypes
-    count = len(outs) // phases
-    found = check_values(plan, cval, program.field_dtypes, outs[:count], program.positions)
-    return Values(found.fields, found.outs * phases, ghosts)
+    phases, fields, outs = program.compiled.phases, program.field_dtypes, program.out_dtypes
+    outs = outs[: len(outs) // phases]
+    found = check_values(plan, cval, fields, outs, program.positions)
+    return found[: len(fields)] + found[len(fields) :] * phases
 
 
 def _way_of(
-    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound,
+    plan: Layout,
+    constants: Sequence[Array],
+    ghosts: tuple[Extensions, ...],
+    fields: Sequence[Array],
+    outs: Sequence[Array],
 ) -> Way:
     """How a program is done on arrays like these."""
     arrays, rows = (*fields, *outs), rows_of(program)
-    given, dtypes = len(fields) - len(program.along), (*program.field_dtypes, *program.out_dtypes)
+    dtypes = *program.field_dtypes, *program.out_dtypes
     moved = tuple(
         k
         for k, (array, dtype) in enumerate(zip(arrays, dtypes, strict=True))
         # Of some one element a row is read, wherever the others lie.
         if not is_readable(array, dtype) and not (k in rows and array.dtype == dtype)
     )
-    exact = dtypes == tuple(array.dtype for array in arrays)
     by_machine = (
         program.takes_commands
+        and all(is_movable(arrays[k], dtypes[k]) for k in moved)
         and _has_movable_zones(program, plan)
-        and not (values.ghosts and any(map(short, program.field_dtypes)))
-        and all(is_movable(arrays[k], dtypes[k]) and not given <= k < len(fields) for k in moved)
-        # Of elements that lie anywhere no copy is made where none is needed.
-        and not (moved and program.takes_elements)
+        and not (ghosts and any(map(short, program.field_dtypes)))
     )
-    if not by_machine and program.takes_elements and exact:
+    # Of elements that lie anywhere no copy is made where none is needed.
+    exact = dtypes == tuple(array.dtype for array in arrays)
+    if program.takes_elements and exact and (moved or not by_machine):
         return Elements()
     images = 1 << 62
     if moved or not plan.inside:
@@ -348,11 +343,12 @@ def _way_of(
         limit = limits.current.block_elements * 8 // max(1, _itemsize_of(program))
         images = max(1, limit // max(1, plan.points))
     strides = tuple(array.strides for array in arrays)
-    made = Commands(program, plan, values, strides, moved, images, by_machine)
-    if values.ghosts:
+    made = Commands(program, plan, constants, ghosts, strides, moved, images, by_machine)
+    if ghosts:
         return made
     # An iteration is bound each time that it is called.
-    key = limits.current, plan, strides, moved, by_machine, made.constants
+    kept = tuple([one.tobytes() for one in constants])
+    key = limits.current, plan, strides, moved, by_machine, kept
     ways = program.compiled.ways
     if key not in ways:
         ways[key] = made
@@ -416,8 +412,7 @@ def _divided(plan: Layout, stack: int, threads: int) -> list[Part]:
         return [Part(0, stack, 0, plan.shape[0])]
     count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
     if stack >= count:
-        edges = [stack * k // count for k in range(count + 1)]
-        return [Part(a, b, 0, plan.shape[0]) for a, b in pairwise(edges)]
+        return [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
     bands = plan.bands(-(-count // stack))
     return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
 

@@ -23,7 +23,8 @@ from .accepted import is_expression, library_of
 from .blocks import meta_of
 from .chunked.computation import Computation
 from .chunked.layer import Lazy
-from .grid import Chunks, Output, Work, grid_of, lazy, refuse_unknown
+from .grid import Chunks, Output, grid_of, lazy, refuse_unknown
+from .regions import Program
 
 
 class Results(ArrayExpr):
@@ -37,7 +38,7 @@ class Results(ArrayExpr):
 
     @cached_property
     def _name(self) -> str:
-        return f"{self.computation.work.name}-{self.deterministic_token}"
+        return f"{self.computation.program.name}-{self.deterministic_token}"
 
     @cached_property
     def _meta(self) -> Any:
@@ -62,16 +63,16 @@ class Results(ArrayExpr):
         return {**blocks, **picks}
 
 
-def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
     library = library_of(next(filter(is_expression, fields)))
     for field in filter(is_expression, fields):
         refuse_unknown(field)
     shape, chunks = grid_of(fields)
-    one = Computation(work, shape, chunks, [lazy(field, chunks, library) for field in fields])
+    one = Computation(program, shape, chunks, [lazy(field, chunks, library) for field in fields])
     if not one.alone:
         one = one.grouped()
-    node = Computation(work, shape, one.chunks)
+    node = Computation(program, shape, one.chunks)
     sources = [array.expr for array in one.arrays]
     return [
         new_collection(Results(node, k, *sources)).rechunk(output.chunks(chunks), method="tasks")

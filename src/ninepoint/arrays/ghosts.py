@@ -2,7 +2,7 @@
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
-say is laid in memory along the edges, and machine code makes the ghosts of that (`gathering`).
+say is laid in memory along the edges, and machine code makes the ghosts of that (`layout`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..backends.compiled import Bound
-from .borders import Array, Border, Boundary
+from .arranging import core_last
+from .borders import Array, Boundary, Sides
 from .conditions import Condition, weights
 from .executable import Executable
-from .gathering import (
+from .layout import (
     COPY,
     FACE,
     MIX,
@@ -29,121 +29,101 @@ from .gathering import (
     Extensions,
     source_indices,
 )
-from .lanes import core_last
 from .numpy import whole_shape
 from .regions import Node
 from .sides import Edges, turned
-
-# How ghosts are made, alpha and beta, and whether alpha is of the elements from the end on.
-_Said: TypeAlias = tuple[int, Any, Any, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class _End:
-    """A side of an axis of so many elements, with ghosts beyond it."""
-
-    axis: int
-    side: int
-    ghosts: int
-    elements: int
-    ndim: int
-
-    def _line(self, numbers: Array) -> Array:
-        """Numbers for ghosts, of that beside the array first, in the order of their positions."""
-        shape = [self.ghosts if k == self.axis else 1 for k in range(self.ndim)]
-        return (numbers if self.side else numbers[::-1]).reshape(shape)
-
-    @property
-    def _distances(self) -> Array:
-        """How far ghosts are from what they mirror, in elements."""
-        mirrored = source_indices(-self.ghosts, 0, self.elements, "reflect", "reflect")
-        return self._line(mirrored[::-1] + np.arange(1, self.ghosts + 1))
-
-    def said(self, boundary: Boundary) -> _Said:
-        """What the condition says of ghosts, for how far they are from what they mirror."""
-        one = boundary.entries[self.axis][self.side]
-        assert isinstance(one, Condition), one
-        if one.kind == "extrapolate":
-            # By how much each of the last elements counts, for each ghost.
-            each = zip(*(weights(one.order, k + 1) for k in range(self.ghosts)), strict=True)
-            alpha = np.stack([self._line(np.array(own)) for own in each])
-            return MIX if one.order else COPY, alpha, 0.0, True
-        if one.at == "cell":
-            return VALUE, 0.0, one.c, False
-        if one.kind == "dirichlet":
-            return FACE, 0.0, 2 * one.c, False
-        # A number where there is but one ghost.
-        d = (self._distances if self.ghosts > 1 else 1) * one.dx
-        if one.kind == "neumann":
-            return SLOPE, 0.0, one.c * d, False
-        half = one.a * (d / 2)
-        below = one.b + half
-        return MIX, (one.b - half) / below, one.c * d / below, False
 
 
 class _Laid:
     """What conditions say, in memory, of which machine code makes the ghosts of all fields."""
 
     def __init__(self, edges: Edges, rules: Boundary, dtypes: Sequence[np.dtype]) -> None:
-        self._ndim = ndim = len(edges.reach)
-        self._lead, core = edges.shape[:-ndim], edges.shape[-ndim:]
-        self._ends = [
-            _End(axis, side, edges.reach[axis][side], n, ndim)
-            for axis, (n, pair) in enumerate(zip(core, rules.entries, strict=True))
-            for side, one in enumerate(pair)
-            if isinstance(one, Condition)
-        ]
-        self._fields = [(dtype, dict[tuple[int, int], Extension]()) for dtype in dtypes]
+        self._edges, self._dtypes = edges, dtypes
+        # Those of a type, beyond a side of an axis.
+        self._known: dict[tuple[np.dtype, int, int], Extension] = {}
         self.fill(rules)
+        axes, known = range(len(edges.reach)), self._known
+        # What is laid of each field, before and after each axis.
+        self.ghosts: tuple[Extensions, ...] = tuple(
+            tuple((known.get((dtype, axis, 0)), known.get((dtype, axis, 1))) for axis in axes)
+            for dtype in dtypes
+        )
 
     def fill(self, rules: Boundary) -> None:
         """Lay values, or others in their place."""
         self.filled = rules
         # To enter this takes as long as to lay a side.
         with np.errstate(all="ignore"):
-            for end in self._ends:
-                how, alpha, beta, from_end = end.said(rules)
-                alpha, beta = alpha if from_end else self._stacked(alpha), self._stacked(beta)
-                for dtype, sides in self._fields:
-                    known = sides.get((end.axis, end.side))
-                    if known is None:
-                        if how not in (VALUE, COPY):
-                            dtype = np.dtype("complex128" if dtype.kind == "c" else "float64")
-                        laid = [
-                            np.array(one, dtype, ndmin=self._ndim + 1) for one in (alpha, beta)
-                        ]
-                        sides[end.axis, end.side] = Extension(how, laid[0], laid[1], from_end)
-                        continue
-                    if how == MIX:
-                        known.alpha[...] = alpha
-                    known.beta[...] = beta
+            for axis, pair in enumerate(rules.entries):
+                for side, one in enumerate(pair):
+                    if isinstance(one, Condition):
+                        self._lay(axis, side, one)
+
+    def _lay(self, axis: int, side: int, one: Condition) -> None:
+        how, alpha, beta = self._said(axis, side, one)
+        ndim, from_end = len(self._edges.reach), one.kind == "extrapolate"
+        alpha, beta = alpha if from_end else self._stacked(alpha), self._stacked(beta)
+        for dtype in dict.fromkeys(self._dtypes):
+            known = self._known.get((dtype, axis, side))
+            if known is not None:
+                if how == MIX:
+                    known.alpha[...] = alpha
+                known.beta[...] = beta
+                continue
+            own = dtype
+            if how not in (VALUE, COPY):
+                own = np.dtype("complex128" if dtype.kind == "c" else "float64")
+            terms, more = np.array(alpha, own, ndmin=ndim + 2), np.array(beta, own, ndmin=ndim + 1)
+            self._known[dtype, axis, side] = Extension(how, terms, more, from_end)
+
+    def _said(self, axis: int, side: int, one: Condition) -> tuple[int, Any, Any]:
+        """How ghosts are made beyond a side, alpha of each term, and beta."""
+        ndim, ghosts = len(self._edges.reach), self._edges.reach[axis][side]
+
+        def line(numbers: Array) -> Array:
+            # For ghosts in the order of positions, of that beside the array first.
+            shape = [ghosts if k == axis else 1 for k in range(ndim)]
+            return (numbers if side else numbers[::-1]).reshape(shape)
+
+        if one.kind == "extrapolate":
+            # By how much each of the last elements counts, for each ghost.
+            each = zip(*(weights(one.order, k + 1) for k in range(ghosts)), strict=True)
+            alpha = np.stack([line(np.array(own))[None] for own in each])
+            return MIX if one.order else COPY, alpha, 0.0
+        if one.at == "cell":
+            return VALUE, 0.0, one.c
+        if one.kind == "dirichlet":
+            return FACE, 0.0, 2 * one.c
+        # How far ghosts are from what they mirror: a number where there is but one.
+        d: Any = one.dx
+        if ghosts > 1:
+            elements = self._edges.shape[axis - ndim]
+            mirrored = source_indices(-ghosts, 0, elements, "reflect", "reflect")
+            d = line(mirrored[::-1] + np.arange(1, ghosts + 1)) * d
+        if one.kind == "neumann":
+            return SLOPE, 0.0, one.c * d
+        half = one.a * (d / 2)
+        below = one.b + half
+        return MIX, (one.b - half) / below, one.c * d / below
 
     def _stacked(self, value: Any) -> Any:
         """A number, or values along an edge, of which all alike are one; the stack is one axis."""
         if not np.ndim(value):
             return value
-        count = len(self._lead)
-        value = value[(None,) * (count + self._ndim - value.ndim)]
-        rest = value.shape[count:]
-        if any(n != 1 for n in value.shape[:count]):
-            value = np.broadcast_to(value, (*self._lead, *rest))
-        return value.reshape(math.prod(value.shape[:count]), *rest)
-
-    @property
-    def ghosts(self) -> tuple[Extensions, ...]:
-        """What is laid of each field, before and after each axis."""
-        axes = range(self._ndim)
-        return tuple(
-            tuple((sides.get((axis, 0)), sides.get((axis, 1))) for axis in axes)
-            for _, sides in self._fields
-        )
+        ndim = len(self._edges.reach)
+        lead = self._edges.shape[:-ndim]
+        value = value[(None,) * (len(lead) + ndim - value.ndim)]
+        rest = value.shape[len(lead) :]
+        if any(n != 1 for n in value.shape[: len(lead)]):
+            value = np.broadcast_to(value, (*lead, *rest))
+        return value.reshape(math.prod(value.shape[: len(lead)]), *rest)
 
 
 class GhostCall:
     """Calls of a node whose border has conditions, on fields like some.
 
-    Sides that are open are "valid" in the border, which has names in the place of conditions.
-    Of the fields the last ones, behind those of the program, are values along edges.
+    Beyond sides that are not `closed` there are no neighbours.  Of the fields the last ones,
+    behind those of the program, are values along edges.
     """
 
     def __init__(
@@ -151,12 +131,11 @@ class GhostCall:
         node: Node,
         program: Bound,
         fields: Sequence[Array],
-        border: Border,
+        closed: Sequence[Sides],
         threads: int | None,
     ) -> None:
-        self.boundary, self._border, self._cval = node.boundary, border, node.cval
+        self.boundary, self._closed, self._cval = node.boundary, closed, node.cval
         self._program, self._along, self._threads = program, node.along, threads
-        self._is_whole = border == node.border
         self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
@@ -189,7 +168,8 @@ class GhostCall:
 
     def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
         """What does calls to these arrays whose values at the border stay the same."""
-        if not self._is_whole or not all(one.plain for one in self.boundary.conditions):
+        conditions = self.boundary.conditions
+        if not all(map(all, self._closed)) or not all(one.plain for one in conditions):
             return None
         return self._bound(fields, self._rules(self.boundary, fields), tuple(outs))[1]
 
@@ -211,16 +191,7 @@ class GhostCall:
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        own = boundary if self._is_whole else self._opened(boundary)
-        rules = self._edges.laid(turned(own, self._shape, self._along), fields=fields)
+        own = turned(boundary.opened(self._closed), self._shape, self._along)
+        rules = self._edges.laid(own, fields=fields)
         self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
         return rules
-
-    def _opened(self, boundary: Boundary) -> Boundary:
-        """The rules on a part of arrays, of which some sides are open."""
-        pairs = zip(boundary.sides(self._border.ndim), self._border.rules, strict=True)
-        rules = (
-            ("valid" if low == "valid" else before, "valid" if high == "valid" else after)
-            for (before, after), (low, high) in pairs
-        )
-        return Boundary(tuple(rules), False)

@@ -8,82 +8,41 @@ Blocks are chunks, or groups of chunks where these are thin: each then needs the
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..base.remembered import Remembered
 from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
-from .borders import Array
 from .every import thinned_chunks
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
-from .regions import Node, Span, fields_span, reach, spans_of, wraps
-from .work import Block
+from .regions import Program, Span, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
 T = TypeVar("T")
 
 
-class Work(Protocol):
-    """A program, as far as a graph of tasks knows it; pickles as its meaning.
+def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
+    """The shape that arrays have together, some of which are cut, and how it is cut.
 
-    Its nodes work on fields of one shape, and none that gives "valid" results is read by
-    another.  Along an axis that is cut they all take it as a ring or none does.
+    Each axis is cut as the first field is that is cut, and as long as the result.
     """
-
-    @property
-    def nodes(self) -> Sequence[Node]: ...
-
-    @property
-    def wanted(self) -> Sequence[int]: ...
-
-    @property
-    def field_dtypes(self) -> Sequence[np.dtype]: ...
-
-    @property
-    def token(self) -> str:
-        """Names the meaning: equal tokens, equal results."""
-
-    @property
-    def name(self) -> str:
-        """Begins the name of the layers."""
-
-    @property
-    def schedule(self) -> Hashable:
-        """With what choices it is planned, in which programs of one meaning may differ."""
-
-    @property
-    def held(self) -> int:
-        """Bytes of the arrays of coefficients that it has."""
-
-    def run(self, block: Block) -> list[Array]:
-        """Compute the wanted values from a block."""
-
-
-def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
-    """Cut each axis as the first field does that is cut, and as long as the result."""
+    shape = broadcast_shape([field.shape for field in fields])
+    cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
-    for back in range(-len(shape), 0):
-        n = shape[back]
-        cuts = [c[back] for c in fields if c and len(c) >= -back and _covers(c[back], n)]
+    for back, n in enumerate(shape, -len(shape)):
+        own = [c[back] for c in cuts if len(c) >= -back and _covers(c[back], n)]
         if math.isnan(n):
             # As dask names a length that it does not know, so that equal cuts are equal.
             unknown: Any = math.nan
-            chunks.append((unknown,) * len(cuts[0]))
+            chunks.append((unknown,) * len(own[0]))
         else:
-            chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
-    return tuple(chunks)
-
-
-def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
-    """The shape that arrays have together, some of which are cut, and how it is cut."""
-    shape = broadcast_shape([field.shape for field in fields])
-    return shape, grid([getattr(field, "chunks", None) for field in fields], shape)
+            chunks.append(tuple(map(int, own[0])) if own else (n,))
+    return shape, tuple(chunks)
 
 
 def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
@@ -148,23 +107,23 @@ class Output:
         return tuple(axes)
 
 
-def outputs_of(work: Work, shape: Shape) -> list[Output]:
+def outputs_of(program: Program, shape: Shape) -> list[Output]:
     """What the wanted values are; raises where a node cannot be done on such fields."""
     made: dict[int, Output] = {}
-    for node in work.nodes:
+    for node in program.nodes:
         if len(shape) < -min(node.along):
             raise on_numpy.too_few_axes(len(node.along), shape)
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        program, ones = node.program, (1,) * len(shape)
+        bound, ones = node.program, (1,) * len(shape)
         on_numpy.check_values(
-            plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
+            plan, node.cval, bound.field_dtypes, node.out_dtypes, bound.positions
         )
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
             spans = _placed(tuple((0, n) for n in shape), node.along, one.extent.spans)
             made[value] = Output(dtype, Region(spans), every, factors)
-    return [made[value] for value in work.wanted]
+    return [made[value] for value in program.wanted]
 
 
 def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
@@ -178,35 +137,6 @@ def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tu
 # A block is at least so many times as long as the program looks far: shorter ones would be
 # little but faces.
 LONG = 4
-
-# How far programs look along the axes, and along which they take the fields as a ring.
-_looks: Remembered[Any, tuple[tuple[int, int, bool], ...]] = Remembered(64)
-
-
-def looks(work: Work, ndim: int) -> tuple[tuple[int, int, bool], ...]:
-    """From where to where a program looks along each axis, and whether as along a ring."""
-    key = work.token, tuple(work.wanted), ndim
-    found = _looks.get(key)
-    if found is None:
-        sources = range(len(work.field_dtypes))
-        nodes, wanted = work.nodes, work.wanted
-        found = _looks[key] = tuple(
-            (*reach(nodes, wanted, sources, axis), wraps(nodes, axis)) for axis in range(-ndim, 0)
-        )
-    return found
-
-
-def needed(work: Work, span: Span, n: int, axis: int) -> Span:
-    """What of the fields is needed for some points of an axis, which is counted from the end."""
-    low, high, ring = looks(work, -axis)[0]
-    a, b = span
-    if a == b or low == high == 0:
-        # For no points nothing is needed.
-        return span
-    if (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
-        # Far from the ends nothing is said anew for each block.
-        return a + low, b + high
-    return fields_span(work.nodes, work.wanted, len(work.field_dtypes), span, n, axis)
 
 
 class Near(NamedTuple):
@@ -262,31 +192,31 @@ class Axis:
         return all(max(self.depths(k)) <= self.cuts[k][1] - self.cuts[k][0] for k in blocks)
 
 
-def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
+def axis_of(program: Program, sizes: Sequence[int], axis: int) -> Axis:
     """The blocks of these sizes along an axis, which is counted from the end."""
-    cuts, n = spans_of(sizes), sum(sizes)
-    return Axis(cuts, [needed(work, span, n, axis) for span in cuts], looks(work, -axis)[0][2])
+    one, cuts, n = looking(program, axis), spans_of(sizes), sum(sizes)
+    return Axis(cuts, [one.needs(span, n) for span in cuts], one.ring)
 
 
-def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
+def axes_of(program: Program, chunks: Chunks) -> list[Axis]:
     """The blocks along each axis."""
-    return [axis_of(work, sizes, k) for k, sizes in enumerate(chunks, -len(chunks))]
+    return [axis_of(program, sizes, k) for k, sizes in enumerate(chunks, -len(chunks))]
 
 
-def grouped(work: Work, chunks: Chunks) -> Chunks:
+def grouped(program: Program, chunks: Chunks) -> Chunks:
     """Cuts as near to the chunks as can be with which blocks need the next ones only."""
-    return tuple(_grouped(work, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
+    return tuple(_grouped(program, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
 
 
-def _grouped(work: Work, sizes: Shape, axis: int) -> Shape:
-    one = axis_of(work, sizes, axis)
+def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
+    one = axis_of(program, sizes, axis)
     far = max(max(one.beyond(k)) for k in range(len(sizes))) if len(sizes) > 1 else 0
     if not far:
         return sizes
     least = LONG * far
     while True:
         groups = _filled(sizes, least)
-        if axis_of(work, groups, axis).fits:
+        if axis_of(program, groups, axis).fits:
             return groups
         least *= 2
 

@@ -32,16 +32,16 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
+from .arranging import arranged, core_last
 from .borders import Array, Border
 from .chains import Pass, fits, is_worth, plain, stacked
 from .every import thinned
 from .executable import SPLIT_POINTS, Executable, Run, paced
 from .ghosts import GhostCall
-from .lanes import Lanes, arranged, core_last
 from .layout import Shape
 from .numpy import check_kept, whole_shape
-from .regions import Node
-from .work import Block, Group, Indices, Placed, Values, Work, cut, taken
+from .regions import Block, Node
+from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
 def bind_pass(
@@ -75,8 +75,7 @@ class FusedRun:
         shape, along, lanes = fields[0].shape, group.nodes[0].along, not group.steps
         assert group.chain is not None
         order = core_last(len(shape), along)
-        how, self._chain = arranged(group.chain, order, fields, lanes=lanes)
-        self._how = how
+        self._how, self._chain = arranged(group.chain, order, fields, lanes=lanes)
         made = list(shape)
         for axis, (before, after), (low, high) in zip(
             along, part.closed, bound.reaches[0].sides, strict=True
@@ -86,11 +85,10 @@ class FusedRun:
         self._dtypes = self._chain.compiled.out_dtypes
         self._points = math.prod(shape)
         self._threads = 1 if self._points < SPLIT_POINTS else threads
-        self._make = empty if how is None else how.empty
-        sides = part.closed
-        if isinstance(how, Lanes):
-            sides = (*how.in_turn(sides), *[(True, True)] * how.levels)
-        self._sides, self._passes = sides, dict[int, Pass]()
+        self._sides = (*self._how.in_turn(part.closed), *[(True, True)] * self._how.levels)
+        self._passes = dict[int, Pass]()
+        self._stays = self._how.stays
+        self._make = empty if self._stays else self._how.empty
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output."""
@@ -120,19 +118,17 @@ class FusedRun:
 
     def _lain(self, array: Array) -> Array:
         """An array as the kernel takes it."""
-        return stacked(array if self._how is None else self._how.of(array), self._chain.ndim)
+        return stacked(array if self._stays else self._how.of(array), self._chain.ndim)
 
     def _takes(self, out: Array, dtype: np.dtype) -> bool:
         """Whether the kernel can write to an array as it is."""
-        how, ndim = self._how, self._chain.ndim
-        if how is None:
-            return plain(out, dtype, ndim)
-        return how.lies(out) and plain(how.of(out), dtype, ndim)
+        how = self._how
+        return how.lies(out) and plain(how.of(out), dtype, self._chain.ndim)
 
     def pays(self, group: Group, fields: Sequence[Array]) -> bool:
         """Whether these arrays can be read by the kernel of a group, and are worth it."""
         compiled, ndim = self._chain.compiled, self._chain.ndim
-        lain = fields if self._how is None else list(map(self._how.of, fields))
+        lain = list(map(self._how.of, fields))
         pairs = zip(
             lain[: len(lain) - len(compiled.positions)], compiled.field_dtypes, strict=False
         )
@@ -224,7 +220,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         full = {value: out for value, out in outs.items() if value not in node.outputs}
         return partial(_thinned, node, bind_call(work, node.full, values, full))
     part, along = work.part(node), node.along
-    border = node.border.opened(part.closed)
+    border = node.boundary.opened(part.closed).on(len(along))
     pairs = work.inputs(node.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
     axes = None if along == tuple(range(-len(along), 0)) else along
@@ -233,12 +229,14 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     program = numbers.bound
     run: Run
     if node.boundary.conditions:
-        run = GhostCall(node, program, fields, border, work.threads)
+        run = GhostCall(node, program, fields, part.closed, work.threads)
     elif there:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(cuda.single_call(program, border, node.cval), fields, into, axes)
+        run = cuda.Executable(
+            cuda.single_call(program, border, node.cval, node.text), fields, into, axes
+        )
     elif node.factors:
         run = _finer_call(node, program, fields, border, work.threads)
     else:

@@ -1,4 +1,4 @@
-"""Layout: which points are computed, which are only filled, and where neighbours are missing.
+"""Layout: which points are computed, which are only filled, and what stands outside.
 
 For one shape of array and one border, everything that does not depend on the data:
 
@@ -11,31 +11,253 @@ For one shape of array and one border, everything that does not depend on the da
     +---------------------+
 
 Of a stencil that makes one of k points along an axis, all these count its results: result p is
-made at point first + k * p of the fields, and what it depends on lies around that.
+made at point first + k * p of the fields, and what it depends on lies around that.  A layout is
+made once per shape, reaches and border, and remembered.
 
-A layout is made once per shape, reaches and border, and remembered.
+What stands outside is copied from inside, by one formula per rule, exact for any reach (an axis of
+length 3 may be asked for index -50):
+
+    index         ... -4 -3 -2 -1 | 0  1  2 |  3  4  5  6 ...
+    nearest            0  0  0  0 | 0  1  2 |  2  2  2  2
+    reflect            2  2  1  0 | 0  1  2 |  2  1  0  0
+    mirror             0  1  2  1 | 0  1  2 |  1  0  1  2
+    wrap               2  0  1  2 | 0  1  2 |  0  1  2  0
+
+`source_indices` is that formula, `along` the same as few runs of positions, and `Gather` says how
+a block is filled that sticks out of its array: what is copied from there, or is the constant, for
+each run along one axis beside each along the others; then ghosts that are made of what was copied,
+axis by axis, where a border has conditions.
+
+Names hold for what conditions have extended: ghosts beside an element that stands outside are made
+of that, with the values that the condition has beside the element itself.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from ..base import limits
 from ..language.box import Box, joined
-from .borders import ABSENT, Border
-from .gathering import Extension, Extensions, Gather, Span, along
+from .borders import ABSENT, Array, Border, Rule
 
 Shape: TypeAlias = tuple[int, ...]
+
+# Positions start <= p < stop along an axis.
+Span: TypeAlias = tuple[int, int]
+
+
+def source_indices(
+    start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
+) -> Array:
+    """For every position in [start, stop) of an axis of length `n`, the element that stands there.
+
+    A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does
+    ("constant", or n == 0). The rules without neighbours ("fill", "keep", "valid") are mapped to
+    the nearest element: what is computed from it is discarded.
+    """
+    position = np.arange(start, stop, dtype=np.int64)
+    if n == 0:
+        return np.full_like(position, -1)
+    if lanes > 1:
+        column, lane = np.divmod(position, lanes)
+        first, last = start // lanes, -(-stop // lanes)
+        columns = source_indices(first, last, n // lanes, before, after)[column - first]
+        return np.where(columns < 0, -1, columns * lanes + lane)
+    low = _mapped(position, n, before)
+    if before == after:
+        return low
+    # Positions inside are their own source under either rule.
+    return np.where(position < 0, low, _mapped(position, n, after))
+
+
+def _mapped(position: Array, n: int, rule: Rule) -> Array:
+    match rule:
+        case "constant" | "ghost":
+            return np.where((position >= 0) & (position < n), position, -1)
+        case "wrap":
+            return position % n
+        case "reflect":
+            folded = position % (2 * n)
+            return np.where(folded < n, folded, 2 * n - 1 - folded)
+        case "mirror":
+            period = max(1, 2 * n - 2)  # n == 1 has one element, at index 0, and period 1
+            folded = position % period
+            return np.minimum(folded, period - folded) if n > 1 else np.zeros_like(folded)
+        case _:
+            return np.clip(position, 0, n - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Places start <= i < stop of a block, made of elements that are `step` apart.
+
+    The first of them is `first`, or -1 if the places hold the constant; step is 1, -1 or 0 (one
+    element repeated).  Places beyond a `side` that has ghosts mirror these elements; ghosts are
+    counted in the order of positions, and the first of these has this `number`.
+    """
+
+    start: int
+    stop: int
+    first: int
+    step: int
+    side: int | None = None
+    number: int = 0
+
+    @property
+    def places(self) -> slice:
+        """Where it is in the block."""
+        return slice(self.start, self.stop)
+
+    def elements(self, origin: int = 0) -> slice:
+        """What it is made of, where element `origin` comes first; one may stand for all."""
+        first = self.first - origin
+        if not self.step:
+            return slice(first, first + 1)
+        end = first + self.step * (self.stop - self.start)
+        return slice(first, end if end >= 0 else None, self.step)
+
+
+# What there is along an axis of a block, in order; or one run along each axis.
+Runs: TypeAlias = tuple[Run, ...]
+
+
+@lru_cache(maxsize=4096)
+def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[int, int]) -> Runs:
+    """Say how a block is filled that has some positions of an axis of length `n`.
+
+    Beyond sides that are a "ghost" there are so many.  It costs time in proportion to what lies
+    outside the array, not to its length.
+    """
+    start, stop = span
+    found: list[Run] = []
+    for run in _runs(start, stop, n, rules, lanes):
+        position = start + run.start
+        side = 0 if position < 0 else 1
+        if run.first >= 0 or rules[side] != "ghost":
+            found.append(run)
+            continue
+        low, high = max(position, -far[0]), min(start + run.stop, n + far[1])
+        mirrored = source_indices(low, high, n, "reflect", "reflect")
+        first = -far[0] if side == 0 else n
+        for one in _split(mirrored, low - start):
+            found.append(replace(one, side=side, number=start + one.start - first))
+    return tuple(found)
+
+
+def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -> Iterator[Run]:
+    """`source_indices` as few runs; -1 is first where nothing does."""
+    first, last = min(max(start, 0), stop), max(min(stop, n), start)
+    if first >= last:
+        yield from _split(source_indices(start, stop, n, *rules, lanes), 0)
+        return
+    yield from _split(source_indices(start, first, n, *rules, lanes), 0)
+    yield Run(first - start, last - start, first, 1)
+    yield from _split(source_indices(last, stop, n, *rules, lanes), last - start)
+
+
+def _split(sources: Array, at: int) -> Iterator[Run]:
+    """Sources as runs, whose places begin at `at`."""
+    values = sources.tolist()
+    start = 0
+    while start < len(values):
+        first, stop = values[start], start + 1
+        step = values[stop] - first if stop < len(values) else 0
+        # "No source" is -1: it must never pass for the neighbour of element 0.
+        if abs(step) > 1 or min(first, values[min(stop, len(values) - 1)]) < 0:
+            step = 0
+        while stop < len(values) and values[stop] == values[stop - 1] + step:
+            if values[stop] < 0 <= first:
+                break
+            stop += 1
+        yield Run(at + start, at + stop, first, step if stop - start > 1 else 0)
+        start = stop
+
+
+@dataclass(frozen=True)
+class Gather:
+    """How a block of arrays of one shape is filled, which begins at the point `start`."""
+
+    start: tuple[int, ...]
+    axes: tuple[Runs, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the block."""
+        return tuple(runs[-1].stop for runs in self.axes)
+
+    def line(self, axis: int) -> Gather:
+        """The same of arrays that have one element along all other axes."""
+        only = (Run(0, 1, 0, 1),)
+        axes = (runs if k == axis else only for k, runs in enumerate(self.axes))
+        return replace(self, axes=tuple(axes))
+
+    @property
+    def parts(self) -> Iterator[tuple[Runs, bool]]:
+        """What is copied from the array, or is the constant."""
+        for part in itertools.product(*self.axes):
+            is_constant = any(run.first < 0 for run in part)
+            if is_constant or all(run.side is None for run in part):
+                yield part, is_constant
+
+    @property
+    def ghosts(self) -> Iterator[tuple[int, int, Runs]]:
+        """The ghosts along each axis in turn, and beyond which side of it they are.
+
+        Beside them is what is copied, and the ghosts of the axes before.
+        """
+        for axis, runs in enumerate(self.axes):
+            beside = [
+                [one for one in others if one.first >= 0 and (k < axis or one.side is None)]
+                for k, others in enumerate(self.axes)
+            ]
+            for run in runs:
+                if run.side is not None:
+                    beside[axis] = [run]
+                    for part in itertools.product(*beside):
+                        yield axis, run.side, part
+
+
+# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it: `beta -
+# mirrored`, `mirrored + beta`, `alpha * mirrored + beta`; or they are beta, or the last element.
+FACE, SLOPE, MIX, VALUE, COPY = range(5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extension:
+    """How the ghosts beyond a side are made: of values, with an axis for the stack and for each.
+
+    Along the axis that ends there may be one for each ghost.  The first axis of alpha has one for
+    each term: that of what a ghost mirrors, or those of all elements `from_end` of the array on.
+    """
+
+    how: int
+    alpha: Array
+    beta: Array
+    from_end: bool
+
+
+# What is laid before and after each axis; None where there are no ghosts.
+Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+
 
 # The same for a stencil that looks far: 1000x1000 uint8, maximum of 15x15, 247 us against 293 us;
 # 2000x2000, 984 us against 821 us (Zen 4).
 FAR_BYTES = 2_500_000
 FAR = 14
+
+
+def cut(span: Span, count: int) -> list[Span]:
+    """A span in at most `count` parts of nearly one size, none of them empty."""
+    first, last = span
+    edges = [first + (last - first) * k // count for k in range(count + 1)]
+    return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +313,6 @@ class Output:
     extent: Region
     window: Region
     zones: tuple[tuple[Region, bool], ...]
-
-
-@dataclass(slots=True)
-class Values:
-    """`cval` as fields and outputs hold it, 0 where nobody asks; what is laid for `ghosts`."""
-
-    fields: list[Any]
-    outs: list[Any]
-    ghosts: tuple[Extensions, ...] = ()
 
 
 class Layout:
@@ -186,29 +399,30 @@ class Layout:
         """Whether points of the fields all lie inside."""
         return all(a >= 0 and b <= n for (a, b), n in zip(region.spans, self.shape, strict=True))
 
-    def with_ghosts(self, region: Region, ghosts: Sequence[Extensions]) -> tuple[Gather, Shape]:
-        """Say how what a region depends on is copied, and where the block begins.
+    def gather(self, region: Region, ghosts: Sequence[Extensions]) -> Gather:
+        """Say how a block is filled that has what a region depends on.
 
-        The block has all that ghosts in it are made of.
+        It has all that ghosts in it are made of.
         """
-        border, axes = self.border, []
+        border, starts, axes = self.border, [], []
         pairs = zip(self.source(region).spans, self.shape, self.reach.sides, strict=True)
         for axis, (span, n, reach) in enumerate(pairs):
             if ghosts:
                 span = _with_mirrored(span, n, reach, ghosts[0][axis])
-            lanes = border.lanes_along(axis)
-            axes.append((span, along(span, n, border.rules[axis], lanes, reach)))
-        return Gather(tuple(one for _, one in axes)), tuple(start for (start, _), _ in axes)
+            starts.append(span[0])
+            axes.append(along(span, n, border.rules[axis], border.lanes_along(axis), reach))
+        return Gather(tuple(starts), tuple(axes))
 
-    def bands(self, count: int) -> list[tuple[int, int]]:
+    def bands(self, count: int) -> list[Span]:
         """Cut the first axis into about so many parts, the points before and after included."""
         first, last = self.computed.spans[0]
         # A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         # parts that is most of the work.
         count = max(1, min(count, (last - first) // min(4 * (self.spans[0] + 1), 256)))
-        edges = [first + (last - first) * k // count for k in range(count + 1)]
-        edges[0], edges[-1] = 0, max(self.shape[0], last)
-        return list(pairwise(edges))
+        found = cut((first, last), count) or [(first, last)]
+        found[0] = 0, found[0][1]
+        found[-1] = found[-1][0], max(self.shape[0], last)
+        return found
 
 
 # The layout, from memory if it was asked for before.

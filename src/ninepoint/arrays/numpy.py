@@ -28,7 +28,7 @@ from .accepted import (
 )
 from .borders import Array
 from .conditions import Condition
-from .layout import Layout, Shape, Values
+from .layout import Layout, Shape
 from .strided import overlaps_itself
 
 # Any type of floats holds numbers up to here.
@@ -283,23 +283,24 @@ def check_values(
     fields: Sequence[np.dtype],
     outs: Sequence[np.dtype],
     positions: int = 0,
-) -> Values:
-    """Check that `cval` fits, and what "keep" keeps, before anything runs.
+) -> list[Array]:
+    """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
 
-    The last fields may be `positions`, beside which nothing stands.
+    It is checked before anything runs that `cval` fits, and what "keep" keeps.  The last fields
+    may be `positions`, beside which nothing stands.
     """
-    values = Values([0] * len(fields), [0] * len(outs))
-    if plan.border.uses("keep"):
+    border, given = plan.border, len(fields) - positions
+    if border.uses("keep"):
         check_kept(fields, outs)
-    if type(cval) is int and cval == 0:
-        return values
-    if plan.border.uses("constant"):
-        given = fields[: len(fields) - positions]
-        values.fields = [fitting_cval(cval, dtype, "the array") for dtype in given]
-        values.fields += [0] * positions
-    if plan.border.uses("fill"):
-        values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
-    return values
+    asked = [
+        (k < given and border.uses("constant"), "the array", dtype)
+        for k, dtype in enumerate(fields)
+    ]
+    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs]
+    return [
+        np.array(fitting_cval(cval, dtype, what) if used else 0).astype(dtype)
+        for used, what, dtype in asked
+    ]
 
 
 # Axes of an array, counted from the last, which is -1.

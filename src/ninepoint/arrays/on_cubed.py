@@ -20,14 +20,14 @@ from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
 from .accepted import is_cubed, listed
-from .blocks import Job, Part, bare, bound, computed
+from .blocks import Job, Part, bare, computed
 from .borders import Array
-from .grid import Chunks, Output, Work, grid_of, lazy, outputs_of
+from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Region
-from .regions import Span
+from .regions import Program, Span
 
 
-def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in chunks as large as those of the fields.
 
     Raises
@@ -38,11 +38,11 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for arrays of NumPy.
     """
     shape, chunks = grid_of(fields)
-    outputs = outputs_of(work, shape)
+    outputs = outputs_of(program, shape)
     first = next(filter(is_cubed, fields))
     arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
-    job = Job(work, shape, tuple([array.shape for array in arrays]))
+    job = Job(program, shape, tuple([array.shape for array in arrays]))
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
@@ -70,12 +70,15 @@ class _Operation:
 
     def on(self, arrays: Sequence[Any], outputs: Sequence[Output]) -> Sequence[Any]:
         """The results as arrays."""
-        count, work = len(outputs), self.job.work
+        count, program = len(outputs), self.job.program
         axes = zip(self.cuts, outputs[0].factors, strict=True)
         chunks = tuple(tuple((b - a) * factor for a, b in axis) for axis, factor in axes)
         # No block reads more than one in the middle, nor has more if all values were kept.
         middle = self._reads([(len(axis) - 1) // 2 for axis in self.cuts])
-        types = [*work.field_dtypes, *(dtype for node in work.nodes for dtype in node.out_dtypes)]
+        types = [
+            *program.field_dtypes,
+            *(dtype for node in program.nodes for dtype in node.out_dtypes),
+        ]
         points = max(math.prod(part.length for part in own) for own in middle)
         made = general_blockwise(
             self,
@@ -87,7 +90,7 @@ class _Operation:
             target_stores=[None] * count if count > 1 else None,
             num_input_blocks=tuple(math.prod(len(part.pieces) for part in own) for own in middle),
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
-            op_name=work.name,
+            op_name=program.name,
         )
         return made if isinstance(made, tuple) else (made,)
 
@@ -98,7 +101,7 @@ class _Operation:
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""
         region = self._region(block)
-        return bound(self.job, region).reads(region.start, self.fields)
+        return self.job.reads(self.job.domain(region), region.start, self.fields)
 
     def keys(self, names: Sequence[str], key: Any) -> Any:
         """Tell Cubed which chunks of the arrays of these names a block reads."""

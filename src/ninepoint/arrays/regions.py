@@ -18,19 +18,50 @@ Axes are independent of each other, so all is said for one axis at a time, count
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
+from ..base.remembered import Remembered
 from ..language.box import Box, joined
-from .borders import Border, Boundary, Rule
+from .borders import Array, Border, Boundary, Rule
 from .layout import Region, Shape
-from .numpy import Behind
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
 
-# A position far from all ends.
+# By how much a value is longer than what it is made of, by the axis, counted from the end.
+Finer: TypeAlias = Mapping[int, int]
+
+# Where arrays begin, and how long they are, whose ends are far away.
 _FAR = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The whole array, of which a block is a part: its lengths along the last axes.
+
+    The block `has` some points, maybe beyond the ends of an axis that wraps, and is to give
+    those of the `region`, as far as a value has them ("valid").  `lengths` are what programs are
+    told of the whole, where positions are those in another array.
+    """
+
+    shape: Shape
+    has: Region
+    region: Region
+    lengths: Shape | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Arrays, and where in the domain they stand; without one they are whole.
+
+    The arrays have one shape along the axes of the domain, save that an array may lack axes, or
+    have one element where it is the same all along.
+    """
+
+    arrays: tuple[Array, ...]
+    domain: Domain | None = None
 
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
@@ -55,7 +86,7 @@ class Node(Protocol):
     def outputs(self) -> tuple[int, ...]: ...
 
     @property
-    def along(self) -> Behind:
+    def along(self) -> Shape:
         """The axes that it works along."""
 
     @property
@@ -64,6 +95,9 @@ class Node(Protocol):
     @property
     def boundary(self) -> Boundary:
         """The same with its conditions."""
+
+    def text(self, border: Border) -> Any:
+        """What does it on a GPU, under a border."""
 
     @property
     def thick(self) -> int:
@@ -100,6 +134,38 @@ class Node(Protocol):
         """What computes it, its scalars bound."""
 
 
+class Program(Protocol):
+    """Nodes, as far as those know them that do them block by block; pickles as its meaning.
+
+    The nodes work on fields of one shape, and none that gives "valid" results is read by
+    another.  Along an axis that is cut they all take it as a ring or none does.
+    """
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def wanted(self) -> tuple[int, ...]: ...
+
+    @property
+    def field_dtypes(self) -> Sequence[Any]: ...
+
+    @property
+    def token(self) -> str:
+        """Names the meaning: equal tokens, equal results."""
+
+    @property
+    def name(self) -> str:
+        """Begins the name of the layers."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that it has."""
+
+    def run(self, block: Block) -> list[Array]:
+        """Compute the wanted values from a block."""
+
+
 def look(node: Node, axis: int) -> Span:
     """From where to where a node looks along an axis, the point itself always among it."""
     if axis not in node.along:
@@ -108,24 +174,14 @@ def look(node: Node, axis: int) -> Span:
     return -before, after
 
 
-def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:
-    """The border's rules along an axis, or None where the node does not work along it."""
-    return node.border.rules[node.along.index(axis)] if axis in node.along else None
+def _rules(node: Node, axis: int) -> Sequence[Rule]:
+    """The border's rules along an axis; none where the node does not work along it."""
+    return node.border.rules[node.along.index(axis)] if axis in node.along else ()
 
 
 def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
-    """Whether the nodes that look along an axis take it as a ring."""
-    return {"wrap" in (rules(node, axis) or ()) for node in nodes if any(look(node, axis))}
-
-
-def wraps(nodes: Iterable[Node], axis: int) -> bool:
-    """Whether some nodes that look along an axis take it as a ring."""
-    return True in rings(nodes, axis)
-
-
-def mixed(nodes: Iterable[Node], axis: int) -> bool:
-    """Whether some nodes that look along an axis take it as a ring, and others do not."""
-    return len(rings(nodes, axis)) > 1
+    """Whether the nodes that look along an axis take it as a ring; some may, and others not."""
+    return {"wrap" in _rules(node, axis) for node in nodes if any(look(node, axis))}
 
 
 def hull(one: Span | None, other: Span) -> Span:
@@ -146,7 +202,7 @@ def needed(
     """
     values: dict[int, Span] = dict.fromkeys(wanted, span)
     taken: list[Span | None] = [None] * len(nodes)
-    ring = wraps(nodes, axis)
+    ring = True in rings(nodes, axis)
     whole = span == (0, n)
     for position in reversed(range(len(nodes))):
         node = nodes[position]
@@ -156,7 +212,7 @@ def needed(
                 made = hull(made, values[value])
         if made is None:
             continue
-        read = (0, n) if whole else grown(made, n, look(node, axis), ring, node.thick)
+        read = (0, n) if whole else _grown(made, n, look(node, axis), ring, node.thick)
         if ring and not whole and read[1] - read[0] >= n:
             # The same points again and again: the axis is done as a whole.
             return needed(nodes, wanted, (0, n), n, axis)
@@ -166,19 +222,7 @@ def needed(
     return values, taken
 
 
-def fields_span(
-    nodes: Sequence[Node], wanted: Iterable[int], count: int, span: Span, n: int, axis: int
-) -> Span:
-    """What is needed of the fields, the first `count` values, all of them alike."""
-    values, _ = needed(nodes, wanted, span, n, axis)
-    found: Span | None = None
-    for value in range(count):
-        if value in values:
-            found = hull(found, values[value])
-    return span if found is None else found
-
-
-def grown(span: Span, n: int, looks: Span, ring: bool, least: int = 1) -> Span:
+def _grown(span: Span, n: int, looks: Span, ring: bool, least: int) -> Span:
     """What a node that looks so far needs of its fields, along an axis of length `n`.
 
     At an end of the axis these are `least` so many.
@@ -197,14 +241,113 @@ def grown(span: Span, n: int, looks: Span, ring: bool, least: int = 1) -> Span:
 
 def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
     """At which sides of a span of its fields the node's border rule applies."""
-    if "wrap" in (rules(node, axis) or ()):
+    if "wrap" in _rules(node, axis):
         return (span == (0, n),) * 2
     return span[0] == 0, span[1] == n
 
 
-def reach(nodes: Sequence[Node], wanted: Iterable[int], sources: Iterable[int], axis: int) -> Span:
-    """From where to where the wanted values look in the sources, far from any border."""
-    values, _ = needed(nodes, wanted, (_FAR, _FAR + 1), 2 * _FAR, axis)
-    spans = [values[value] for value in sources if value in values]
-    low, high = min((a for a, _ in spans), default=_FAR), max((b for _, b in spans), default=0)
-    return min(0, low - _FAR), max(0, high - _FAR - 1)
+@dataclass(frozen=True, eq=False)
+class Looking:
+    """From where to where wanted values look in the fields along an axis, far from its ends.
+
+    The point itself is always among it; some nodes may take the axis as a `ring`.  The first
+    `given` values are the fields; the axis is counted from the end.
+    """
+
+    nodes: Sequence[Node]
+    wanted: tuple[int, ...]
+    given: int
+    axis: int
+    low: int
+    high: int
+    ring: bool
+
+    @staticmethod
+    def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
+        """That of some nodes."""
+        far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
+        low, high = far._fields((_FAR, _FAR + 1), 2 * _FAR)
+        return replace(far, low=min(0, low - _FAR), high=max(0, high - _FAR - 1))
+
+    def _fields(self, span: Span, n: int) -> Span:
+        """What is needed of the fields, all of them alike."""
+        values, _ = needed(self.nodes, self.wanted, span, n, self.axis)
+        found: Span | None = None
+        for value in values.keys() & set(range(self.given)):
+            found = hull(found, values[value])
+        return span if found is None else found
+
+    def needs(self, span: Span, n: int) -> Span:
+        """What of the fields is needed for some points of an axis so long."""
+        (a, b), low, high = span, self.low, self.high
+        if a == b or low == high == 0:
+            # For no points nothing is needed.
+            return span
+        if (b - a + high - low < n) if self.ring else (a + low > 0 and b + high < n):
+            # Far from the ends nothing is said anew for each block.
+            return a + low, b + high
+        return self._fields(span, n)
+
+    def placed(self, span: Span, n: int) -> tuple[Span, int]:
+        """Where a block is as it is in an axis so long, and how long the axis is there.
+
+        Far from the ends all blocks of one shape are alike.
+        """
+        (a, b), near = span, 2 * (self.high - self.low + 1)
+        length = b - a
+        around = self.ring and length < n
+        before, after = a < near and not around, n - b < near and not around
+        if self.low == self.high == 0:
+            # Nothing looks along it, so each block is as the whole.
+            return (0, length), length
+        if (self.ring and length + near >= n) or (before and after):
+            return span, n
+        first = a if before else 2 * _FAR - (n - a) if after else _FAR
+        return (first, first + length), 2 * _FAR
+
+
+# How programs look along axes.
+_known: Remembered[Any, Looking] = Remembered(256)
+
+
+def looking(program: Program, axis: int) -> Looking:
+    """How a program looks along an axis, which is counted from the end."""
+    key = program.token, program.wanted, axis
+    found = _known.get(key)
+    if found is None:
+        count = len(program.field_dtypes)
+        found = _known[key] = Looking.of(program.nodes, program.wanted, count, axis)
+    return found
+
+
+def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
+    """The values that are longer than what they are made of, and what is made of these alone."""
+    found: dict[int, Finer] = {}
+    for node in nodes:
+        known = [found.get(value, {}) for value in node.fields]
+        thin = {axis for axis, step in zip(node.along, node.every, strict=False) if step > 1}
+        own = {
+            axis: k
+            for axis, k in known[0].items()
+            if all(axis in one for one in known) and axis not in thin
+        }
+        for axis, k in zip(node.along, node.factors, strict=False):
+            own[axis] = own.get(axis, 1) * k
+        if own:
+            found |= dict.fromkeys(node.outputs, own)
+    return found
+
+
+def check_device(nodes: Sequence[Node]) -> None:
+    """Raise where a GPU is to make finer results, or to lay values at the border."""
+    for node in nodes:
+        if node.boundary.conditions:
+            raise TypeError(
+                f"boundary={node.boundary} has values at the border, which are there for arrays "
+                "of NumPy, Dask and xarray, and not on a GPU; name a border rule."
+            )
+    if any(node.factors for node in nodes):
+        raise TypeError(
+            "a GPU computes no finer results (upsample=) yet; give arrays of NumPy, as "
+            "cupy.asnumpy(x) makes them, and leave device= out."
+        )

@@ -10,10 +10,9 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +24,6 @@ from .conditions import Condition, Slot
 from .layout import Shape
 from .numpy import Behind, check_range, misfit
 from .regions import Node
-
-if TYPE_CHECKING:
-    from .xarray import Named
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +75,7 @@ class Edges:
                     known[id(one), far] = found
             return found
 
-        return boundary.mapped(len(self.reach), laid)
+        return boundary.with_conditions(laid, len(self.reach))
 
     def _laid(self, one: Condition, axis: int, lazy: bool, fields: Sequence[Any]) -> Condition:
         """A condition at the end of an axis.
@@ -237,18 +233,18 @@ def _check_mix(one: Condition, reach: int) -> None:
             )
 
 
-def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -> Boundary:
-    """A boundary whose values are plain arrays, for a call along the last `ndim` core dimensions.
+def unnamed(
+    boundary: Boundary, core: Sequence[Hashable], edge: Callable[[Any, Hashable], Any]
+) -> Boundary:
+    """A boundary whose values are plain arrays, for a call along these dimensions.
 
-    They are laid by their names, in the order of `dims`, and have the coordinates of the fields.
+    `edge` lays an array of names along the edges that end a dimension.
     """
-    core = fields.core[len(fields.core) - ndim :]
 
     def plain(one: Condition, axis: int, side: int) -> Condition:
-        edge = partial(fields.edge, dim=core[axis], dims=tuple(dims))
-        return one.of(lambda value: edge(value) if is_xarray(value) else value)
+        return one.of(lambda value: edge(value, core[axis]) if is_xarray(value) else value)
 
-    return boundary.mapped(ndim, plain) if boundary.conditions else boundary
+    return boundary.with_conditions(plain, len(core)) if boundary.conditions else boundary
 
 
 def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
@@ -266,16 +262,8 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
                 return value
             value = _on_edge(value, shape, along[axis] % rank, f"npt.{one.kind}")
             place = rank - len(along) + axis
-            return moved(value, along, ends)[(*(slice(None),) * place, 0)]
+            return np.moveaxis(value, along, ends)[(*(slice(None),) * place, 0)]
 
         return one.of(last)
 
-    return boundary.mapped(len(along), plain)
-
-
-def moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:
-    """A view of an array of any kind with some axes, counted from the end, at other places."""
-    order = [axis for axis in range(array.ndim) if axis - array.ndim not in source]
-    for at, axis in sorted(zip((k % array.ndim for k in to), source, strict=True)):
-        order.insert(at, axis % array.ndim)
-    return array.transpose(order)
+    return boundary.with_conditions(plain, len(along))

@@ -1,48 +1,45 @@
-"""Where the elements of an array lie, as lengths and steps: what is known without its memory.
+"""Where the elements of an array lie: what is known by its lengths and strides.
 
-    field (rows, columns), float32         lengths (480, 640)     steps (640, 1)
-    beside a stack of 8 frames             lengths (8, 480, 640)  steps (0, 640, 1)
-
-Steps are in elements, so they are the same for a pointer of C++.  Nothing is computed or copied
-here; what a GPU is given is made of this.
+`standing` makes an array that has these, and no memory: views of it say where all that NumPy makes
+views of lies.  Nothing is computed or copied here; lists of commands, and what a GPU is given, are
+made of this.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise, product
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
-class Strided:
-    """The lengths and the steps of an array, both axis by axis."""
+class _Standing:
+    """Elements at an address, as NumPy asks for them."""
 
-    lengths: tuple[int, ...]
-    steps: tuple[int, ...]
+    def __init__(
+        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int
+    ) -> None:
+        self.__array_interface__ = {
+            "version": 3, "data": (address, False), "shape": shape, "strides": strides,
+            "typestr": f"|V{size}",
+        }  # fmt: skip
 
-    def spread(self, lengths: tuple[int, ...]) -> Strided:
-        """Broadcast it, as NumPy does."""
-        missing = len(lengths) - len(self.lengths)
-        steps = (
-            step if length == n else 0
-            for step, length, n in zip(self.steps, self.lengths, lengths[missing:], strict=True)
-        )
-        return Strided(lengths, ((0,) * missing) + tuple(steps))
 
-    def turned(self, order: Sequence[int]) -> Strided:
-        """Put its axes in another order."""
-        return Strided(
-            tuple(self.lengths[axis] for axis in order), tuple(self.steps[axis] for axis in order)
-        )
+def standing(
+    address: int,
+    shape: tuple[int, ...],
+    dtype: np.dtype,
+    strides: tuple[int, ...] | None = None,
+) -> np.ndarray:
+    """An array that stands at an address, which is not 0; in C order, if no strides are given."""
+    found = np.asarray(_Standing(address, shape, strides, dtype.itemsize))
+    return found.view(dtype)
 
-    @property
-    def overlaps_itself(self) -> bool:
-        """Whether two elements may be one."""
-        return overlaps_itself(self.lengths, self.steps, 1)
+
+def address(array: np.ndarray) -> int:
+    """Where an array begins."""
+    at: int = array.__array_interface__["data"][0]
+    return at
 
 
 def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
@@ -62,28 +59,10 @@ def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> 
     return False
 
 
-def contiguous(lengths: tuple[int, ...]) -> Strided:
-    """Give the steps of an array in C order."""
-    steps: list[int] = []
-    step = 1
-    for length in reversed(lengths):
-        steps.append(step)
-        step *= max(1, length)
-    return Strided(lengths, tuple(reversed(steps)))
-
-
-def strided(array: Any) -> Strided | None:
-    """Where the elements of an array lie; None where that is not counted in whole elements."""
-    size = array.dtype.itemsize
-    if any(step % size for step in array.strides):
-        return None
-    return Strided(tuple(array.shape), tuple(step // size for step in array.strides))
-
-
 def are_same(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two arrays of one shape are the same elements."""
-    places = (array.__array_interface__["data"][0] for array in (one, other))
-    return one.dtype == other.dtype and one.strides == other.strides and len(set(places)) == 1
+    alike = one.dtype == other.dtype and one.strides == other.strides
+    return alike and address(one) == address(other)
 
 
 def mergeable(array: np.ndarray, lead: int) -> bool:
@@ -123,12 +102,6 @@ def merged_axes(
     return found, made
 
 
-def merged(arrays: Sequence[Strided]) -> list[Strided]:
-    """The same arrays, all of the same lengths, of as few axes as can be."""
-    lengths, steps = merged_axes(arrays[0].lengths, [array.steps for array in arrays])
-    return [Strided(tuple(lengths), tuple(one)) for one in steps]
-
-
 def memory_order(lengths: tuple[int, ...], steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
     """Find an order of the axes in which the longest steps come first, and the last are short.
 
@@ -136,17 +109,3 @@ def memory_order(lengths: tuple[int, ...], steps: Sequence[Sequence[int]]) -> tu
     """
     far = [sum(map(abs, own)) for own in zip(*steps, strict=True)]
     return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -far[axis])))
-
-
-def apart(arrays: Sequence[Strided], most: int) -> Iterator[tuple[list[int], list[Strided]]]:
-    """Cut arrays of one shape in parts of at most `most` axes: the offset of each, and the rest.
-
-    The first axes are gone through one by one.
-    """
-    extra = max(0, len(arrays[0].lengths) - most)
-    rest = [Strided(array.lengths[extra:], array.steps[extra:]) for array in arrays]
-    for place in product(*map(range, arrays[0].lengths[:extra])):
-        offsets = [
-            sum(i * step for i, step in zip(place, array.steps, strict=False)) for array in arrays
-        ]
-        yield offsets, rest

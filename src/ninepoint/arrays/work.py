@@ -15,12 +15,10 @@ from typing import Any, Protocol, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
-from .borders import Array
-from .chains import Chain, Sides
-from .every import Finer, cut_fields, finer_values
-from .layout import Region, Shape
-from .numpy import Behind
-from .regions import Node, Span, closed, needed
+from .borders import Array, Sides
+from .every import cut_fields
+from .layout import Shape
+from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -52,39 +50,12 @@ class Group(Protocol):
         """The same as groups one after the other, if they are steps of an iteration."""
 
     @property
-    def chain(self) -> Chain | None:
+    def chain(self) -> Any:
         """The nodes in one pass, of which `program` has the numbers."""
 
     @property
     def at_once(self) -> Any:
         """The work that does the nodes on arrays of a GPU in one pass, if it can."""
-
-
-@dataclass(frozen=True, slots=True)
-class Domain:
-    """The whole array, of which a block is a part: its lengths along the last axes.
-
-    The block begins at `start`, which may be less than 0 along an axis that wraps, and is to give
-    the points of the `region`, as far as a value has them ("valid").  `lengths` are what programs
-    are told of the whole, where positions are those in another array.
-    """
-
-    shape: Shape
-    start: Shape
-    region: Region
-    lengths: Shape | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Arrays, and where in the domain they stand; without one they are whole.
-
-    The arrays have one shape along the axes of the domain, save that an array may lack axes, or
-    have one element where it is the same all along.
-    """
-
-    arrays: tuple[Array, ...]
-    domain: Domain | None = None
 
 
 # What is taken of an array, one index after the other.
@@ -145,11 +116,7 @@ class Work:
         if domain is None:
             return
         self.shape, self._lengths = domain.shape, domain.lengths or domain.shape
-        axes = range(-len(domain.shape), 0)
-        lengths = [
-            max((a.shape[k] for a in block.arrays if a.ndim >= -k), default=1) for k in axes
-        ]
-        has = tuple((a, a + n) for a, n in zip(domain.start, lengths, strict=True))
+        axes, has = range(-len(domain.shape), 0), domain.has.spans
         self._at = dict.fromkeys(range(len(block.arrays)), has)
         self._wanted = domain.region.spans
         found = [
@@ -212,13 +179,13 @@ class Work:
         if self.shape is not None:
             self._at |= part.gives
 
-    def core(self, shape: Shape, along: Behind) -> Shape:
+    def core(self, shape: Shape, along: Shape) -> Shape:
         """What programs are told of the lengths of arrays of a shape, along some axes."""
         lengths = self._lengths or shape
         return tuple(lengths[axis] for axis in along)
 
     def inputs(
-        self, fields: Sequence[int], values: Values, taken: Spans, along: Behind
+        self, fields: Sequence[int], values: Values, taken: Spans, along: Shape
     ) -> tuple[tuple[int, Indices], ...]:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
@@ -259,7 +226,7 @@ def _all(node: Node, outputs: Sequence[int]) -> Placed:
     return Placed((), ((True, True),) * len(node.along), dict.fromkeys(outputs, ()))
 
 
-def _left(spans: Spans, along: Behind, reach: Box, closed: Sequence[Sides]) -> Spans:
+def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
     """What is made of so much by what looks so far: at sides that are not closed less."""
     found = list(spans)
     for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,12 +16,12 @@ from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .threads import CREW_HANDOFF, Held, run_parts
+from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
-    from ..language.ir import Position
-
+    from ..language.ir import Kernel, Position
+    from ..lowering.schedule import Request
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -201,6 +201,25 @@ class Compiled:
         return Bound(self, coefficients, scalars)
 
 
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A kernel after one pass and the next, and what it was compiled to.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
+
+    read: Kernel
+    simplified: Kernel
+    stored: Kernel
+    windowed: Kernel
+    unrolled: Kernel
+    wholesome: Kernel
+    single: Kernel
+    lowered: Kernel
+    compiled: Compiled
+    request: Request
+
+
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:
     """The value of a coefficient array as machine code reads it; itself, if it is so already."""
     array = np.ascontiguousarray(value, dtype=dtype)
@@ -333,10 +352,9 @@ class Bound:
         fields: Sequence[np.ndarray],
         outs: Sequence[np.ndarray],
         lists: Sequence[np.ndarray],
-    ) -> Held | None:
-        """What machine code needs to carry out lists of commands again and again, if it can."""
-        loaded = self.compiled.loaded
-        return Held(loaded.entry, self._arguments(fields, outs), lists) if loaded.lists else None
+    ) -> Held:
+        """What machine code needs to carry out lists of commands again and again."""
+        return Held(self.entry, self._arguments(fields, outs), lists)
 
     def run_parts(
         self,
@@ -345,6 +363,12 @@ class Bound:
         lists: Sequence[np.ndarray],
         threads: int,
     ) -> None:
-        """Carry out lists of commands, shared among threads; they must end soon."""
-        loaded = self.compiled.loaded
-        run_parts(loaded.entry, loaded.lists, self._arguments(fields, outs), lists, threads)
+        """Carry out lists of commands in any order, on up to so many threads.
+
+        A crew shares them, which hears of no interrupt before they have ended.
+        """
+        arguments, count = self._arguments(fields, outs), min(threads, len(lists))
+        if crew := crew_address(count):
+            self.entry(*arguments, *lists, crew, count)
+        else:
+            run_parallel((partial(self.entry, *arguments, one) for one in lists), count)

@@ -178,6 +178,13 @@ def empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return _pool.empty(shape, dtype, size)
 
 
+def copied(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """A copy in C order, of that dtype."""
+    made = empty(array.shape, dtype)
+    made[...] = array
+    return made
+
+
 def limit() -> int:
     """How many bytes are kept at most: NINEPOINT_MEMORY, in MB, else a part of the machine's.
 

@@ -47,10 +47,10 @@ from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
-from .compiled import Compiled
+from .compiled import Compiled, Forms
 from .generated import Module
 from .numba import cpu
-from .numba import loops as texts
+from .numba.loops import Loops
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Written:
             title += f", {how} lanes" if how else ", levels last"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
-        module = texts.module(checked(kernel, reach), title, reach, fastmath=flags, dtypes=dtypes)
+        module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
         return replace(
             compiled, module=module, reaches=reaches, every=every, written=written,
             lowering=None, again=None,
@@ -98,25 +98,6 @@ def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Ke
     """Choose what is kept of a kernel and made at once, where its rows are others than before."""
     kernel = shared(kernel, schedule)
     return replace(kernel, every=every) if every else rolled(kernel, schedule)
-
-
-@dataclass(frozen=True, slots=True)
-class Forms:
-    """A kernel after one pass and the next, and what it was compiled to.
-
-    `single` makes one row of the result after the other, which steps in a chain do.
-    """
-
-    read: Kernel
-    simplified: Kernel
-    stored: Kernel
-    windowed: Kernel
-    unrolled: Kernel
-    wholesome: Kernel
-    single: Kernel
-    lowered: Kernel
-    compiled: Compiled
-    request: Request
 
 
 def compile_kernel(
@@ -173,7 +154,7 @@ def compile_understood(
     else:
         lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
-    module = texts.module(lowered, function.name, reach, fastmath=request.fastmath, dtypes=dtypes)
+    module = Loops(lowered, reach, dtypes).module(function.name, fastmath=request.fastmath)
     compiled = replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, lowered, forms["wholesome"], request.schedule),
@@ -255,7 +236,7 @@ def compile_lines(lines: Lines) -> Compiled:
     simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
     written = passed(WINDOWED, simplified, request, reach)["windowed"]
     lowered = rolled(passed(ROWS, written, request, reach)["shared"], request.schedule)
-    module = texts.module(checked(lowered, reach), "lines", reach)
+    module = Loops(checked(lowered, reach), reach).module("lines")
     reaches_ = (reach,) * len(kernel.outputs)
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
@@ -285,7 +266,7 @@ def compile_chain(
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)
     kernel = checked(rolled(kernel, schedule), reach)
-    module = texts.module(kernel, name, reach, fastmath=request.fastmath, edges=edges)
+    module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(

@@ -34,7 +34,6 @@ calls of even steps and those of odd ones are kept.
 from __future__ import annotations
 
 import ctypes
-import functools
 import multiprocessing
 import operator
 import os
@@ -433,24 +432,6 @@ def crew_address(threads: int) -> int:
     if threads <= 1 or getattr(_here, "serial", False):
         return 0
     return _crew.address(threads)
-
-
-def run_parts(
-    entry: Callable[..., None],
-    shares: bool,
-    arguments: Sequence[Any],
-    lists: Sequence[np.ndarray],
-    threads: int,
-) -> None:
-    """Call `entry` with the arguments and each list, in any order, on up to `threads` threads.
-
-    An entry that `shares` lists among a crew hears of no interrupt before they have ended.
-    """
-    count = min(threads, len(lists))
-    if shares and (crew := crew_address(count)):
-        entry(*arguments, *lists, crew, count)
-        return
-    run_parallel((functools.partial(entry, *arguments, one) for one in lists), threads)
 
 
 def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:

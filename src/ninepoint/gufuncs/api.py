@@ -22,8 +22,7 @@ from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
 from .calling import arguments, called, types_of, whole
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, packed
-from .signature import Signature, parsed
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, Signature, packed, parsed
 
 if TYPE_CHECKING:
     from . import compiled, looking

@@ -1,10 +1,12 @@
 """The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
 
-xarray                    names of dimensions for sizes of the signature    (libraries)
-pandas                    the index of what is left of an axis              (libraries)
-Dask                      lazily, chunk by chunk                            (libraries)
+Then `arrays` applies the function, on
+
+xarray                    names of dimensions for sizes of the signature
+pandas                    the index of what is left of an axis
+Dask                      lazily, chunk by chunk
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
-NumPy                     in parts, on several threads                      (numpy)
+NumPy                     in parts, on several threads
 
 Arrays of NumPy and of Dask are stacks of items: where core axes are, how long they are, and what
 results have.
@@ -36,8 +38,7 @@ from ..arrays.foreign import Applied, asked, asks
 from ..arrays.layout import Shape
 from ..base.undisturbed import imported
 from ..language.dtypes import computed
-from .definition import CALL_OPTIONS, GufuncDefinition, Types
-from .signature import Signature
+from .definition import CALL_OPTIONS, GufuncDefinition, Signature, Types
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +136,8 @@ def called(gufunc: Any, given: Arguments) -> Any:
         kind = "dask"
     elif asks(inputs):
         return _theirs(gufunc, given)
-    # Both import Numba.
-    module = imported(".numpy" if kind == "numpy" else ".libraries", __package__)
-    return getattr(module, f"on_{kind}")(gufunc, given)
+    # It imports Numba.
+    return getattr(imported(".arrays", __package__), f"on_{kind}")(gufunc, given)
 
 
 def _theirs(gufunc: Any, given: Arguments) -> Any:

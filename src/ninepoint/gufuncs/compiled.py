@@ -44,8 +44,7 @@ from .bodies import (
     out_type,
 )
 from .calling import wanted_types
-from .definition import GufuncDefinition, Types
-from .signature import Core, Signature
+from .definition import Core, GufuncDefinition, Signature, Types
 
 
 class WrongShape(ValueError):

@@ -11,9 +11,10 @@ from ..arrays import accepted, sides
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
-from ..arrays.every import cut_shapes, finer_values
+from ..arrays.every import cut_shapes
 from ..arrays.layout import layout
 from ..arrays.numpy import behind, stretched, whole_shape
+from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
 from ..program.calls import Call

@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ..arrays.every import check_device
+from ..arrays.regions import check_device
+from ..backends.compiled import Forms
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
-from ..backends.pipeline import Forms
 from ..base import limits
 from ..iteration.iterate import Scalars
 from ..iteration.motion import Motion

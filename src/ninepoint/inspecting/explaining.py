@@ -18,9 +18,9 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
-from ..arrays.lanes import told
+from ..arrays.arranging import told
+from ..backends.compiled import Forms
 from ..backends.numba.cpu import interpreted
-from ..backends.pipeline import Forms
 from ..language.box import Box
 from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.text import kernel_text

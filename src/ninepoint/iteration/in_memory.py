@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, as_field, copied, native, write
+from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import block_length, even_length, plain
 from ..arrays.executable import Executable
+from ..arrays.regions import Block
 from ..arrays.repeating import Repeats
-from ..arrays.work import Block, taken
-from ..backends.memory import empty
+from ..arrays.work import taken
+from ..backends.memory import copied, empty
 from ..program.graph import Graph
 from ..program.program import reaching, targets
 from .iterate import Iteration

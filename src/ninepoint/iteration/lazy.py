@@ -17,7 +17,7 @@ from ..arrays import accepted
 from ..arrays.accepted import Arrays, is_dask, is_expression
 from ..arrays.engines import check as check_fields
 from ..arrays.engines import engine_of
-from ..arrays.grid import grid, refuse_unknown
+from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
 from ..program.graph import has_conditions, with_boundaries
 from ..program.options import Place
@@ -42,8 +42,8 @@ class InChunks:
         for field in filter(is_dask, fields):
             refuse_unknown(field)
         self._states = self._before = list(fields)
-        shape = motion.state_shape(fields)
-        self.chunks = chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
+        motion.state_shape(fields)
+        self.chunks = chunks = grid_of(fields)[1]
         self._tasks = 2 * motion.states * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]

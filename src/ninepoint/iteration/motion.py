@@ -23,7 +23,7 @@ from ..arrays import numpy as on_numpy
 from ..arrays.chains import SINGLE, usual_length
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Shape
-from ..arrays.regions import reach
+from ..arrays.regions import Looking
 from ..base.remembered import Remembered
 from ..language.box import Box
 from ..lowering.schedule import Schedule
@@ -199,7 +199,8 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        return reach(self.nodes, self.step[1], range(self.graph.given), axis)
+        one = Looking.of(self.nodes, self.step[1], self.graph.given, axis)
+        return one.low, one.high
 
     @cached_property
     def together(self) -> int:

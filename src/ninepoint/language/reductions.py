@@ -10,7 +10,7 @@
 A mask of constants picks its elements, as `w[mask]` does.  `initial` is one value more, as in
 NumPy; an extreme needs one beside `where`, since the mask may leave nothing.  What leaves NaN out
 has one condition more; integers have no NaN, so for them these are the plain reductions.  Ranks
-among what is no NaN are an operation of their own, for which see `lowering.ranks`.
+among what is no NaN are an operation of their own, for which see `lowering.windows`.
 """
 
 from __future__ import annotations

@@ -236,17 +236,9 @@ class Return:
     value: Value
 
 
-@node
-class Fetch:
-    """Ask memory for the line of the cache with an element, which will be read soon."""
-
-    array: Array
-    index: tuple[Value, ...]
-
-
 Statement: TypeAlias = (
     Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Call | Fetch
+    | Call
 )  # fmt: skip
 
 
@@ -254,17 +246,15 @@ Statement: TypeAlias = (
 class Function:
     """A function: its parameters, and what it does.
 
-    A row function is compiled by itself: it has an `overlap`, and what it writes lies apart from
-    what it reads.  With (64, 9) the last 64 columns are computed by themselves, some for the
-    second time, where a multiple of 64 leaves at least 9; with () no column is.  Any other
-    function stands where it is called.
+    A function of a `row` is compiled by itself, and what it writes lies apart from what it reads.
+    Any other function stands where it is called.
     """
 
     name: str
     parameters: tuple[Name | Array, ...]
     body: tuple[Statement, ...]
     result: str = ""
-    overlap: tuple[int, ...] | None = None
+    row: bool = False
 
 
 @node

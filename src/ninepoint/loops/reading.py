@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial, reduce
 from itertools import pairwise, repeat
 from typing import Any, TypeAlias, TypeVar
@@ -36,7 +36,6 @@ from .nodes import (
     Break,
     Call,
     Continue,
-    Fetch,
     For,
     Function,
     If,
@@ -82,7 +81,7 @@ _BITS = {
 }
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset([*_BITS, *"ask now row row_from row_function type_of same_bits".split()])
+_WORDS = frozenset([*_BITS, *"now row row_from row_function type_of same_bits".split()])
 
 # Operators of complex numbers that are functions, by their names.
 _COMPLEX = {"**": "power", "*": "multiply", "/": "divide"}
@@ -103,19 +102,13 @@ class NotRead(Exception):
     """Text that is no program of the loop language."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The name of a machine type, which converts what it is called with."""
+# What converts a number, and to what type.
+_CONVERSIONS = {short: machine for machine, short in SHORT.items()}
+_CONVERSIONS |= {"bool": "bool", "int": "int64", "float": "float64"}
 
-    machine: str
-
-
-# What converts a number, and to what.
-_CONVERSIONS = {short: Machine(machine) for machine, short in SHORT.items()}
-_CONVERSIONS |= {"bool": Machine("bool"), "int": Machine("int64"), "float": Machine("float64")}
-
-
-Known: TypeAlias = Value | Array | Machine | tuple["Known", ...]
+# What a name or an expression stands for; text is the name of a machine type, which converts what
+# it is called with.
+Known: TypeAlias = Value | Array | str | tuple["Known", ...]
 
 
 @cache
@@ -166,8 +159,8 @@ class _Reader:
         library: Mapping[str, ast.FunctionDef],
         constants: Mapping[str, float],
     ) -> None:
-        self.texts = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.library, self.constants = library, constants
+        own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+        self.texts, self.constants = {**library, **own}, constants
         self.functions: dict[tuple[object, ...], Function] = {}
         self.tables: dict[str, np.ndarray] = {}
         self._assigned = {
@@ -176,7 +169,7 @@ class _Reader:
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
-    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | Machine]) -> Function:
+    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | str]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, *map(_kind, args))
         if key not in self.functions:
@@ -185,12 +178,18 @@ class _Reader:
             parameters = tuple(
                 replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
                 for own, arg in given.items()
-                if not isinstance(arg, Machine)
+                if not isinstance(arg, str)
             )
             body = _Body(self, node, parameters)
-            body.names |= {k: arg for k, arg in given.items() if isinstance(arg, Machine)}
-            name, lines = node.name + f".{count}" * bool(count), body.statements()
-            made = Function(name, parameters, lines, body.result, _overlap(node))
+            body.names |= {k: arg for k, arg in given.items() if isinstance(arg, str)}
+            lines = body.block(node.body)
+            made = Function(
+                node.name + f".{count}" * bool(count),
+                parameters,
+                (*body.front, *lines),
+                body.result,
+                bool(node.decorator_list),
+            )
             self.functions[key] = made
         return self.functions[key]
 
@@ -199,9 +198,7 @@ class _Reader:
         if name not in self._assigned:
             return None
         if name not in self.tables:
-            space: dict[str, Any] = {
-                k: np.dtype(one.machine).type for k, one in _CONVERSIONS.items()
-            }
+            space: dict[str, Any] = {k: np.dtype(one).type for k, one in _CONVERSIONS.items()}
             space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
             expression = ast.Expression(self._assigned[name])
             self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
@@ -209,20 +206,11 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array | Machine) -> object:
-    """Of which type a value is."""
+def _kind(value: Value | Array | str) -> object:
+    """Of which type a value is, and which type it is itself."""
     if isinstance(value, Array):
         return replace(value, name="")
-    return value if isinstance(value, Machine) else value.type
-
-
-def _overlap(node: ast.FunctionDef) -> tuple[int, ...] | None:
-    """The columns that a row function computes once more; None of any other function."""
-    for one in node.decorator_list:
-        assert isinstance(one, ast.Call)
-        told = {str(k.arg): ast.literal_eval(k.value) for k in one.keywords}
-        return tuple(told.get("overlap", ()))
-    return None
+    return (value,) if isinstance(value, str) else value.type
 
 
 @cache
@@ -260,11 +248,6 @@ class _Body:
             if isinstance(one, Name) and self.counts[one.name] > 1:
                 self.names[one.name] = self._variable(one.name, one)
 
-    def statements(self) -> tuple[Statement, ...]:
-        """All that the function does."""
-        body = self._block(self.node.body)
-        return (*self.front, *body)
-
     def _apart(self, make: Callable[[], T]) -> tuple[tuple[Statement, ...], T]:
         """What is made, and before it the statements that it takes."""
         before, self.lines = self.lines, []
@@ -272,7 +255,9 @@ class _Body:
         lines, self.lines = tuple(self.lines), before
         return lines, made
 
-    def _block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+    def block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        """What statements do."""
+
         def read() -> None:
             for one in statements:
                 self._statement(one)
@@ -396,22 +381,22 @@ class _Body:
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
         before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
-        body = self._block(node.body)
+        body = self.block(node.body)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, whole(step)))
         del self.names[name]
         self.names |= before
 
     def _while(self, node: ast.While) -> None:
         head, test = self._apart(lambda: self._truth(node.test))
-        self.lines.append(While(head, test, self._block(node.body)))
+        self.lines.append(While(head, test, self.block(node.body)))
 
     def _if(self, node: ast.If) -> None:
         test = self._truth(node.test)
         if isinstance(test, Number):
-            self.lines += self._block(node.body if test.value else node.orelse)
+            self.lines += self.block(node.body if test.value else node.orelse)
             return
-        then = self._block(node.body)
-        self.lines.append(If(test, then, self._block(node.orelse)))
+        then = self.block(node.body)
+        self.lines.append(If(test, then, self.block(node.orelse)))
 
     def _return(self, node: ast.Return) -> None:
         assert node.value is not None
@@ -550,7 +535,7 @@ class _Body:
 
     def _attribute(self, node: ast.Attribute) -> Known:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
-            return Machine({"bool_": "bool"}.get(node.attr, node.attr))
+            return {"bool_": "bool"}.get(node.attr, node.attr)
         value = self._value(node.value)
         if not isinstance(value, Array):
             of = _only(value)
@@ -558,13 +543,11 @@ class _Body:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
         lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
-        size = reduce(partial(applied, "*"), lengths)
         facts: dict[str, Known] = {
             "shape": lengths,
             "ndim": word(value.ndim),
             "itemsize": word(value.itemsize),
-            "size": size,
-            "nbytes": applied("*", size, word(value.itemsize)),
+            "size": reduce(partial(applied, "*"), lengths),
         }
         if node.attr not in facts:
             raise NotRead(ast.unparse(node))
@@ -577,20 +560,16 @@ class _Body:
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
         kind = self.names.get(name) or _CONVERSIONS.get(name)
-        if isinstance(kind, Machine):
-            return cut(self._number(node.args[0]), kind.machine)
-        for known in (self.reader.texts, self.reader.library):
-            if name in known and name not in _WORDS:
-                return self._called(known[name], [self._value(one) for one in node.args])
+        if isinstance(kind, str):
+            return cut(self._number(node.args[0]), kind)
         args = [self._value(one) for one in node.args]
+        if name in self.reader.texts and name not in _WORDS:
+            return self._called(self.reader.texts[name], args)
         match name, args:
             case ("row" | "row_from", [Array() as array, tuple(index), *first]):
                 # The elements along the last axis, which lie side by side.
                 view = replace(array, ndim=1, dense=True)
                 return self._view(view, array, tuple(map(_word, index)), *map(_word, first))
-            case ("ask", [Array() as array, place]):
-                self.lines.append(Fetch(array, (_word(place),)))
-                return number("int64", 0)
             case ("now", [Array() as array, place]):
                 at = _word(place)
                 return self._kept(Load(array, (at,), anew=True))
@@ -618,7 +597,7 @@ class _Body:
         """Call a function of the text or of the library."""
         known = [arg for arg in args if not isinstance(arg, tuple)]
         function = self.reader.function(node, known)
-        given = tuple(arg for arg in known if not isinstance(arg, Machine))
+        given = tuple(arg for arg in known if not isinstance(arg, str))
         call = Call(function.result, function.name, given)
         if function.result and any(isinstance(arg, Array) for arg in given):
             # It may change what later values are read from.
@@ -633,11 +612,11 @@ class _Body:
             raise NotRead(ast.unparse(node))
         if func.attr in ("empty", "zeros"):
             kind = self._value(node.keywords[0].value)
-            assert isinstance(kind, Machine)
+            assert isinstance(kind, str)
             shape = self._value(node.args[0])
             lengths = shape if isinstance(shape, tuple) else (shape,)
             numbers = tuple(self._kept_value(_word(one)) for one in lengths)
-            array = Array(kind.machine, len(numbers), self._fresh(), dense=True)
+            array = Array(kind, len(numbers), self._fresh(), dense=True)
             self.lines.append(Alloc(array, numbers, func.attr == "zeros"))
             return array
         return self._function(func.attr, [self._number(one) for one in node.args])
@@ -645,15 +624,15 @@ class _Body:
     def _done_here(self, name: str, args: list[Known]) -> Value:
         """What C or the machine does, in its turn; a first argument may be its type."""
         machine = "int64"
-        if args and isinstance(args[0], Machine):
-            machine, args = args[0].machine, args[1:]
+        if args and isinstance(args[0], str):
+            machine, args = args[0], args[1:]
         return self._kept_value(Call(machine, name, tuple(map(_only, args))))
 
     def _function(self, name: str, args: Sequence[Value]) -> Value:
         """A function of NumPy, of floats or complex numbers of the type that all have."""
         machine = reduce(lambda kind, arg: common(Name(kind, ""), arg), args, "float32")
         given = tuple(convert(arg, machine) for arg in args)
-        node = self.reader.library.get(f"{'complex' if machine in PARTS else 'float'}_{name}")
+        node = self.reader.texts.get(f"{'complex' if machine in PARTS else 'float'}_{name}")
         if node is not None:
             return convert(_only(self._called(node, given)), machine)
         op = _OPERATORS.get(name, name)
@@ -661,12 +640,12 @@ class _Body:
 
 
 def _is_value(known: Known) -> bool:
-    return not isinstance(known, tuple | Array | Machine)
+    return not isinstance(known, tuple | Array | str)
 
 
 def _only(known: Known) -> Value:
     """What must be a number."""
-    if isinstance(known, tuple | Array | Machine):
+    if isinstance(known, tuple | Array | str):
         raise NotRead(repr(known))
     return known
 

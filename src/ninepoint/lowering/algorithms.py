@@ -61,10 +61,19 @@ from ..language.networks import sort
 from . import runs
 from .cost import NEAR
 from .kept import full
-from .ranks import Valid, combined, divided, interpolated, not_nan, of_sorted, quantile_position
 from .schedule import Refused, Request, Schedule
 from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved
-from .windows import OPERATIONS, is_picked
+from .windows import (
+    OPERATIONS,
+    Valid,
+    combined,
+    divided,
+    interpolated,
+    is_picked,
+    not_nan,
+    of_sorted,
+    quantile_position,
+)
 
 # Bytes up to which those of some rank are counted bit by bit: discs of 81, 113 and 149 took 0.23,
 # 0.28 and 0.31 of the time of a histogram, of 197 0.36, one of 253 15 times as long.  Of 16 bits
@@ -129,8 +138,11 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
 
 
 def _sum(staging: Staging, reduce: Reduce) -> Atom:
-    counted, lanes = truths(reduce), staging.lanes
-    if counted is not None and lanes is not None and max(reduce.shape) <= NEAR:
+    counted = truths(reduce)
+    floats = [storage.itemsize for storage in staging.types.values() if kind_of(storage) == "f"]
+    if counted is not None and floats and max(reduce.shape) <= NEAR:
+        # In lanes of the result, if that is made of floats.
+        lanes = DType.F64 if max(floats) > 4 else DType.F32
         total = _sum(staging, _of_floats(reduce, counted, lanes))
         number_of = staging.emit(Cast(DType.INT, total))
         staging.counts[number_of] = total
@@ -147,8 +159,7 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
         source = staging.kept(
             source, dtype, lambda e: as_type(first(own, e), dtype, e), ELEMENT_KEPT
         )
-    apart = counted is not None and lanes is not None
-    total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights, apart=apart)
+    total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights)
     if reduce.kind == "sum":
         return as_type(total, reduce.dtype, staging.emit)
     return divided(total, reduce.dtype, math.prod(reduce.shape), staging.emit)
@@ -184,7 +195,9 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     """
     source = staging.weightless(reduce)
     count = math.prod(reduce.shape)
-    if not _exact_squares(staging, source, count):
+    storage = staging.types.get(source.field, np.dtype("float64"))
+    whole = storage.kind in "biu" and source.dtype is not DType.UINT
+    if not whole or (2 ** (8 * storage.itemsize) * count) ** 2 >= 2**63:
         raise Refused("sums of squares are exact for small integers of a field only")
     if min(source.axes) < staging.kernel.ndim - 2:
         raise Refused("squares are kept for the rows of one plane only")
@@ -202,14 +215,6 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     mean_square = binary("*", total, total, emit)
     apart = binary("-", scaled, mean_square, emit)
     return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
-
-
-def _exact_squares(staging: Staging, source: Tap, count: int) -> bool:
-    storage = staging.types.get(source.field)
-    if storage is None or storage.kind not in "biu" or source.dtype is DType.UINT:
-        return False
-    largest = 1 if storage.kind == "b" else 2 ** (8 * storage.itemsize)
-    return (largest * count) ** 2 < 2**63
 
 
 def _quantile(staging: Staging, reduce: Reduce) -> Atom:

@@ -210,67 +210,52 @@ def work(kernel: Kernel) -> Work:
     more than a few rows.
     """
     rows, kernel = kernel.rows, abreast(kernel)
-    count = _Count(kernel)
+    known, fields = dict(ranges(kernel)), dict(kernel.fields)
+    # Operations by their lanes, and loads.
+    lanes, load = Counter[str](), "load"
+
+    def count(body: Body) -> None:
+        for name, expr in named(body).items():
+            match expr:
+                case Read() | Gather():
+                    lanes[load] += 1
+                case Reduce():
+                    # A loop at each point.
+                    elements = math.prod(expr.shape)
+                    for value in (*named(expr.body).values(), expr):
+                        tap = isinstance(value, Tap)
+                        lane = load if tap else machine_type(value.dtype, of_type(value.dtype))
+                        lanes[lane] += elements
+                case Loop():
+                    known.update(turn_ranges(expr, known))
+                    count(expr.body)
+                case Inside() | Carried() | Element():
+                    pass  # the last is the same at every point
+                case _:
+                    own = machine_type(expr.dtype, known[name])
+                    lane = working_type(name, expr, own, known)
+                    lanes[max(own, lane, key=lambda one: np.dtype(one).itemsize)] += 1
+
     for stage in kernel.stages:
-        count.stage(stage)
-    count.body(kernel.body)
-    stores = len(kernel.outputs) + sum(len(stage.names) for stage in kernel.stages)
-    lanes = sorted(count.lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
-    return Work(
-        count.loads / rows,
-        stores / rows,
-        sum(count.lanes.values()) / rows,
-        tuple((name, operations / rows) for name, operations in lanes),
-    )
-
-
-class _Count:
-    def __init__(self, kernel: Kernel) -> None:
-        self.known = ranges(kernel)
-        self.fields = dict(kernel.fields)
-        self.loads = 0
-        self.lanes: Counter[str] = Counter()
-
-    def stage(self, stage: Stage) -> None:
         if isinstance(stage, Histogram):
             # What enters and what leaves, and where the wanted one is found: among half the
             # coarse and the fine bins, or some words of places.  To put an element in order
             # takes a few steps for each of its bytes.
-            size = self.fields[stage.read.field].itemsize
+            size = fields[stage.read.field].itemsize
             short = size == 1 and stage.values[0].dtype.is_integer
-            moved, found = 2 * len(stage.lines), 16 if short else 6 * size + _WORDS
-            self.loads += moved
-            self.lanes["int64"] += 2 * moved + found
-            return
-        self.body(stage.body)
+            moved = 2 * len(stage.lines)
+            lanes[load] += moved
+            lanes["int64"] += 2 * moved + (16 if short else 6 * size + _WORDS)
+            continue
+        count(stage.body)
         if isinstance(stage, RunningSum):
             # The row that comes and the one that leaves, and the sum before.
-            self.body(stage.body)
-            self.lanes[machine_type(stage.value.dtype, self.known[stage.name])] += 2
-            self.loads += 1
-
-    def body(self, body: Body) -> None:
-        for name, expr in named(body).items():
-            match expr:
-                case Read() | Gather():
-                    self.loads += 1
-                case Reduce():
-                    self._window(expr)
-                case Loop():
-                    self.known |= turn_ranges(expr, self.known)
-                    self.body(expr.body)
-                case Inside() | Carried() | Element():
-                    pass  # the last is the same at every point
-                case _:
-                    own = machine_type(expr.dtype, self.known[name])
-                    lane = working_type(name, expr, own, self.known)
-                    self.lanes[max(own, lane, key=lambda one: np.dtype(one).itemsize)] += 1
-
-    def _window(self, reduce: Reduce) -> None:
-        """A loop at each point."""
-        count = math.prod(reduce.shape)
-        for value in (*named(reduce.body).values(), reduce):
-            if isinstance(value, Tap):
-                self.loads += count
-            else:
-                self.lanes[machine_type(value.dtype, of_type(value.dtype))] += count
+            count(stage.body)
+            lanes[machine_type(stage.value.dtype, known[stage.name])] += 2
+            lanes[load] += 1
+    count(kernel.body)
+    stores = len(kernel.outputs) + sum(len(stage.names) for stage in kernel.stages)
+    loads = lanes.pop(load, 0)
+    widths = sorted(lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
+    shares = tuple((name, operations / rows) for name, operations in widths)
+    return Work(loads / rows, stores / rows, sum(lanes.values()) / rows, shares)

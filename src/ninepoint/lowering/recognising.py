@@ -97,7 +97,10 @@ def _counted(reduce: Reduce, known: Mapping[str, Interval], schedule: Schedule) 
                 if not isinstance(rest, Const) and rest.dtype is reduce.result.dtype:
                     chosen = [text in ("True", "1", "1.0") for text in mask.texts]
                     # Such weights are a product of factors, or written out at once.
-                    plain = _is_grid(reduce, chosen) or max(reduce.shape) <= schedule.direct
+                    indices = window_indices(reduce.shape)
+                    some = [at for at, one in zip(indices, chosen, strict=True) if one]
+                    grid = math.prod(len(set(axis)) for axis in zip(*some, strict=True))
+                    plain = len(some) == grid or max(reduce.shape) <= schedule.direct
                     return reduce if plain else _of(reduce, rest, chosen)
     return reduce
 
@@ -118,13 +121,6 @@ def _neutral(reduce: Reduce, other: Const, items: Interval) -> bool:
             return exact or sign * value < sign * end or value == -sign * math.inf
         case _:
             return False
-
-
-def _is_grid(reduce: Reduce, chosen: Sequence[bool]) -> bool:
-    """Whether the elements are all those of some rows and some columns."""
-    indices = window_indices(reduce.shape)
-    found = [index for index, one in zip(indices, chosen, strict=True) if one]
-    return len(found) == math.prod(len(set(axis)) for axis in zip(*found, strict=True))
 
 
 def _of(reduce: Reduce, result: Atom, chosen: Sequence[bool]) -> Reduce:

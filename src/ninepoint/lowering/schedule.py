@@ -111,7 +111,8 @@ VERIFY = "NINEPOINT_VERIFY"
 class Request:
     """What is asked of a kernel: the types of its results, how they are stored, which points.
 
-    Windows may slide along a row, by the ranks of their elements, where it `slides`.
+    Where it `slides`, windows may slide along a row, by the ranks of their elements, and long sums
+    go through a row of their own.
     """
 
     neighborhood: Neighborhood | None = None

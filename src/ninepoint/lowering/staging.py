@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from ..analysis.rewrite import (
@@ -22,7 +23,6 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
-from ..language.dtypes import kind_of
 from ..language.ir import (
     RANKED,
     Atom,
@@ -46,16 +46,10 @@ from ..language.ir import (
 )
 from . import runs
 from .cost import NEAR
-from .ranks import combined
 from .recognising import Factors, factors
 from .runs import ELEMENT, boxes
 from .schedule import Refused, Schedule
-from .windows import most, small
-
-# Truths in a row from which on they are counted in lanes of their own, four times as many as of
-# floats, before these are made of their number: nanmean of 7 x 7 float32, 512 x 512, took 0.92 of
-# the time (Zen 5).
-COUNTED_APART = 4
+from .windows import combined, most, small
 
 # Boxes of a window that are named.
 _LISTED = 6
@@ -154,11 +148,17 @@ def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
         totals.append(total)
     if len(totals) <= WIDE:
         return combined(totals, op, emit)
-    # Piece by piece: a row is done so, each piece with few registers.
+    # Some at a time, as rows are added.
     whole = combined(totals[:PIECE], op, emit)
     for k in range(PIECE, len(totals), PIECE):
         whole = binary(op, whole, combined(totals[k : k + PIECE], op, emit), emit)
     return whole
+
+
+def _added(before: Tap | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) -> Atom:
+    """Elements, added to what was made before of some others."""
+    own = joined(pieces, fold, emit)
+    return own if before is None else binary(fold.op, first(before, emit), own, emit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +240,20 @@ class Staging:
         return in_stage(source, name, dtype)
 
     def _joined(self, source: Tap, pieces: Sequence[Piece], fold: Fold) -> Tap:
-        """A stage of some pieces for each element."""
-        return self.kept(source, fold.dtype, lambda emit: joined(pieces, fold, emit))
+        """A stage of some pieces for each element.
+
+        Many are added to what a row holds, some at a time: a loop that reads hundreds of elements
+        has more addresses and values than there are registers (Gaussians of 97 to 241 elements,
+        512 x 512, took 0.6 to 0.75 of the time in float32 and float64, 0.9 of bytes; Zen 3).
+        """
+        weights = [*dict.fromkeys(weight for _, weight in pieces)]
+        size = PIECE if self.slides and len(weights) > WIDE else len(weights)
+        made: Tap | None = None
+        for k in range(0, len(weights), size):
+            part = [piece for piece in pieces if piece[1] in weights[k : k + size]]
+            made = self.kept(source, fold.dtype, partial(_added, made, part, fold))
+        assert made is not None
+        return made
 
     def check_scattered(self, reduce: Reduce) -> None:
         """Raise where the elements that are picked share nothing with those of the neighbours."""
@@ -347,10 +359,8 @@ class Staging:
         shape: Offset,
         fold: Fold,
         weights: Factors = (),
-        *,
-        apart: bool = False,
     ) -> Atom:
-        """Reduce along each axis of the window in turn; the last in the main body, or `apart`."""
+        """Reduce along each axis of the window in turn; the last in the main body."""
         if source.picked:
             return self._over_boxes(source, fold)
         weights = weights or ((),) * len(shape)
@@ -359,7 +369,7 @@ class Staging:
         work = work or [_Line(source.axes[-1], 1)]
         if self.by_rows(shape, source.axes):
             work.reverse()
-        if (apart and work[-1].length >= COUNTED_APART) or len(set(work[-1].weights)) > WIDE:
+        if len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
         place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
@@ -367,14 +377,6 @@ class Staging:
         pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
-
-    @property
-    def lanes(self) -> DType | None:
-        """The floats whose lanes are those of the result, if it is made of floats."""
-        sizes = [storage.itemsize for _, storage in self.kernel.fields if kind_of(storage) == "f"]
-        if not sizes:
-            return None
-        return DType.F64 if max(sizes) > 4 else DType.F32
 
     def _along(self, source: Tap, line: _Line, fold: Fold) -> Tap:
         dtype = fold.dtype

@@ -151,7 +151,7 @@ class Call:
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
         boundary = self.boundary
         if boundary.conditions:
-            boundary = boundary.with_conditions(lambda one: one.of(_now))
+            boundary = boundary.with_conditions(lambda one, *_: one.of(_now))
         return replace(self, scalars=scalars, boundary=boundary)
 
 

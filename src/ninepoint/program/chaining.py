@@ -29,7 +29,7 @@ from .graph import Graph, Node, Nodes, Values, read_by
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.pipeline import Forms
+    from ..backends.compiled import Forms
 else:
     # Single calls whose machine code is on disk need no compiler.
     pipeline = Later("..backends.pipeline", __package__)

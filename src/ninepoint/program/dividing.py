@@ -22,11 +22,11 @@ from typing import Any
 from ..arrays.accepted import is_chunked, is_cupy
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, known
-from ..arrays.every import cut_shapes, finer_values
+from ..arrays.every import cut_shapes
 from ..arrays.grid import Chunks, grid_of
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import look, mixed, needed
+from ..arrays.regions import finer_values, look, needed, rings
 from .graph import Graph, Node, Nodes, Values
 from .planning import in_sets
 from .program import Program
@@ -140,7 +140,7 @@ class _Division:
         shape = tuple(_LONG if math.isnan(n) else n for n in next(iter(whole)))
         own = self.counts[nodes[-1].outputs[0]]
         counts = [1] * (len(shape) - len(own)) + list(own)
-        if any(n > 1 and mixed(nodes, axis) for axis, n in enumerate(counts, -len(counts))):
+        if any(n > 1 and len(rings(nodes, k)) > 1 for k, n in enumerate(counts, -len(counts))):
             return math.prod(shape) == 0
         most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * fewer * math.prod(counts)
         return self._points(nodes, shape, counts) <= most
@@ -185,7 +185,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     whole = _composed(own, layer.rule.chunks, makers) if any(makers) else None
     if whole is None:
         return
-    whole.sources = readable(whole.work, whole.arrays, whole.chunks)
+    whole.sources = readable(whole.program, whole.arrays, whole.chunks)
     if not whole.sources:
         # What Dask makes one with something else is not there for others.
         fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
@@ -199,14 +199,14 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     own.further = whole
 
 
-def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
+def _maker(array: Any, own: Any) -> tuple[Computation, int] | None:
     """What made a field, and as which result, where that may be one with what it is given to."""
     found = known(array).origin
     if found is None:
         return None
     one, position = found
-    work, layers = one.work, (one.layer, own.layer)
-    if type(work) is not Program or _asks(work) or work.schedule != own.work.schedule:
+    work, layers = one.program, (one.layer, own.layer)
+    if type(work) is not Program or _asks(work) or work.schedule != own.program.schedule:
         return None
     if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None
@@ -225,7 +225,7 @@ def _composed(
 
     There is none where the calls are better done in several tasks a block.
     """
-    program = one.work
+    program = one.program
     assert isinstance(program, Program)
     given = [
         maker[0].inputs if maker else [field]
@@ -239,7 +239,7 @@ def _composed(
     for some, maker in zip(given, makers, strict=True):
         values = [places[array.name] for array, _ in some]
         if maker is not None:
-            work: Any = maker[0].work
+            work: Any = maker[0].program
             numbers = graph.append(work.graph, dict(enumerate(values)))
             values = [numbers[work.wanted[maker[1]]]]
         starts += values

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays.borders import Border, Boundary
-from ..arrays.every import Finer, cut_shapes, finer, finer_values, steps_of, thinned_length
+from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.executable import Executable
 from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
+from ..arrays.regions import Finer, finer_values
 from ..backends.compiled import Bound, Compiled
 from ..base.remembered import digest
 from ..base.undisturbed import Later
@@ -32,7 +33,8 @@ from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.pipeline import Forms
+    from ..backends.compiled import Forms
+    from ..backends.cuda.source import Source
     from ..language.ir import Lines, Position
 else:
     pipeline = Later("..backends.pipeline", __package__)
@@ -82,6 +84,13 @@ class Node:
         schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
         forms: Forms | str = self.call.compiled(self.types, schedule).as_part
         return forms
+
+    def text(self, border: Border) -> Source:
+        """What does it on a GPU, under a border."""
+        # Imported here: what writes texts for a GPU is not needed elsewhere.
+        from ..backends.cuda.writing import source_of
+
+        return source_of(self.compiled, border.rules)
 
     @property
     def ndim(self) -> int:

@@ -21,12 +21,11 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_cupy, listed, write
 from ..arrays.arranging import are_writable
 from ..arrays.borders import Array
-from ..arrays.every import check_device
 from ..arrays.keys import device_key
 from ..arrays.launching import NOTHING, Given, Launches
 from ..arrays.layout import Shape
 from ..arrays.numpy import behind, stretched, whole_shape
-from ..arrays.work import Block
+from ..arrays.regions import Block, check_device
 from ..backends.compiled import Compiled, readable
 from ..base.remembered import Remembered
 from ..language.dtypes import computed

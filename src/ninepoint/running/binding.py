@@ -19,7 +19,8 @@ from ..arrays.executable import SPLIT_POINTS, note_pace, threads_for
 from ..arrays.ghosts import GhostCall
 from ..arrays.launching import OneCall, bind_call
 from ..arrays.numpy import behind, core_shape, each_out
-from ..arrays.work import Block, Work, taken
+from ..arrays.regions import Block
+from ..arrays.work import Work, taken
 from ..backends.memory import LEAST
 from ..backends.threads import CREW_HANDOFF
 from ..backends.universal import Elements
@@ -97,7 +98,7 @@ def _single(step: OneCall, told: Taken, at: Sequence[int], count: int) -> BoundC
         fields = [values[k] for k in at]
         if not plain:
             fields = taken(fields, step.fields)
-        numbers = numbers_of(told, values)
+        numbers = numbers_of(told, values) if told else ()
         if len(values) == count or not isinstance(run, GhostCall):
             return run(fields, numbers, out)
         if values[-1] is not last[0]:

@@ -15,8 +15,9 @@ from ..arrays.borders import Array, Boundary
 from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
-from ..arrays.every import check_device, cut_fields, finer_values, thinned
+from ..arrays.every import cut_fields, thinned
 from ..arrays.grid import refuse_unknown
+from ..arrays.regions import check_device, finer_values
 from ..backends.memory import empty
 from ..program.calls import Call
 from ..program.definition import Definition
@@ -142,12 +143,12 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
     def slot(value: Any) -> Any:
         if not getattr(value, "ndim", 0):
             return value
-        value = sides.moved(value, ends, node.along) if node.along != ends else value
+        value = np.moveaxis(value, ends, node.along) if node.along != ends else value
         # As it is now: elements may change before a task reads them.
         values.append(value if is_dask(value) else np.array(value))
         return Slot(len(node.fields) + len(values) - 1)
 
-    return rules.with_conditions(lambda one: one.of(slot))
+    return rules.with_conditions(lambda one, *_: one.of(slot))
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:

@@ -465,7 +465,9 @@ def _compute(
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
     def bare(number: int, node: Node) -> Boundary:
-        return unnamed(node.boundary, order[number].named, dims, node.ndim)
+        named = order[number].named
+        core = named.core[len(named.core) - node.ndim :]
+        return unnamed(node.boundary, core, partial(named.edge, dims=dims))
 
     recorded = tuple(
         (_called(made, like), along(like), tuple(map(place, made.fields)))

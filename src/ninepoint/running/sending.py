@@ -27,15 +27,14 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import write
-from ..arrays.blocks import Job, bound, put_together
+from ..arrays.blocks import Job, put_together
 from ..arrays.borders import Array
 from ..arrays.cuda import understood
-from ..arrays.grid import looks, outputs_of
+from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Region
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import along, mixed
-from ..arrays.work import Block
+from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
 from ..backends.cuda.driver import DeviceArray
 from ..backends.memory import empty
@@ -172,7 +171,7 @@ class _Pieces:
     def compute(self, fields: Sequence[Array], targets: Sequence[Array], count: int) -> None:
         """Compute one piece after the other, `count` of which are under way."""
         if self.count == 1:
-            made = self.job.work.run(Block(tuple(map(driver.uploaded, fields))))
+            made = self.job.program.run(Block(tuple(map(driver.uploaded, fields))))
             for target, result in zip(targets, made, strict=True):
                 target[...] = driver.downloaded(result)
             return
@@ -206,18 +205,18 @@ class _Pieces:
         targets: Sequence[Array],
     ) -> None:
         """Send what a piece depends on that is not there, compute it, and begin to fetch it."""
-        block, work = bound(self.job, region), self.job.work
+        job, domain = self.job, self.job.domain(region)
         fields, shared = given
         cuts = [tuple([(n,) for n in field.shape]) for field in fields]
-        reads = block.reads(region.start, cuts)
+        reads = job.reads(domain, region.start, cuts)
         arrays = [
             shared[k]
             if k in shared
             else lane.send(put_together(reads[k], [field], partial(empty, dtype=field.dtype)))
             for k, field in enumerate(fields)
         ]
-        outputs = outputs_of(work, self.job.shape)
-        for target, result, one in zip(targets, block.run(work, arrays), outputs, strict=True):
+        outputs = outputs_of(job.program, job.shape)
+        for target, result, one in zip(targets, job.run(domain, arrays), outputs, strict=True):
             place = region.clip(one.extent).index(one.extent.start)[1:]
             lane.fetch(result, target[place])
 
@@ -234,11 +233,13 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     alike = all(one == shape for one in read) and not any(
         node.thins or resized.intersection(node.fields) for node in nodes
     )
-    axes = [k for k in range(-len(shape), 0) if alike and shape[k] > 1 and not mixed(nodes, k)]
+    axes = [
+        k for k in range(-len(shape), 0) if alike and shape[k] > 1 and len(rings(nodes, k)) < 2
+    ]
     if not axes:
         return whole
     # The earlier axes are the longer ones in memory.
-    halos = [high - low for low, high, _ in looks(program, len(shape))]
+    halos = {k: one.high - one.low for k in axes for one in [looking(program, k)]}
     axis = max(axes, key=lambda k: shape[k] / (1 + halos[k]))
     n, halo = shape[axis], halos[axis]
     size = sum(

@@ -3,7 +3,6 @@
 from ninepoint.backends.llvm.library import (
     row,
     row_function,
-    fetch,
     i8,
     i16,
     u16,
@@ -81,10 +80,6 @@ def band(x, out0):
     for b in range(out0.shape[0]):
         many = out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
-            if out0.nbytes >= 1048576:
-                fetch(row(x, (b, min(i + 6, x.shape[1] - 1))), n)
-                fetch(row(x, (b, min(i + 7, x.shape[1] - 1))), n)
-                fetch(row(x, (b, min(i + 8, x.shape[1] - 1))), n)
             band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
         for i in range(many, out0.shape[1]):
             band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

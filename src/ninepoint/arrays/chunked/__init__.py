@@ -18,18 +18,19 @@ import numpy as np
 
 from ..accepted import is_cupy
 from ..blocks import meta_of
-from ..grid import Work, grid_of, lazy, refuse_unknown
+from ..grid import grid_of, lazy, refuse_unknown
+from ..regions import Program
 from .computation import Computation, as_array, note, readable, takes_whole
 
-__all__ = ["Work", "lazily", "taken_to", "takes_whole"]
+__all__ = ["lazily", "taken_to", "takes_whole"]
 
 
-def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields.
 
     Parameters
     ----------
-    work : Work
+    program : Program
     fields : sequence
         Dask arrays, at least one, and arrays of NumPy, each with all axes that the nodes work
         along.
@@ -41,12 +42,12 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """
     shape, chunks = grid_of(fields)
     arrays = [as_array(field, chunks) for field in fields]
-    given = one = Computation(work, shape, chunks, arrays)
+    given = one = Computation(program, shape, chunks, arrays)
     if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
-        one.sources = readable(work, arrays, chunks)
+        one.sources = readable(program, arrays, chunks)
         if not one.sources:
             one = given.grouped()
     note(given, one)

@@ -31,7 +31,6 @@ from ..blocks import Job, meta_of, part_of
 from ..grid import (
     Chunks,
     Output,
-    Work,
     axes_of,
     axis_of,
     cut_as,
@@ -41,7 +40,7 @@ from ..grid import (
     outputs_of,
 )
 from ..layout import Shape
-from ..regions import Node, mixed, spans_of
+from ..regions import Node, Program, rings, spans_of
 from .layer import Blocks, Field, Lazy, Source, Symbolic, known
 
 # Most of Dask's functions carry no annotations.
@@ -57,7 +56,7 @@ class Computation:
     from `sources`, where there are some.
     """
 
-    work: Work
+    program: Program
     shape: Shape
     chunks: Chunks
     arrays: Sequence[Any] = ()
@@ -69,14 +68,14 @@ class Computation:
     @cached_property
     def outputs(self) -> list[Output]:
         """What the wanted values are; raises where the program cannot be done on such fields."""
-        return outputs_of(self.work, self.shape)
+        return outputs_of(self.program, self.shape)
 
     @cached_property
     def identity(self) -> str:
         """Names the results: equal identities, equal elements."""
         arrays = [(array.name, array.dtype.str) for array in self.arrays]
-        wanted = list(self.work.wanted)
-        return str(tokenize(self.work.token, wanted, self.shape, self.chunks, arrays))
+        wanted = list(self.program.wanted)
+        return str(tokenize(self.program.token, wanted, self.shape, self.chunks, arrays))
 
     def __dask_tokenize__(self) -> str:
         return self.identity
@@ -84,31 +83,31 @@ class Computation:
     @property
     def inputs(self) -> list[tuple[Any, np.dtype]]:
         """Each field, and the type that the program takes it as."""
-        return list(zip(self.arrays, self.work.field_dtypes, strict=True))
+        return list(zip(self.arrays, self.program.field_dtypes, strict=True))
 
     @cached_property
     def alone(self) -> bool:
         """Whether no axis is cut that the program works along."""
-        return takes_whole(self.work.nodes, self.arrays, self.chunks)
+        return takes_whole(self.program.nodes, self.arrays, self.chunks)
 
     @property
     def fits(self) -> bool:
         """Whether all fields are cut so, and each block takes something of the next ones only."""
         alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
-        return alike and grouped(self.work, self.chunks) == self.chunks
+        return alike and grouped(self.program, self.chunks) == self.chunks
 
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
-        groups = grouped(self.work, self.chunks)
+        groups = grouped(self.program, self.chunks)
         arrays = [
             array.rechunk(cut_as(array.shape, groups), method="tasks") for array in self.arrays
         ]
-        return Computation(self.work, self.shape, groups, arrays)
+        return Computation(self.program, self.shape, groups, arrays)
 
     @property
     def names(self) -> list[str]:
         """The names of the results, as they are cut in blocks."""
-        name, count = self.work.name, len(self.outputs)
+        name, count = self.program.name, len(self.outputs)
         if count == 1:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
@@ -116,12 +115,12 @@ class Computation:
     def blocks(self, name: str = "") -> Blocks:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        many = f"{self.work.name}-all-{self.identity}"
+        many = f"{self.program.name}-all-{self.identity}"
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
-        job = Job(self.work, self.shape, tuple([array.shape for array in self.arrays]))
+        job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
             return Blocks(name, job, self.chunks, tuple(self.sources))
-        axes = [] if self.alone else axes_of(self.work, self.chunks)
+        axes = [] if self.alone else axes_of(self.program, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
         fields = []
@@ -207,7 +206,7 @@ def _described(given: Computation, one: Computation) -> str:
     pairs = zip(given.arrays, one.arrays, strict=True)
     joined = sum(before.chunks != after.chunks for before, after in pairs)
     blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + joined
-    axes = [] if plan == "whole cores" else axes_of(one.work, groups)
+    axes = [] if plan == "whole cores" else axes_of(one.program, groups)
     thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
     for (array, dtype), field in zip(one.inputs, rule.fields, strict=True):
         if isinstance(field, Field):
@@ -229,7 +228,7 @@ def _described(given: Computation, one: Computation) -> str:
     if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
         tasks += len(one.outputs)
     return (
-        f"{one.work.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
+        f"{one.program.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
         f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
         f"                {_WHY[why].format(blocks)}"
     )
@@ -297,19 +296,21 @@ def sources_of(arrays: Sequence[Any]) -> list[Source] | None:
     return found if len(found) == len(sources) else None
 
 
-def readable(work: Work, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
+def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
     """What blocks may read, where little is decoded twice; None where they may not."""
     axes = enumerate(chunks, -len(chunks))
-    if any(len(sizes) > 1 and mixed(work.nodes, axis) for axis, sizes in axes):
+    if any(len(sizes) > 1 and len(rings(program.nodes, axis)) > 1 for axis, sizes in axes):
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
     sources = sources_of(arrays)
-    if sources is None or costs(work, sources, chunks)[0] > limits.current.decoded_ratio:
+    if sources is None or costs(program, sources, chunks)[0] > limits.current.decoded_ratio:
         return None
     return sources
 
 
-def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
+def costs(
+    program: Program | None, sources: Sequence[Source], chunks: Chunks
+) -> tuple[float, float]:
     """How many times as much is decoded as reading the blocks alone would decode, and in bytes.
 
     Without a program the blocks alone are read.
@@ -323,7 +324,7 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
             if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            spans = spans_of(sizes) if work is None else axis_of(work, sizes, axis).needs
+            spans = spans_of(sizes) if program is None else axis_of(program, sizes, axis).needs
             pieces = [one for span in spans for one in part_of((n,), span).pieces[0]]
             own *= decoded(piece, spans_of(sizes))
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
@@ -382,16 +383,16 @@ def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks:
     # A chunk of a finer result need be no whole number of elements; one of a result that has not
     # all points begins at some of them only.
     resized = any(n > 1 for n in (*output.factors, *output.every))
-    if resized or _is_dear(one.work, sources, fields):
+    if resized or _is_dear(one.program, sources, fields):
         return None
-    other = Computation(one.work, one.shape, fields, one.arrays, sources)
+    other = Computation(one.program, one.shape, fields, one.arrays, sources)
     return other.results()[position]
 
 
-def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
+def _is_dear(program: Program | None, sources: Sequence[Source], chunks: Chunks) -> bool:
     """Whether much more is decoded than there is."""
     bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
-    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
+    return costs(program, sources, chunks)[1] > limits.current.recut_ratio * bytes_
 
 
 def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:

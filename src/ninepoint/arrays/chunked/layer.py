@@ -270,10 +270,12 @@ class Blocks:
 
         With many coefficients it is sent to a worker once, not with every task.
         """
-        job, work = self.job, self.job.work
-        if work.held <= WITHIN:
+        job, program = self.job, self.job.program
+        if program.held <= WITHIN:
             return {}, job
-        key = f"job-{work.name}-{tokenize(work.token, work.wanted, job.shape, job.fields)}"
+        key = (
+            f"job-{program.name}-{tokenize(program.token, program.wanted, job.shape, job.fields)}"
+        )
         return {key: DataNode(key, job)}, TaskRef(key)
 
     @property
@@ -296,7 +298,7 @@ class Blocks:
     def tasks(self, places: Iterable[Place]) -> Tasks:
         """The blocks at these places, and the faces that they need."""
         made, job = self._given
-        axes = axes_of(self.job.work, self.chunks)
+        axes = axes_of(self.job.program, self.chunks)
         tables = [axis.beside if self.below else axis.inside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]

@@ -16,7 +16,7 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
 from ninepoint.arrays.cuda.executable import Executable, Work, single_call, understood
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.strided import strided
+from ninepoint.arrays.strided import overlaps_itself
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 
@@ -115,8 +115,10 @@ def checked_out(
             )
         if _is_read_only(one):
             raise ValueError("out is read-only.")
-        lies = strided(array)
-        if lies is None or lies.overlaps_itself:
+        size = array.dtype.itemsize
+        if any(step % size for step in array.strides) or overlaps_itself(
+            array.shape, array.strides, size
+        ):
             raise on_numpy.shares_elements(array)
         if any(overlap(array, other) for other in found):
             raise ValueError("two of the arrays in out share memory; give each its own.")

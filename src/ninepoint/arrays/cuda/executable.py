@@ -28,19 +28,11 @@ from ninepoint.arrays.arranging import looks_at_points
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
-from ninepoint.arrays.strided import (
-    Strided,
-    apart,
-    contiguous,
-    memory_order,
-    merged,
-    strided,
-)
+from ninepoint.arrays.strided import memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
-from ninepoint.backends.cuda.writing import written
 from ninepoint.base import limits
 from ninepoint.base.remembered import Remembered
 from ninepoint.language import errors
@@ -49,6 +41,9 @@ from ninepoint.language.box import Box
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
 SECTOR = 32
+
+# Where arrays stand of which only it matters how they lie.
+_SOMEWHERE = 1 << 40
 
 # As many blocks as one launch may have.
 MOST_BLOCKS = 2**31 - 1
@@ -88,8 +83,13 @@ class Work:
         )
 
 
-def single_call(program: Bound, border: Border, cval: Any) -> Work:
-    """What a call of one kernel does; raises if it takes the general path, for the CPU only."""
+def single_call(
+    program: Bound, border: Border, cval: Any, text: Callable[[Border], Source]
+) -> Work:
+    """What a call of one kernel does; raises if it takes the general path, for the CPU only.
+
+    `text` gives what does it under a border.
+    """
     understood(program.compiled)
     dtypes, outs, positions = program.field_dtypes, program.out_dtypes, program.positions
 
@@ -98,10 +98,11 @@ def single_call(program: Bound, border: Border, cval: Any) -> Work:
         on_numpy.check_values(plan, cval, dtypes, outs, positions)
         return [output.extent for output in plan.outputs]
 
-    source = source_of(program.compiled, border)
     unread = set(dtypes).difference(dtypes[: len(dtypes) - positions])
     points = looks_at_points(program)
-    return Work((program.compiled,), dtypes, outs, extents, source, [cval], unread, points=points)
+    return Work(
+        (program.compiled,), dtypes, outs, extents, text(border), [cval], unread, points=points
+    )
 
 
 def understood(compiled: Compiled) -> None:
@@ -139,11 +140,11 @@ class Executable:
         self._copied: list[tuple[int, list[int]]] = []
         arrays: list[_Array] = []
         for k, (one, field) in enumerate(zip(read, fields, strict=True)):
-            lies = None if one is None else one.turned(order)
-            if lies is None or _is_scattered(lies, field.dtype.itemsize):
+            lies = None if one is None else one.transpose(order)
+            if lies is None or _is_scattered(lies):
                 own, lies = _copy_of(field, shape, order)
                 self._copied.append((k, own))
-            arrays.append(_Array(f"field{k}", work.field_dtypes[k], lies, (0,) * ndim))
+            arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
         regions = work.extents(core)
@@ -151,20 +152,20 @@ class Executable:
             ((*lead, *region.shape), dtype)
             for region, dtype in zip(regions, work.out_dtypes, strict=True)
         ]
-        written = [one.turned(order) for one in targets if one is not None]
+        written = [one.transpose(order) for one in targets if one is not None]
         # What is written must be of the result's own type; else the caller copies it there.
         types = [one.dtype for one in listed(out)]
         self._in_place = types == list(work.out_dtypes) and len(written) == len(types)
         if not self._in_place:
-            written = [contiguous(one) for one, _ in self._made]
+            written = [standing(_SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
-            arrays.append(_Array(f"out{k}", work.out_dtypes[k], lies, region.start))
+            arrays.append(_Array(f"out{k}", lies, region.start))
         self._scratch: list[tuple[Shape, np.dtype]] = []
         self._starts: list[_Start] = []
         self._constants: tuple[Any, ...] = ()
         if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
             between = [_between(one, lead, core) for one in work.source.scratch]
-            self._scratch = [(one.lies.lengths, one.dtype) for one in between]
+            self._scratch = [(one.lies.shape, one.lies.dtype) for one in between]
             self._constants = work.constants()
             self._starts = _starts(work, [*arrays, *between], lead, core)
         # What makes of numbers what a function is given.
@@ -209,52 +210,59 @@ class _Array:
     """An array of a text: how it is called there, where its elements lie, and its first point."""
 
     name: str
-    dtype: np.dtype
-    lies: Strided
+    lies: np.ndarray
     start: tuple[int, ...]
+
+    @property
+    def steps(self) -> Shape:
+        """The elements from one to the next along each axis."""
+        return tuple(step // self.lies.itemsize for step in self.lies.strides)
 
 
 def _between(one: Scratch, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
     region = Region(tuple(zip(one.low, map(operator.add, core, one.high), strict=True)))
-    return _Array(one.name, one.dtype, contiguous((*lead, *region.shape)), region.start)
+    lies = standing(_SOMEWHERE, (*lead, *region.shape), one.dtype)
+    return _Array(one.name, lies, region.start)
 
 
-def _lies(array: DeviceArray, shape: Shape) -> Strided | None:
+def _lies(array: DeviceArray, shape: Shape) -> np.ndarray | None:
     """Where the elements of an array lie, broadcast; None if it must be copied to be read."""
-    found = strided(array)
-    if found is None or array.data.ptr % array.dtype.itemsize:
+    size = array.dtype.itemsize
+    if array.data.ptr % size or any(step % size for step in array.strides):
         return None
-    return found.spread(shape)
+    found = standing(_SOMEWHERE, array.shape, array.dtype, array.strides)
+    return found if array.shape == shape else np.broadcast_to(found, shape)
 
 
-def _is_scattered(array: Strided, itemsize: int) -> bool:
+def _is_scattered(array: np.ndarray) -> bool:
     """Whether neighbours along the last axis are so far apart that they are fetched one by one."""
-    step, length = abs(array.steps[-1]), array.lengths[-1]
-    return length > 1 and step * itemsize > SECTOR
+    return array.shape[-1] > 1 and abs(array.strides[-1]) > SECTOR
 
 
-def _copy_of(field: DeviceArray, shape: Shape, order: Sequence[int]) -> tuple[list[int], Strided]:
+def _copy_of(
+    field: DeviceArray, shape: Shape, order: Sequence[int]
+) -> tuple[list[int], np.ndarray]:
     """The order of the axes of a copy of a field, and how this lies, broadcast and in order."""
     missing = len(shape) - field.ndim
     own = [axis - missing for axis in order if axis >= missing]
-    copy = contiguous(tuple(field.shape[axis] for axis in own))
-    return own, copy.turned(_inverse(own)).spread(shape).turned(order)
+    copy = standing(_SOMEWHERE, tuple(field.shape[axis] for axis in own), field.dtype)
+    return own, np.broadcast_to(copy.transpose(_inverse(own)), shape).transpose(order)
 
 
 def _inverse(order: Sequence[int]) -> list[int]:
     return [order.index(axis) for axis in range(len(order))]
 
 
-def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[Strided]) -> tuple[int, ...]:
+def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[np.ndarray]) -> tuple[int, ...]:
     """Find the order in which the axes are taken: core axes last."""
     count, ndim = len(shape), work.compiled[-1].ndim
     core = tuple(range(count - ndim, count))
     if axes is not None:
         core = on_numpy.core_axes(axes, count, ndim)
-    known = [one for one in lying if one.lengths == shape]
+    known = [one for one in lying if one.shape == shape]
     if work.points and known:
-        return memory_order(shape, [one.steps for one in known])
+        return memory_order(shape, [one.strides for one in known])
     return (*(axis for axis in range(count) if axis not in core), *core)
 
 
@@ -263,34 +271,38 @@ def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[Strided]) -> tup
 
 def _starts(work: Work, arrays: Sequence[_Array], lead: Shape, core: Shape) -> list[_Start]:
     """Say what is started, for arrays that lie so."""
-    ndim, last = len(core), work.compiled[-1]
-    lying = [one.lies for one in arrays]
+    last = work.compiled[-1]
+    steps = [one.steps for one in arrays]
     # Where the point 0 of each core axis stands, in elements.
-    origins = [-sum(map(operator.mul, one.start, one.lies.steps[len(lead) :])) for one in arrays]
+    pairs = zip(arrays, steps, strict=True)
+    origins = [-sum(map(operator.mul, one.start, step[len(lead) :])) for one, step in pairs]
+    axes = lead
     if work.points:
         # All axes are alike: they are as few as can be.
-        whole = merged(lying)
-        whole = [one if one.lengths else Strided((1,), (1,)) for one in whole]
-        core = whole[0].lengths[-1:]
-        stacks = [Strided(one.lengths[:-1], one.steps[:-1]) for one in whole]
-        cores = [one.steps[-1:] for one in whole]
+        axes = (*lead, *core)
+    lengths, merged = merged_axes(axes, [step[: len(axes)] for step in steps])
+    if work.points:
+        core = tuple(lengths[-1:]) or (1,)
+        cores = [tuple(step[-1:]) or (1,) for step in merged]
+        lengths, merged = lengths[:-1], [step[:-1] for step in merged]
     else:
-        stacks = merged([Strided(lead, one.steps[: len(one.steps) - ndim]) for one in lying])
-        cores = [one.steps[len(one.steps) - ndim :] for one in lying]
+        cores = [step[len(lead) :] for step in steps]
     boxes = [one.reach for one in work.compiled]
     reach = max(abs(end) for box in boxes for end in (*box.lo, *box.hi))
     far = any(_is_far(core, steps, reach) for steps in cores)
     functions = cubins.functions(work.source.text, last.name, last.fastmath, far, driver.current())
     starts: list[_Start] = []
-    for offsets, frames in apart(stacks, STACK):
+    # The first axes of a long stack are gone through one by one.
+    extra = max(0, len(lengths) - STACK)
+    for frame in np.ndindex(*lengths[:extra]):
         placed = {}
         for k, one in enumerate(arrays):
-            size = one.dtype.itemsize
-            place = (origins[k] + offsets[k]) * size
-            placed[one.name] = _Placed(k, place, size, cores[k], frames[k].steps)
+            size, own = one.lies.itemsize, merged[k]
+            place = (origins[k] + sum(map(operator.mul, frame, own))) * size
+            placed[one.name] = _Placed(k, place, size, cores[k], tuple(own[extra:]))
         for launch in work.source.launches:
             used = [placed[name] for name in launch.arrays]
-            starts.append(_start(launch, functions, core, frames[0].lengths, used))
+            starts.append(_start(launch, functions, core, tuple(lengths[extra:]), used))
     return starts
 
 
@@ -372,16 +384,3 @@ def _coefficient(dtype: np.dtype, values: np.ndarray) -> int:
         found = _uploaded[key] = driver.uploaded(array)
     address: int = found.data.ptr
     return address
-
-
-# Texts, by the kernel and the border.
-_sources: Remembered[tuple[Any, ...], tuple[Compiled, Source]] = Remembered(256)
-
-
-def source_of(compiled: Compiled, border: Border) -> Source:
-    """Give the text of a kernel for one border, written once."""
-    key = id(compiled), border
-    found = _sources.get(key)
-    if found is None:
-        found = _sources[key] = compiled, written(compiled.forms, border.rules)
-    return found[1]

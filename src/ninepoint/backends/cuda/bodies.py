@@ -25,10 +25,10 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Assign, Atom, Binary, DType, Element, Expr, Kernel, Read
-from ...loops.operations import called
+from ...loops.operations import Operations, called
 from ...loops.reading import functions_of, read
 from ...lowering.chain import Constant
-from ..numba.expressions import Expressions
+from ..generated import Tables
 from .memory import C_TYPES, Array, Local, Memory, loaded, stored_type
 from .printing import Printer, block, number
 
@@ -61,7 +61,7 @@ _AT = "def at{0}(i, n):\n    return i\n"
 _CONSTANT = 1 << 14
 
 
-class Body(Expressions):
+class Body(Operations):
     """What is computed at a point by a function, of which nothing is written yet."""
 
     least = 32
@@ -72,7 +72,7 @@ class Body(Expressions):
         types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
         text = {name: f"k{k}_number" for k, name in enumerate(types)}
         super().__init__(dict(function.known), types, text)
-        self.function = function
+        self.function, self.tables = function, Tables()
         self.lines: list[str] = []
         # Lines of the loop language's constants.
         self.constants: list[str] = []
@@ -128,10 +128,6 @@ class Body(Expressions):
         arrays = self._arrays | {name: self.function.table(one) for name, one in module.tables}
         printer = Printer(self._names, self._indices, arrays, self.function.fresh)
         return printer.lines(module.function("band").body)
-
-    def fetched(self, atom: Atom, machine: str) -> str:
-        """A number stands where it is used."""
-        return self.atom(atom, machine)
 
     def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         if expr.loose and expr.dtype is DType.F32:

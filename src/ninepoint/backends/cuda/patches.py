@@ -218,7 +218,8 @@ class _Patch(Function):
         storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
-        windows = Windows(text, storage, arrays, nowhere, reader=partial(self._read, text))
+        reader = partial(self._read, text)
+        windows = Windows(text, text.tables, storage, arrays, nowhere, reader=reader)
         self.write(text, self.kernel.body, self._take, windows.lines)
         text.constants += windows.constants
         found = []

@@ -19,7 +19,7 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...loops.nodes import SHORT
 from ...lowering.algorithms import ordered_by
-from ...lowering.ranks import quantile_position
+from ...lowering.windows import quantile_position
 from ..numba.points import Point, Window
 
 # What reads an element of a field, so far along each axis and further along some: the lines that

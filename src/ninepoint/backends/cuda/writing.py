@@ -8,31 +8,43 @@ What is done in one pass over memory here gives the bits that the calls give one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
+from ...analysis.rewrite import Body, in_bodies, replayed
+from ...base.remembered import Remembered
 from ...language.box import Box
-from ...language.ir import Kernel, Reduce, Values
+from ...language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    Const,
+    DType,
+    Expr,
+    Kernel,
+    Reduce,
+    Ref,
+    Select,
+    Values,
+    made_as,
+    needed,
+)
+from ...lowering import kept
 from ...lowering.chain import Constant, Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import flattened, unfit
-from ...lowering.kept import needed
 from ...lowering.passes import ROWS, checked, passed
-from ...lowering.ranks import exchanged
+from ..compiled import Compiled, Forms
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
 from .shapes import Points, padded
 from .source import Scratch, Source
 from .strips import strips
-
-if TYPE_CHECKING:
-    from ..pipeline import Forms
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well.  A guess: a stage costs a launch, and is written and read.
@@ -41,6 +53,19 @@ LONGEST = 320
 # How many times as many operations a kernel without stages must have as one with stages, before
 # it is done with them: these cost shuffles, and registers.
 WORTH = 1.5
+
+
+# Texts, by the kernel and the rules of its border.
+_sources: Remembered[tuple[int, Rules], tuple[Compiled, Source]] = Remembered(256)
+
+
+def source_of(compiled: Compiled, rules: Rules) -> Source:
+    """The text of a kernel for one border, written once."""
+    key = id(compiled), rules
+    found = _sources.get(key)
+    if found is None:
+        found = _sources[key] = compiled, written(compiled.forms, rules)
+    return found[1]
 
 
 def written(forms: Forms, rules: Rules) -> Source:
@@ -53,9 +78,9 @@ def written(forms: Forms, rules: Rules) -> Source:
     compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
     request, reach = replace(forms.request, schedule=schedule, slides=False), compiled.reach
     rows = passed(ROWS, forms.windowed, request, reach)
-    plain = flattened(exchanged(rows["wholesome"]), LONGEST)
+    plain = flattened(_exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
-        plain = exchanged(rows["shared"])
+        plain = _exchanged(rows["shared"])
     plain = checked(plain, reach)
     source = _in_strips(forms, rows["shared"], plain, rules)
     if source is not None:
@@ -79,7 +104,7 @@ def points(
     it is needed; beyond the ends of the fields it is computed there, as the border says they go
     on.  Functions are called after `name`.
     """
-    known, need = ranges(kernel), needed(kernel)
+    known, need = ranges(kernel), kept.needed(kernel)
     beyond: list[Constant] = [(0, dtype, "constant") for _, dtype in kernel.fields]
     constants = asked([*beyond, *((0, dtype, "fill") for dtype in outs)], [rules])
     arrays, scratch = field_arrays(kernel), list[Scratch]()
@@ -136,3 +161,56 @@ def _work(kernel: Kernel) -> float:
     """Operations at each point."""
     bodies = [kernel.body, *(s.body for s in kernel.stages if isinstance(s, Values))]
     return sum(operation(assign.value) for body in bodies for assign in body)
+
+
+def _exchanged(kernel: Kernel) -> Kernel:
+    """The kernel without questions for NaN that the minima and maxima of exchanges answer.
+
+    low = minimum(a, b), loosely
+    out = nan if a != a or b != b else low       ->     out = low
+
+    What is `loose` may take either of two if one is NaN: whether there was a NaN is asked for
+    elsewhere.  A minimum of float32 that lets every NaN through, as a GPU has it, answers that as
+    well, so where all that is asked about was exchanged, the question goes.
+    """
+
+    def change(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
+        known: dict[str, Expr] = {}
+
+        def emit(name: str, expr: Expr) -> Atom:
+            match expr:
+                case Select(test=test, then=Const(text="nan"), other=other):
+                    # A NaN is chosen where the other value is one by itself.
+                    if _asked(test, known) <= _through(other, known):
+                        return other
+            known[name] = expr
+            return Ref(expr.dtype, name)
+
+        values = replayed(body, values, emit)
+        return needed([Assign(*one) for one in known.items()], values), values
+
+    return in_bodies(kernel, change)
+
+
+def _asked(test: Atom, known: Mapping[str, Expr]) -> set[Atom]:
+    """The values of which a test asks whether any is NaN; itself if it asks for anything else."""
+    match made_as(test, known):
+        case Binary(op="!=", left=left, right=right) if left == right:
+            return {left}
+        case Binary(op="|", left=left, right=right):
+            return _asked(left, known) | _asked(right, known)
+        case _:
+            return {test}
+
+
+def _through(value: Atom, known: Mapping[str, Expr]) -> set[Atom]:
+    """The values of which a NaN comes through to this one."""
+    found: set[Atom] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        made = None if one in found else made_as(one, known)
+        if isinstance(made, Binary) and made.loose and made.dtype is DType.F32:
+            waiting += [made.left, made.right]
+        found.add(one)
+    return found

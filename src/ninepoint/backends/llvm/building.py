@@ -72,6 +72,15 @@ def _machine() -> Any:
     )
 
 
+@cache
+def _context() -> Any:
+    """What texts are read in: one in which pointers have no types, which LLVM 15 must be told."""
+    llvm.context.opaque_pointers_enabled = True
+    made = llvm.create_context()
+    llvm.context.opaque_pointers_enabled = False
+    return made
+
+
 def _object_code(text: str, plain: bool = False) -> Code:
     """The object code of a module of LLVM's.
 
@@ -79,7 +88,7 @@ def _object_code(text: str, plain: bool = False) -> Code:
     four passes take a hundredth of the time of all.
     """
     target = _machine()
-    parsed = llvm.parse_assembly(text)
+    parsed = llvm.parse_assembly(text, _context())
     parsed.triple, parsed.data_layout = target.triple, str(target.target_data)
     # Levels above the first keep x[j + 1] in a register until it is x[j], and shuffle vectors for
     # it: 27 points of 64 x 64 x 64 float32 took 530 us instead of 270, and no kernel gained.

@@ -5,8 +5,7 @@ besides, that is padded blocks and what is written without being computed, is a 
 made by `ninepoint.arrays.commands`.  The code here is one for all kernels: it knows elements by
 their size, memory by addresses, and a kernel by a function that computes a block.
 
-    head      arrays of the caller, words of a view, bytes of memory for blocks, commands;
-              then two words for each array, where a constant of it lies
+    head      arrays of the caller, words of a view, bytes of memory for blocks, commands
     place     the number of a base, and bytes from there on
     move      0, the size of an element; the places that are written and read; the shape; for both
               the bytes to the next element along each axis
@@ -15,8 +14,8 @@ their size, memory by addresses, and a kernel by a function that computes a bloc
               the next alpha; the places of what is written, of what is mirrored, and of alpha and
               beta, of double precision; the shape; for each the bytes to the next along each axis
 
-Bases are the arrays of the caller, then memory for blocks, the list itself, and nothing, for what
-lies at an address.  The shape of a move or of ghosts has `AXES` axes, the first of which may be 1.
+Bases are nothing, for what lies at an address, the arrays of the caller, and memory for blocks.
+The shape of a move or of ghosts has `AXES` axes, the first of which may be 1.
 
 This is text for the compiler, as that of `entries` is: it never runs as Python.
 """
@@ -49,13 +48,13 @@ def commands(told, arrays, block, values):
     """
     given, size, memory = told[0], 8 * told[1], told[2]
     # Two lines of the cache, as blocks begin at one.
-    begin = 8 * (given + 3) + given * size
+    begin = 8 * (given + 2) + given * size
     bases = c.malloc(begin + memory + 64)
     if bases == 0:
         return 1
-    c.memcpy(bases, arrays, 8 * given)
-    bases[given], bases[given + 1], bases[given + 2] = (bases + begin + 63) & -64, told, 0
-    views, at = bases + 8 * (given + 3), told + 8 * (HEAD + 2 * given)
+    c.memcpy(bases + 8, arrays, 8 * given)
+    bases[0], bases[given + 1] = 0, (bases + begin + 63) & -64
+    views, at = bases + 8 * (given + 2), told + 8 * HEAD
     status = 0
     for _ in range(told[3]):
         kind = at[0]
@@ -102,20 +101,15 @@ def move(bases, command):
     size, shape = command[0], command + 40
     to, at = placed(bases, command + 8), placed(bases, command + 24)
     steps, steps_at = shape + STEPS, shape + 2 * STEPS
-    together = shape[4] >= SIDE_BY_SIDE and steps[4] == size and steps_at[4] == size
     for i in range(shape[0]):
         for j in range(shape[1]):
             for k in range(shape[2]):
                 there, here = to + far(steps, i, j, k, 0), at + far(steps_at, i, j, k, 0)
-                if together:
-                    for m in range(shape[3]):
-                        c.memcpy(there + m * steps[3], here + m * steps_at[3], shape[4] * size)
-                else:
-                    c.ninepoint_apart(size, there, here, shape + 24)
+                c.ninepoint_apart(size, there, here, shape + 24)
 
 
 def apart(size, to, at, plane):
-    """Copy elements of a size one by one, row by row.
+    """Copy elements of a size, row by row.
 
     At `plane` stand rows and columns, then the bytes to the next of both, for the target and for
     the source, as far from each other as they are in a command.
@@ -132,36 +126,27 @@ def apart(size, to, at, plane):
 
 
 def one_by_one(kind, size, to, at, plane):
-    """As `apart`, of elements that are numbers of a type."""
+    """As `apart`, of elements that are numbers of a type, which lie anywhere."""
     rows, columns, down, across = plane[0], plane[1], plane[AXES], plane[AXES + 1]
     down_at, across_at = plane[2 * AXES], plane[2 * AXES + 1]
-    if down_at == 0 and across_at == 0 and rows * columns > 0:
-        # A constant is loaded once.
-        constant = machine.at(kind, at)
-        for i in range(rows):
-            for j in range(columns):
-                machine.put(to + i * down + j * across, constant)
-    else:
-        step, lanes, whole = across_at // size, VECTOR // size, 0
-        fits = across == size and across_at == step * size and lanes > 2
-        if fits and (step == -1 or 2 <= step <= 4):
-            # What a vector holds beyond its last element lies before one that follows.
-            whole = max(columns - 1, 0) // lanes * lanes
-        for i in range(rows):
-            there, here = to + i * down, at + i * down_at
+    step, lanes, whole = across_at // size, VECTOR // size, 0
+    together = columns >= SIDE_BY_SIDE and across == size and across_at == size
+    fits = across == size and across_at == step * size and lanes > 2
+    if fits and (step == -1 or 2 <= step <= 4):
+        # What a vector holds beyond its last element lies before one that follows.
+        whole = max(columns - 1, 0) // lanes * lanes
+    for i in range(rows):
+        there, here = to + i * down, at + i * down_at
+        if together:
+            c.memcpy(there, here, columns * size)
+        else:
             j = 0
             while j < whole:
                 picked(kind, size, there + j * size, here + j * across_at, step)
                 j += lanes
-            # Two at a time: half as many turns.
-            while j < columns - 1:
-                one, two = here + j * across_at, here + j * across_at + across_at
-                first, second = machine.at(kind, one), machine.at(kind, two)
-                machine.put(there + j * across, first)
-                machine.put(there + j * across + across, second)
-                j += 2
-            if j < columns:
+            while j < columns:
                 machine.put(there + j * across, machine.at(kind, here + j * across_at))
+                j += 1
 
 
 def picked(kind, size, to, at, step):

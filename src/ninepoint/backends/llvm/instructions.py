@@ -14,9 +14,9 @@ import struct
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import llvmlite.binding as llvm
 import numpy as np
 
 from ...language.functions import FLOAT_FUNCTIONS
@@ -29,9 +29,6 @@ LINE = 64
 TYPES = {"bool": "i1", "float32": "float", "float64": "double"}
 TYPES |= {machine: f"i{bits}" for machine, bits in BITS.items()}
 TYPES |= {machine: f"{{ {TYPES[part]}, {TYPES[part]} }}" for machine, part in PARTS.items()}
-
-# Before its version 17 LLVM knew of what type that is which a pointer points to.
-_TYPED = llvm.llvm_version_info[0] < 17
 
 _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor", "<<": "shl"}
 _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
@@ -57,11 +54,6 @@ class Memory:
 def stored(machine: str) -> str:
     """LLVM's type of an element in memory."""
     return "i8" if machine == "bool" else TYPES[machine]
-
-
-def pointer(kind: str) -> str:
-    """LLVM's type of a pointer to something."""
-    return f"{kind}*" if _TYPED else "ptr"
 
 
 def signed(machine: str) -> bool:
@@ -95,10 +87,8 @@ def table(name: str, values: np.ndarray) -> tuple[str, Memory]:
         own = machine if machine != "bool" else "uint8"
         listed = ", ".join(f"{TYPES[own]} {constant(own, one)}" for one in values.ravel())
         symbol, held = f'@"table.{name}"', f"internal constant {kind} [{listed}]"
-    first = f"bitcast ({kind}* {symbol} to {stored(machine)}*)" if _TYPED else symbol
-    return f"{symbol} = {held}, align {LINE}", Memory(
-        machine, first, tuple(map(str, values.shape))
-    )
+    memory = Memory(machine, symbol, tuple(map(str, values.shape)))
+    return f"{symbol} = {held}, align {LINE}", memory
 
 
 class Instructions:
@@ -162,25 +152,19 @@ class Instructions:
 
     def read(self, kind: str, place: str, more: str = "") -> str:
         """What stands at a pointer."""
-        return self.new(f"load {kind}, {pointer(kind)} {place}{more}")
+        return self.new(f"load {kind}, ptr {place}{more}")
 
     def write(self, kind: str, place: str, value: str, more: str = "") -> None:
         """Put a value there."""
-        self.do(f"store {kind} {value}, {pointer(kind)} {place}{more}")
+        self.do(f"store {kind} {value}, ptr {place}{more}")
 
-    def address(self, word: str, kind: str) -> str:
+    def address(self, word: str) -> str:
         """A word, as a pointer."""
-        return self.new(f"inttoptr i64 {word} to {pointer(kind)}")
-
-    def recast(self, place: str, kind: str, other: str) -> str:
-        """A pointer, as that of something else."""
-        if pointer(kind) == pointer(other):
-            return place
-        return self.new(f"bitcast {pointer(kind)} {place} to {pointer(other)}")
+        return self.new(f"inttoptr i64 {word} to ptr")
 
     def further(self, place: str, kind: str, count: str) -> str:
         """A pointer so many elements on."""
-        return self.new(f"getelementptr inbounds {kind}, {pointer(kind)} {place}, i64 {count}")
+        return self.new(f"getelementptr inbounds {kind}, ptr {place}, i64 {count}")
 
     def load(self, machine: str, place: str, more: str = "") -> str:
         """The element at a pointer, which is aligned as its type is."""
@@ -207,8 +191,7 @@ class Instructions:
         offset = "0"
         for one, stride in zip(index, self.strides(array), strict=False):
             offset = self.new(f"add nsw i64 {offset}, {self.times(one, stride)}")
-        first = self.recast(array.data, kind, "i8")
-        return self.recast(self.further(first, "i8", offset), "i8", kind)
+        return self.further(array.data, "i8", offset)
 
     def strides(self, array: Memory) -> tuple[str, ...]:
         """The bytes between elements along each axis."""
@@ -256,11 +239,10 @@ class Instructions:
         return made
 
     def by_parts(
-        self, machine: str, args: Sequence[str], make: Callable[..., str]
-    ) -> tuple[str, str]:
+        self, machine: str, args: Sequence[str], make: Callable[..., str], *more: str
+    ) -> list[str]:
         """What is made of the real parts of complex numbers, and of the imaginary ones."""
-        first, last = (make(*(self.part(machine, arg, k) for arg in args)) for k in range(2))
-        return first, last
+        return [make(*(self.part(machine, arg, k) for arg in args), *more) for k in range(2)]
 
     def convert(self, value: str, source: str, target: str) -> str:
         """The number in another machine type: cut to it, cut off or rounded."""
@@ -269,9 +251,8 @@ class Instructions:
         if target == "bool":
             return self.compared("!=", value, constant(source, 0), source)
         if source in PARTS:
-            own, part = PARTS[source], PARTS[target]
-            made = self.by_parts(source, [value], lambda one: self.convert(one, own, part))
-            return self.pair(target, made)
+            parts = self.by_parts(source, [value], self.convert, PARTS[source], PARTS[target])
+            return self.pair(target, parts)
         if target in PARTS:
             part = PARTS[target]
             return self.pair(target, (self.convert(value, source, part), constant(part, 0)))
@@ -281,10 +262,8 @@ class Instructions:
     def compared(self, op: str, left: str, right: str, machine: str) -> str:
         """A comparison of two numbers of a type."""
         if machine in PARTS:
-            part = PARTS[machine]
-            tests = self.by_parts(
-                machine, (left, right), lambda one, two: self.compared(op, one, two, part)
-            )
+            pair = partial(self.compared, op)
+            tests = self.by_parts(machine, (left, right), pair, PARTS[machine])
             return self.new(f"{'or' if op == '!=' else 'and'} i1 {', '.join(tests)}")
         if machine in FLOATS:
             test = f"fcmp {'u' if op == '!=' else 'o'}"
@@ -297,11 +276,8 @@ class Instructions:
     def chosen(self, test: str, then: str, other: str, machine: str) -> str:
         """One of two numbers; both are there."""
         if machine in PARTS:
-            part = PARTS[machine]
-            made = self.by_parts(
-                machine, (then, other), lambda one, two: self.chosen(test, one, two, part)
-            )
-            return self.pair(machine, made)
+            pair = partial(self.chosen, test)
+            return self.pair(machine, self.by_parts(machine, (then, other), pair, PARTS[machine]))
         kind = TYPES[machine]
         return self.new(f"select i1 {test}, {kind} {then}, {kind} {other}")
 
@@ -384,8 +360,8 @@ class Instructions:
             # There a pair is told by its address.
             given, place = self.variable(kind), self.variable(kind)
             self.write(kind, given, wide)
-            result = f"{pointer(kind)} sret({kind})"
-            self.called(name, "void", [(result, place), (pointer(kind), given)])
+            result = f"ptr sret({kind})"
+            self.called(name, "void", [(result, place), ("ptr", given)])
             made = self.read(kind, place)
         else:
             made = self.called(name, kind, [(kind, wide)], "nounwind readnone")

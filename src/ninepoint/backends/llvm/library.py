@@ -8,17 +8,7 @@ from __future__ import annotations
 
 import math
 
-import llvmlite.binding as llvm
 import numpy as np
-
-# Bytes of a row in memory from which on several rows are made at once, and not one by one.  With
-# rows of 2 to 16 KiB, three at once took 0.6 to 1 of the time (Laplace, means, extremes and
-# sharpening of 3 x 3; Sobel of 16 bits 1.3), with those of 1 KiB 0.8 to 1.3, as many above 1 as
-# below (Zen 5).  Processors of Intel foresee longer streams: up to 16 KiB three at once took 1.05
-# to 1.3 of the time, and with longer rows, which the first cache does not hold until the next one
-# reads them, one by one lost up to a fifth (extremes of 64 bits, Sapphire Rapids).
-LONG_ROW = 1 << 11 if llvm.get_host_cpu_name().startswith("znver") else 1 << 14
-
 
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
@@ -26,11 +16,10 @@ f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
 nan, inf = f64(math.nan), f64(math.inf)
 
 
-def row_function(*, overlap=(), fastmath=False):
-    """Decorate a generated function that computes one row, or several.
+def row_function(*, fastmath=False):
+    """Decorate a generated function that computes one row, or several, which overlap no other.
 
-    The rows that it writes overlap no other.  The rest is for who compiles it: with `overlap` the
-    last columns are computed once more.
+    `fastmath` is for who compiles it.
     """
     return lambda function: function
 
@@ -46,16 +35,6 @@ def row(array, index):
 def row_from(array, index, first):
     """A row as `row` gives it, from element `first` on."""
     return array[index][first:]
-
-
-def fetch(row, count):
-    """Ask memory for the first elements of a row, which will be read soon."""
-    for k in range(0, count, max(1, 64 // row.itemsize)):
-        ask(row, k)
-
-
-def ask(row, place):
-    """Ask memory for the line of the cache that an element lies on."""
 
 
 def go_on(notes):
@@ -303,61 +282,28 @@ def padded(length, itemsize):
 OPEN, BEYOND, FILL, KEEP = range(4)
 
 
-def absent_ends(row, at, n, ends, low, high, before, first, value):
-    """Write what "fill" and "keep" write, on a row whose column 0 is element `at`.
+def absent(row, kept, start, stop, end, value):
+    """Write some elements of a row as an end of the axis says: a value, or those of another row.
 
-    So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
+    Rows of a shorter type may be fewer elements long.
     """
-    here, kept, last = row_from(row, (), at), row_from(before, (), first), max(0, n - high)
-    absent(row_from(here, (), last), n - last, ends[1], row_from(kept, (), last), value)
-    absent(here, min(low, n), ends[0], kept, value)
-
-
-def absent_row(row, i, n, ends, low, high, before, first, value):
-    """As `absent_ends`, for row `i` of `n` as a whole."""
-    # The rows of a shorter type may be fewer elements long.
-    count, kept = min(row.size, before.size - first), row_from(before, (), first)
-    if i >= n - high:
-        absent(row, count, ends[1], kept, value)
-    if i < low:
-        absent(row, count, ends[0], kept, value)
-
-
-def absent(row, count, end, before, value):
-    """Write the first elements of a row as an end of the axis says."""
     if end >= FILL:
-        for j in range(count):
-            row[j] = before[j] if end == KEEP else value
+        for j in range(start, min(stop, row.size, kept.size)):
+            row[j] = kept[j] if end == KEEP else value
 
 
-def beyond_ends(kept, at, n, ends, low, high, value):
-    """Write what lies beyond the ends of `n` elements, or rows, of which the first is `at`."""
-    zero = ends.size // 2 + 1
-    if ends[0] != OPEN:
-        for k in range(-low, 0):
-            copied(kept, at + k, at, ends[zero + k], value)
-    if ends[1] != OPEN:
-        for k in range(high):
-            copied(kept, at + n + k, at, ends[zero + k], value)
+def beyond(kept, at, to, k, ends, value):
+    """Write element `to` of some, or a row or a plane, which lies beyond an end as number `k`.
 
-
-def beyond_turn(kept, at, i, n, ends, low, high, value):
-    """As `beyond_ends`, for rows or planes that are kept in turn, `i` of which was made last."""
-    zero = ends.size // 2 + 1
-    if ends[0] != OPEN and i == min(low, n - 1):
-        for k in range(-low, 0):
-            copied(kept, at + k, at, ends[zero + k], value)
-    if ends[1] != OPEN and n <= i < n + high:
-        copied(kept, at + i, at, ends[zero + i - n], value)
-
-
-def copied(kept, to, at, source, value):
-    """Copy one of several elements, rows or planes, which are kept in turn, or write a value."""
-    count = kept.shape[0]
-    if source < 0:
-        kept[to % count] = value
-    else:
-        kept[to % count] = kept[(at + source) % count]
+    The last before the first one is -1, the first after the last one 0.  They are kept in turn,
+    and their first is at `at`.
+    """
+    if ends[0 if k < 0 else 1] != OPEN:
+        source, count = ends[ends.size // 2 + 1 + k], kept.shape[0]
+        if source < 0:
+            kept[(at + to) % count] = value
+        else:
+            kept[(at + to) % count] = kept[(at + source) % count]
 
 
 def keyed(line, first, length, keys, at, masks):

@@ -125,30 +125,22 @@ def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
 def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
     _keep_freed_memory()
-    words = ctypes.c_int64
-    code = ctypes.CFUNCTYPE(words, words, words)(engine.get_function_address(BLOCK))
-    count = arrays_of(kinds)
+    kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p)
+    code, count = kind(engine.get_function_address(BLOCK)), arrays_of(kinds)
 
     def band(*arguments: Any) -> None:
-        views = np.array([_view(one) for one in arguments[:count]], np.int64)
-        values = np.zeros(sum(kind.words for kind in kinds[count:]), np.int64)
-        at = 0
-        for kind, value in zip(kinds[count:], arguments[count:], strict=True):
-            place = values[at : at + kind.words]
-            if kind.ndim:
-                place[:] = _view(value)
-            else:
-                place.view(kind.dtype)[0] = value
-            at += kind.words
-        if code(views.ctypes.data, values.ctypes.data):
+        words = [_packed(*pair) for pair in zip(kinds, arguments, strict=True)]
+        if code(b"".join(words[:count]), b"".join(words[count:])):
             raise MemoryError
 
     return band
 
 
-def _view(array: np.ndarray) -> tuple[int, ...]:
-    """Where an array begins, its shape and the bytes between its elements."""
-    return array.ctypes.data, *array.shape, *array.strides
+def _packed(kind: Kind, value: Any) -> bytes:
+    """The words of an argument: of an array where it begins, its shape and its strides."""
+    if kind.ndim:
+        return struct.pack(f"{kind.words}q", value.ctypes.data, *value.shape, *value.strides)
+    return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
 
 
 def _function(address: int, record: np.ndarray) -> Callable[..., None]:

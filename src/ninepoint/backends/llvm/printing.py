@@ -11,7 +11,6 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import assert_never
 
@@ -22,7 +21,6 @@ from ...loops.nodes import (
     Break,
     Call,
     Continue,
-    Fetch,
     For,
     Function,
     If,
@@ -41,14 +39,13 @@ from ...loops.nodes import (
     View,
     While,
 )
-from ...loops.values import applied, chosen, compared, either, whole, word
+from ...loops.values import whole
 from .instructions import (
     LINE,
     TYPES,
     Instructions,
     Memory,
     constant,
-    pointer,
     stored,
     table,
 )
@@ -94,10 +91,6 @@ class _Module:
     def __init__(self, loops: Module) -> None:
         self.loops = loops
         self.functions = {one.name: one for one in loops.functions}
-        for row in loops.functions:
-            if row.overlap:
-                own = replace(row, name=f"{row.name}.row", overlap=())
-                self.functions |= {own.name: own, row.name: _in_turns(row, own.name)}
         made = {name: table(name, values) for name, values in loops.tables}
         self.tables = {name: memory for name, (_, memory) in made.items()}
         self.declared: dict[str, str] = {}
@@ -131,9 +124,9 @@ class _Module:
             # A function with a result returned on each way through it.
             writer.leave("unreachable" if source.result else "ret void")
         how = "alwaysinline"
-        if source.overlap is not None:
+        if source.row:
             # As one function that LLVM has optimised by itself, not as a part of others.
-            kinds = [f"{kind} noalias" if kind[-1] in "*r" else kind for kind in kinds]
+            kinds = [f"{kind} noalias" if kind == "ptr" else kind for kind in kinds]
             how = "noinline"
             if self._is_wide(source):
                 how += ' "prefer-vector-width"="512"'
@@ -147,39 +140,12 @@ class _Module:
         return max(sizes) > 1 and self.loops.operations(function.body) >= WIDE
 
 
-def _in_turns(row: Function, name: str) -> Function:
-    """What does the columns of a row that are whole vectors, then the last of them once more.
-
-    In the second turn all rows, which stand before `n`, begin later.
-    """
-    assert row.overlap
-    columns, least = row.overlap
-    n = Name("int64", "n")
-    before = row.parameters.index(n)
-    rows, others = row.parameters[:before], row.parameters[before + 1 :]
-
-    def turn(rows: Sequence[Name | Array], count: Value) -> Call:
-        return Call("", name, (*rows, count, *others))
-
-    rest = applied("&", n, word(columns - 1))
-    twice = either("&", compared(">=", n, word(columns)), compared(">=", rest, word(least)))
-    first = applied("-", n, word(columns))
-    views = [
-        View(replace(one, name=f"{one.name}.last"), one, first=first)
-        for one in rows
-        if isinstance(one, Array)
-    ]
-    last = turn([view.array for view in views], word(columns))
-    most = turn(rows, chosen(twice, applied("-", n, rest), n))
-    return replace(row, body=(most, If(twice, (*views, last))), overlap=None)
-
-
 def _types(parameter: Name | Array) -> list[str]:
     """LLVM's types of what holds an argument."""
     if isinstance(parameter, Name):
         return [TYPES[parameter.type]]
     words = parameter.ndim if parameter.dense else 2 * parameter.ndim
-    return [pointer(stored(parameter.element)), *["i64"] * words]
+    return ["ptr", *["i64"] * words]
 
 
 class _Writer(Instructions):
@@ -215,21 +181,20 @@ class _Writer(Instructions):
     def take_block(self, arrays: int) -> None:
         """Take the parameters out of memory: so many are arrays in the first place."""
         given: list[str] = []
-        base, at = self.address("%a0", "i64"), 0
+        base, at = self.address("%a0"), 0
         for k, parameter in enumerate(self.source.parameters):
             if k == arrays:
-                base, at = self.address("%a1", "i64"), 0
+                base, at = self.address("%a1"), 0
             kinds = _types(parameter)
             size = len(kinds) if isinstance(parameter, Array) else 1
             places = [self.further(base, "i64", str(at + n)) for n in range(size)]
             at += size
             if isinstance(parameter, Array):
                 first, *words = (self.read("i64", place) for place in places)
-                given += [self.address(first, stored(parameter.element)), *words]
+                given += [self.address(first), *words]
             else:
                 at += parameter.type == "complex128"
-                place = self.recast(places[0], "i64", stored(parameter.type))
-                given.append(self.load(parameter.type, place))
+                given.append(self.load(parameter.type, places[0]))
         self.take(given)
 
     def whole(self) -> None:
@@ -284,17 +249,8 @@ class _Writer(Instructions):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
                 self.value(node)
-            case Fetch():
-                self._fetch(node)
             case _:
                 assert_never(node)
-
-    def _fetch(self, node: Fetch) -> None:
-        """Ask for the line of the cache that an element lies on."""
-        kind = stored(node.array.element)
-        place = self.recast(self._place(node.array, node.index), kind, "i8")
-        how = [("i32", one) for one in "031"]
-        self.called("llvm.prefetch.p0i8", "void", [(pointer("i8"), place), *how])
 
     def _for(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
@@ -345,10 +301,9 @@ class _Writer(Instructions):
 
     def _view(self, node: View) -> None:
         of, count = self.arrays[node.of.name], len(node.index)
-        kind, own = stored(node.of.element), stored(node.array.element)
-        data = self.recast(self._place(node.of, node.index), kind, own)
+        data = self._place(node.of, node.index)
         if node.first is not None:
-            data = self.further(data, own, self.value(node.first))
+            data = self.further(data, stored(node.array.element), self.value(node.first))
         strides = None if node.array.dense else self.strides(of)[count:]
         self.arrays[node.array.name] = Memory(node.array.element, data, of.shape[count:], strides)
 
@@ -359,7 +314,7 @@ class _Writer(Instructions):
         for length in shape:
             size = self.times(size, length)
         free = self.variable("i64")
-        self.front.append(f"  store i64 0, {pointer('i64')} {free}")
+        self.front.append(f"  store i64 0, ptr {free}")
         self._buffers.append(free)
         given = [("i64", self.new(f"add i64 {size}, {LINE}"))]
         if node.zero:
@@ -370,7 +325,7 @@ class _Writer(Instructions):
         (goes_on,) = self.labels(1)
         self.choose(self.new(f"icmp ne i64 {memory}, 0"), goes_on, self._end)
         behind = self.new(f"add i64 {memory}, {LINE - 1}")
-        begin = self.address(self.new(f"and i64 {behind}, {-LINE}"), stored(node.array.element))
+        begin = self.address(self.new(f"and i64 {behind}, {-LINE}"))
         return Memory(node.array.element, begin, shape)
 
     # Values.
@@ -386,8 +341,7 @@ class _Writer(Instructions):
             case Op():
                 return self._operation(node)
             case Load(array, index, anew=True):
-                place, kind = self._place(array, index), stored(array.element)
-                head = f"load atomic {kind}, {pointer(kind)} {place}"
+                head = f"load atomic {stored(array.element)}, ptr {self._place(array, index)}"
                 return self.new(f"{head} monotonic, align {array.itemsize}")
             case Load(array, index):
                 return self.load(array.element, self._place(array, index))
@@ -450,22 +404,21 @@ class _Writer(Instructions):
             case "room":
                 # So many words, as long as the call lasts.
                 room = self.new(f"alloca i64, i64 {first}")
-                return self.new(f"ptrtoint {pointer('i64')} {room} to i64")
+                return self.new(f"ptrtoint ptr {room} to i64")
             case "do":
-                code = self.address(first, f"i64 ({', '.join(['i64'] * len(rest))})")
+                code = self.address(first)
                 return self.new(f"call i64 {code}({', '.join(f'i64 {one}' for one in rest)})")
             case "put":
                 value = node.args[1]
                 assert not isinstance(value, Array)
-                place = self.address(first, stored(value.type))
-                self.store(value.type, place, rest[0], ", align 1")
+                self.store(value.type, self.address(first), rest[0], ", align 1")
                 return ""
             case "at":
-                return self.load(node.type, self.address(first, kind), ", align 1")
+                return self.load(node.type, self.address(first), ", align 1")
             case "pick":
                 assert isinstance(node.args[0], Number)
                 return self._pick(kind, whole(node.args[0]), *rest)
-        place = f"{pointer('i64')} {self.address(first, 'i64')}"
+        place = f"ptr {self.address(first)}"
         match name:
             case "get":
                 return self.new(f"load atomic i64, {place} seq_cst, align 8")
@@ -483,10 +436,10 @@ class _Writer(Instructions):
         count = 128 // int(kind[1:])
         places = [k * step if step > 0 else count - 1 - k for k in range(count)]
         wide, short = f"<{count * abs(step)} x {kind}>", f"<{count} x {kind}>"
-        held = self.read(wide, self.address(at, wide), ", align 1")
+        held = self.read(wide, self.address(at), ", align 1")
         picks = f"<{count} x i32> <{', '.join(f'i32 {one}' for one in places)}>"
         made = self.new(f"shufflevector {wide} {held}, {wide} undef, {picks}")
-        self.write(short, self.address(to, short), made, ", align 1")
+        self.write(short, self.address(to), made, ", align 1")
         return ""
 
 

@@ -200,19 +200,12 @@ def _is_short(argument: Any) -> bool:
 
 def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that takes floats of 16 bits as float32; the first arguments are fields."""
-    wide = list(arguments)
-    narrowed: list[tuple[np.ndarray, np.ndarray]] = []
-    for k, value in enumerate(arguments):
-        if _is_short(value):
-            if k < fields:
-                wide[k] = value.astype("float32", order="C")
-            else:
-                wide[k] = np.empty(value.shape, "float32")
-                narrowed.append((value, wide[k]))
+    wide = [one.astype("float32", order="C") if _is_short(one) else one for one in arguments]
     entry(*wide)
-    for out, result in narrowed:
-        with np.errstate(over="ignore"):
-            out[...] = result
+    for out, result in zip(arguments[fields:], wide[fields:], strict=True):
+        if out is not result:
+            with np.errstate(over="ignore"):
+                out[...] = result
 
 
 def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) -> None:

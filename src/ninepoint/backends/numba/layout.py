@@ -1,30 +1,41 @@
-"""Layout: what is kept of a kernel's stages while its loops run, and where rows are found.
+"""Layout: names in generated text, what is kept of stages while loops run, where rows are found.
 
     x, two rows more than the result      row i + 1 of the result's:   x[b, i + 2], from column 1
     v, of which three rows are kept       row i + 1 of the result's:   v[(i + 2) % 3]
 
 Places are sums of indices and lengths, for in a chain it depends on the block where it goes on.
+
+Names that the user gave and those of the compiler are kept apart:
+
+    stage band  ->  band_, its row function band__row        field x1  ->  x1_
+
+What the compiler names by number ends in a digit: t0, v0_3, out1, and so do the copies that it
+makes of what a user has named: u_0, r__2.  What it names after something ends in one of a few
+words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word of the text.
 """
 
 from __future__ import annotations
 
+import keyword
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...language.box import Box
-from ...language.dtypes import computed, short
-from ...language.ir import Histogram, Kernel, Offset, RunningSum, State
+from ...language.dtypes import SHORT_FLOATS, computed, short
+from ...language.ir import Atom, Const, Histogram, Kernel, Offset, RunningSum, State, by_number
+from ...loops.nodes import SHORT
+from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
-from .expressions import NOTES, Expressions, as_tuple, kernel_names
-from .points import plus
+from ..generated import Tables, varies
+from .points import indented, plus
 
 # Bytes of a cache line.
 LINE = 64
@@ -34,6 +45,112 @@ LINE = 64
 HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}.issubset(
     machine().rpartition(" ")[2].split(",")
 )
+
+
+# Names.
+
+# What the notes are called, which is no name of a kernel's, and in the text.
+NOTES = "#notes"
+
+LIBRARY = (
+    *(
+        "row row_from row_function padded integer_divide integer_modulo integer_power "
+        "nearest_multiple round_to_half shift_left shift_right floor_divide "
+        "remainder saturate saturate_wide exp_float32 exp_float64 select "
+        "keyed ordered same_bits slid absent beyond go_on note nan inf"
+    ).split(),
+    *SHORT.values(),
+    *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
+)
+
+# Modules, built-in functions, and what the loops call their own values.
+_WORDS = (
+    "np math band range min max int float bool complex abs len round pow divmod "
+    "b d i j k n many rest value whole notes turns"
+)
+
+RESERVED = frozenset(
+    {
+        *LIBRARY,
+        *_WORDS.split(),
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        "__debug__",
+    }
+)
+
+# How the names end of functions and values that belong to a stage or to an operation.
+_DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
+
+
+def kernel_names(kernel: Kernel) -> dict[str, str]:
+    """The names in generated text of all that a kernel is given, and of its stages."""
+    stages = [name for stage in kernel.stages for name in stage.names]
+    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
+    given += [name for name, _, _ in kernel.coefficients]
+    safe: dict[str, str] = {}
+    for name in (*given, *stages):
+        new = name
+        # A stage of the compiler's own has a name that nothing else has.
+        own = name in stages and by_number(name)
+        while not own and (
+            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in safe.values()
+        ):
+            new += "_"
+        safe[name] = new
+    return safe
+
+
+def as_tuple(items: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
+@dataclass(eq=False)
+class Expressions(Operations):
+    """The texts of the operations of one kernel, in which floats may stand in tables."""
+
+    tables: Tables = field(default_factory=Tables, init=False)
+
+    def fetched(self, atom: Atom, machine: str) -> str:
+        """An operand, which is one of a table where it is a number that may be another."""
+        if isinstance(atom, Const) and varies(machine, atom.value):
+            return self.tables.fetch(machine, float(atom.value.real))
+        return self.atom(atom, machine)
+
+
+# Rows.
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a field or stage, at an offset along all axes but the last, from a column on."""
+
+    source: str
+    offset: Offset
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunction:
+    """The text of a row function, and what it must be called with.
+
+    Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
+    have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    body: tuple[str, ...]
+    constants: tuple[str, ...] = ()
+    rows: Mapping[str, Row] = field(default_factory=dict)
+    buffers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its text."""
+        head = f"def {self.name}({', '.join(self.parameters)}):"
+        return (head, *indented(self.body))
 
 
 # How often each name is added, and the number itself under "".
@@ -88,7 +205,8 @@ class Layout:
         # The last of them tells which turn it is, of those in which stages roll.
         self.turn = self.outer[-1] if self.outer else ""
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = constant_in_rows(kernel)
+        # The fields that are constant along a row: positions along another axis.
+        self.constant = {name for name, one in kernel.placed if one.axis < kernel.ndim - 1}
         self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
         self.every = kernel.every or (1,) * kernel.ndim
         # Whether every plane of the axis down which stages roll has a turn.
@@ -233,8 +351,3 @@ class Layout:
             sum_text(({index: 1, "": row[k + 1]}, self.on("before", k, -self.reach.lo[k])))
             for k, index in enumerate(self.indices, -self.kernel.ndim)
         ]
-
-
-def constant_in_rows(kernel: Kernel) -> frozenset[str]:
-    """The fields that are constant along a row: positions along another axis."""
-    return frozenset(name for name, one in kernel.placed if one.axis < kernel.ndim - 1)

@@ -20,17 +20,17 @@ But for a chain of calls, or of steps, which has the border's rule between them:
         for i in range(-6, out0.shape[1]):
             if 0 <= i + 3 < out0.shape[1]:
                 u_c0_row(...)              row i + 3 of the state, copied
-                beyond_ends(...)           and what lies beyond its ends
+                beyond(...)                and what lies beyond its ends
             if 0 <= i + 2 < out0.shape[1]:
                 u_0_row(...)               row i + 2 after one step, from rows i + 1 .. i + 3
-                absent_ends(...)           what "fill" and "keep" write
-                beyond_ends(...)
+                absent(...)                what "fill" and "keep" write
+                beyond(...)
             ...
 
 Where the array ends, what "fill" and "keep" write is put into each row after it was made, and what
-lies beyond its ends beside it; rows beyond the array are copies of those that are kept (see
-`beyond_turn`).  Where the array goes on, more rows and columns are made, fewer with each step.  An
-ordinary kernel is a chain that goes on at all ends.
+lies beyond its ends beside it; rows beyond the array are copies of those that are kept.  Where the
+array goes on, more rows and columns are made, fewer with each step.  An ordinary kernel is a chain
+that goes on at all ends.
 
 Where results are made at every other point, `i` and `j` are points all the same, and results have
 indices of their own:
@@ -48,65 +48,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import assert_never
 
 from ...analysis.control import watched
-from ...language.box import Box
-from ...language.ir import Kernel, Offset, RunningSum, State
-from ...lowering.abreast import effort
-from ...lowering.chain import Absent, Edges
+from ...analysis.ranges import ranges
+from ...analysis.rewrite import copied
+from ...language.dtypes import short
+from ...language.ir import (
+    Assign,
+    Binary,
+    Histogram,
+    Offset,
+    Ref,
+    RunningSum,
+    State,
+    Values,
+    shifted,
+)
+from ...lowering.abreast import together
+from ...lowering.chain import Absent
 from ...lowering.kept import Kept, height
 from ..generated import Module
-from .expressions import as_tuple
-from .functions import Functions
-from .layout import Sum, sum_text
+from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
-from .rows import RowFunction
-
-# Bytes of a result from which on it counts as far.
-NEAR = 1 << 20
-
-# How many rows after those of this turn memory is asked for: means and sharpening of 3 x 3 took
-# 0.7 of the time with 400 and 1000 columns of 8, 16 and 32 bits, medians 0.8 to 1, and all as long
-# as before with 4096 columns.  Asked for 4 rows ahead, 400 columns of 32 bits took 1.1 (Zen 5).
-AHEAD = 2
-
-# What is computed for each byte that is read or written, from which on memory is fast enough:
-# medians of 3 x 3 have 25 to 31 and lost up to a quarter one by one, those above 5 to 21.
-HEAVY = 24
-
-# Bytes of a row up to which rows are too short to be foreseen one by one: extremes of 2000 x 40 x
-# 40 lost up to two fifths.
-NARROW = 400
-
-# Columns below which rows of bytes are made one by one, where the other way keeps rows of stages:
-# Sobel lost up to a quarter with 16, all others won with 80.
-LEAST = 80
+from .ranks import histogram_function, in_bins, selecting_function
+from .rows import Functions, Made, row_function
 
 
-def module(
-    kernel: Kernel,
-    title: str,
-    reach: Box,
-    *,
-    fastmath: bool = False,
-    dtypes: Sequence[np.dtype] = (),
-    edges: Edges | None = None,
-) -> Module:
-    """Write the loops of a kernel that looks as far as `reach`.
+class Loops(Layout):
+    """The module of a kernel: functions of rows, and the loops that call them.
 
-    Its outputs are already in their storage types; they are stored as `dtypes`, without which
-    they are stored as they are computed.  A chain has `edges`, whose tables it is given between
-    its coefficients and its scalars.
+    The results are already in their storage types; they are stored as `dtypes`, without which they
+    are stored as they are computed.  A chain has `edges`, whose tables it is given between its
+    coefficients and its scalars.
     """
-    return _Writer(kernel, reach, dtypes, edges).module(title, fastmath)
 
-
-class _Writer(Functions):
-    def module(self, title: str, fastmath: bool) -> Module:
+    def module(self, title: str, *, fastmath: bool = False) -> Module:
+        """Write it."""
         kernel, names = self.kernel, self.names
-        self.write()
+        self._write_functions()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
         looks = watched(kernel)
         parameters = [
@@ -117,10 +97,98 @@ class _Writer(Functions):
             *(names[n] for n, _ in kernel.scalars),
             *["notes"] * looks,
         ]
-        text = self.text(title, parameters, self._band(), "fastmath=True" if fastmath else "")
+        band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
+        how = "fastmath=True" if fastmath else ""
+        text = self.texts.text(title, band, self.expressions.tables.lines(), how)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)
+
+    # The functions that make a row.
+
+    def _write_functions(self) -> None:
+        """Write those of each stage and of the result, and those that make several rows."""
+        self.texts = Functions()
+        self.functions = [self._stage_functions(one) for one in self.kept]
+        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
+        result = Made(
+            "band",
+            self.kernel.body,
+            self.kernel.outputs,
+            every=self.every[-1],
+            stores=tuple(one.store if one else "" for one in shorts),
+        )
+        self.final = self._function(replace(result, name="band_row"))
+        # None where one row after the other is better.
+        self.several: list[RowFunction | None] = []
+        if self.kernel.rows > 1:
+            for kept in self.kept:
+                name = self.names[kept.stage.names[0]]
+                stage = Made(name, kept.stage.body, kept.stage.values)
+                self.several.append(self._rows_at_once(stage, f"{name}_r"))
+            self.several.append(self._rows_at_once(result, "r"))
+
+    def _function(self, made: Made) -> RowFunction:
+        return self.texts.once(row_function(made, self))
+
+    def _rows_at_once(self, one: Made, prefix: str) -> RowFunction | None:
+        """Several rows of a stage or of the result, whose operations' names begin so."""
+        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        if written is None:
+            return None
+        self.known |= ranges(written)
+        name, stores = f"{one.name}_rows", one.stores * self.kernel.rows
+        return self._function(Made(name, written.body, written.outputs, stores=stores))
+
+    def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
+        """The function that makes a row; for a running sum there are two."""
+        stage = kept.stage
+        name = f"{self.names[stage.names[0]]}_row"
+        match stage:
+            case Values() | State():
+                return (self._function(Made(name, stage.body, stage.values)),)
+            case Histogram():
+                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
+                    found = histogram_function(name, stage, self, kept.low[-1])
+                else:
+                    found = self._selecting(name, stage, kept)
+                return (self.texts.once(found),)
+            case RunningSum():
+                return self._running(stage)
+            case _:
+                assert_never(stage)
+
+    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
+        every, rows = 1, "1"
+        if self.kernel.ndim > 1:
+            # Up to which row the stage is made, counted as those of the result.
+            rows = sum_text(self.ends_at(kept, -2, True))
+            if self.axis == -2 and not self.rolled:
+                every = self.every[-2]
+        size = rows, self.columns(kept)
+        return selecting_function(name, stage, self, kept.low[-1], size, every)
+
+    def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
+        """The function that adds a row to a sum, and the one that also takes one away."""
+        name, body, kind = stage.name, stage.body, stage.value.dtype
+        self.expressions.types[name] = self.stage_type(name)
+        # The row that goes: the same operations, on the row before the first.
+        up = (*(0,) * (self.kernel.ndim - 2), -stage.rows, 0)
+        leaving, (gone,) = copied(
+            body, (stage.value,), lambda own, _: f"{own}_out", lambda expr: shifted(expr, up)
+        )
+        pairs = zip(leaving, body, strict=True)
+        self.known |= {new.name: self.known[old.name] for new, old in pairs}
+        added = Assign(f"{name}_in", Binary(kind, "+", Ref(kind, name), stage.value))
+        taken = Assign(f"{name}_next", Binary(kind, "-", Ref(kind, added.name), gone))
+        self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
+        functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
+        return tuple(
+            self._function(
+                Made(self.names[name] + word, lines, (Ref(kind, lines[-1].name),), name)
+            )
+            for word, lines in functions
+        )
 
     # The loops over rows, or over planes and their rows.
 
@@ -162,24 +230,14 @@ class _Writer(Functions):
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
-        count, length = self.kernel.rows, self.length(-2)
-        turn = self._turn()
-        lines: list[str] = []
-        if self.warm:
-            lines += [f"for i in range({-self.warm}, 0):", *indented(turn)]
-        many = self._many(count)
-        fetched: list[str] = []
-        if alone := _one_by_one(self.kernel, self.dtypes):
-            lines.append(f"far = out0.nbytes >= {NEAR}")
-            many = f"0 if {alone} else {many}"
-        elif self.several[-1] is not None and not self.edges:
-            fetched = self._fetched(self.several[-1], count)
+        count, turn = self.kernel.rows, self._turn()
+        before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         return [
-            *lines,
-            f"many = {many}",
+            *before,
+            f"many = {self._many(count)}",
             f"for i in range(0, many, {count}):",
-            *indented([*fetched, *self._turn(count)]),
-            f"for i in range(many, {length}):",
+            *indented(self._turn(count)),
+            f"for i in range(many, {self.length(-2)}):",
             *indented(turn),
         ]
 
@@ -194,22 +252,6 @@ class _Writer(Functions):
         goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
         many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
         return f"max(0, {many}) // {count} * {count}"
-
-    def _fetched(self, function: RowFunction, count: int) -> list[str]:
-        """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
-        newest: dict[str, Offset] = {}
-        for row in function.rows.values():
-            if row.source not in self.by_name and row.source not in self.constant:
-                newest[row.source] = max(newest.get(row.source, row.offset), row.offset)
-        lines: list[str] = []
-        for source, offset in newest.items():
-            name = self.names[source]
-            end = f"{name}.shape[{self.kernel.ndim - 1}] - 1"
-            for k in range(AHEAD, AHEAD + count):
-                *outer, soon = self.at((*offset[:-1], offset[-1] + k))
-                place = as_tuple(["b", *outer, f"min({soon}, {end})"])
-                lines.append(f"    fetch(row({name}, {place}), n)")
-        return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
     def _turn(self, rows: int = 1) -> list[str]:
         """One plane of each stage after the other, and of the result; where rows roll, one row.
@@ -229,7 +271,8 @@ class _Writer(Functions):
                 row = [] if many else self._row(kept, functions[0], down)
                 test = self._there(kept, at) if rows == 1 else ""
                 lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
-                lines += self._turned(kept, at)
+                if at:
+                    lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
         if last:
             return lines + self._result(last, rows=rows)
         made = [line for down in range(rows) for line in self._result(self.final, down)]
@@ -259,7 +302,7 @@ class _Writer(Functions):
             lines = [*head, *indented(lines)]
             if kept is not None and axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
-                lines += self._beyond(kept, -2, f"beyond_ends({{}}[{plane}], {-self.low[-2]}")
+                lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
         return lines
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
@@ -302,16 +345,14 @@ class _Writer(Functions):
                     f"{index} // {self.every[axis]}" if rolls else f"q{axis + self.kernel.ndim}"
                 )
             made.append(index)
-        results = [
-            [f"row({out}, {as_tuple(['b', *map(plus, made, place)])})" for out in self.outs]
-            for place in places
-        ]
-        flat = [row for one in results for row in one]
-        lines = [self._call(function, places[0], (), flat, "n")]
-        for place, own in zip(places, results, strict=True):
+        wheres = [as_tuple(["b", *map(plus, made, place)]) for place in places]
+        results = [f"row({out}, {where})" for where in wheres for out in self.outs]
+        lines = [self._call(function, places[0], (), results, "n")]
+        for place, where in zip(places, wheres, strict=True):
             # Rows of results begin at column 0.
-            if self.edges is not None:
-                lines += self._absent([(row, 0) for row in own], self.edges.results, place)
+            ends = self.edges.results if self.edges else ()
+            pairs = zip(self.outs, ends, strict=False)
+            lines += self._absent([((out, where, 0), one) for out, one in pairs], place)
         return lines
 
     # What the border's rule asks for.
@@ -320,59 +361,71 @@ class _Writer(Functions):
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
         if not isinstance(kept.stage, State) or self.edges is None:
             return []
-        place, first = self.place(kept, self.made(kept, down)), self.first(kept)
-        rows = [(f"row({self.names[n]}, {place})", first) for n in kept.stage.names]
-        absent = [self.edges.arrays[name].absent for name in kept.stage.names]
-        lines = self._absent(rows, absent, self.made(kept, down))
-        return lines + self._beyond(kept, -1, f"beyond_ends(row({{}}, {place}), {first}")
+        made, first = self.made(kept, down), self.first(kept)
+        place, arrays = self.place(kept, made), self.edges.arrays
+        rows = [((self.names[n], place, first), arrays[n].absent) for n in kept.stage.names]
+        beyond = self._beyond(kept, -1, f"row({{}}, {place})", first)
+        return [*self._absent(rows, made), *beyond]
 
     def _absent(
-        self, rows: Sequence[tuple[str, int]], absent: Sequence[Absent | None], place: Offset
+        self, rows: Sequence[tuple[tuple[str, str, int], Absent | None]], place: Offset
     ) -> list[str]:
-        """Write the ends of rows, each with the element of its column 0, and rows at the ends."""
-        assert self.edges is not None
+        """Write the ends of rows, and rows at the ends.
+
+        A row is told by its array, where it is in that, and the element of its column 0.
+        """
         lines: list[str] = []
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes:
+        for axis in self.edges.axes if self.edges else ():
             calls: list[str] = []
-            for (row, at), one in zip(rows, absent, strict=True):
-                low, high = one.reach.sides[axis] if one else (0, 0)
-                if one is None or not (low or high):
+            n = self.length(axis)
+            for row, one in rows:
+                if one is None:
                     continue
-                kept, first = row, at
+                source, (array, where, at) = row, row
                 if one.before:
-                    before = self.by_name[one.before]
-                    kept = f"row({self.names[one.before]}, {self.place(before, place)})"
-                    first = self.first(before)
-                ends = f"{self.length(axis)}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
-                value = f"constant{one.constant}[0]"
-                if axis == -1:
-                    calls.append(f"absent_ends({row}, {at}, {ends}, {first}, {value})")
-                else:
-                    # A whole row is written from its first element on.
-                    index = plus(self.indices[axis + 1], place[axis + 1])
-                    calls.append(f"absent_row({row}, {index}, {ends}, {first - at}, {value})")
+                    kept = self.by_name[one.before]
+                    source = self.names[one.before], self.place(kept, place), self.first(kept)
+                # A whole row is written from its first element on.
+                skipped = 0 if axis == -1 else at
+                own = _row_text(array, where, str(at - skipped))
+                others = _row_text(*source[:2], str(source[2] - skipped))
+                low, high = one.reach.sides[axis]
+                for end, far in ((1, high), (0, low)):
+                    test, span = "", f"max(0, {n} - {far}), {n}" if end else f"0, min({far}, {n})"
+                    if axis != -1:
+                        index = plus(self.indices[axis + 1], place[axis + 1])
+                        test = f"{index} >= {n} - {far}" if end else f"{index} < {far}"
+                        span = f"0, {own}.size"
+                    told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
+                    call = f"absent({own}, {others}, {span}, {told})"
+                    calls += _where(test, [call] * (far > 0))
             lines += _where(f"ended{-axis}", calls)
         return lines
 
-    def _turned(self, kept: Kept, at: str) -> list[str]:
-        """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
-        return self._beyond(
-            kept, self.axis, f"beyond_turn({{}}, {-kept.low[self.axis]}, {at}" if at else ""
-        )
+    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
+        """Write what lies beyond the ends of an axis, whose first element is `at`.
 
-    def _beyond(self, kept: Kept, axis: int, call: str) -> list[str]:
-        """Write what lies beyond the ends of an axis, by a call that begins so."""
-        if not isinstance(kept.stage, State) or self.edges is None or not call:
+        Of planes and rows that are kept in turn, those that are known by the `turn` of one.
+        """
+        if not isinstance(kept.stage, State) or self.edges is None:
             return []
         low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
-        calls = [
-            f"{call.format(self.names[name])}, {self.length(axis)}, ends{-axis}_{beyond[0]}, "
-            f"{-low}, {high}, constant{beyond[1]}[0])"
-            for name in kept.stage.names
-            if (beyond := self.edges.arrays[name].beyond) is not None and (low or high)
-        ]
-        return _where(f"ended{-axis}", calls)
+        lines, n = list[str](), self.length(axis)
+        for name in kept.stage.names:
+            beyond = self.edges.arrays[name].beyond
+            if beyond is None:
+                continue
+            head = f"beyond({array.format(self.names[name])}, {at}, "
+            tail = f", ends{-axis}_{beyond[0]}, constant{beyond[1]}[0])"
+            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] if low else []
+            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] if high else []
+            if turn:
+                before = _where(f"{turn} == min({-low}, {n} - 1)", before)
+                one = [f"{head}{turn}, {turn} - {n}{tail}"] if high else []
+                after = _where(f"{n} <= {turn} < {n} + {high}", one)
+            lines += [*before, *after]
+        return _where(f"ended{-axis}", lines)
 
     def _call(
         self,
@@ -409,27 +462,3 @@ def _row_text(array: str, place: str, first: str) -> str:
 def _where(test: str, lines: list[str]) -> list[str]:
     """Lines, if there are any, that are done where a test holds; everywhere if there is none."""
     return [f"if {test}:", *indented(lines)] if test and lines else lines
-
-
-def _one_by_one(kernel: Kernel, dtypes: Sequence[np.dtype]) -> str:
-    """For which arrays rows are made one after the other, as a condition on `n` and `far`.
-
-    The results are stored as `dtypes`.
-
-    Rows that are made together share loads and operations, which pays where the arrays are in
-    cache.  From memory, one row after the other is one long stream, and three at once are six
-    short ones, which the processor does not foresee: with Laplace and Sobel operators, extremes
-    and weighted sums of 3 x 3 one row at a time took 0.75 to 0.95 of the time (1000 to 4000
-    columns, 8 to 64 bits, Sapphire Rapids).  What is computed in between hides that, if memory is
-    asked early enough.
-    """
-    if kernel.stages:
-        # Stages that several rows share gain by it with all arrays: a Gaussian of 5 x 5 float32
-        # took 0.7 to 0.95 of the time, of 1600 x 100 x 100 alone 1.1.
-        return ""
-    moved = [dtype.itemsize for _, dtype in kernel.fields] + [dtype.itemsize for dtype in dtypes]
-    if effort(replace(kernel, rows=1)) >= HEAVY * sum(moved):
-        return ""
-    size = max(dtype.itemsize for _, dtype in kernel.fields)
-    row = "n" if size == 1 else f"{size} * n"
-    return f"far and {NARROW} < {row} < LONG_ROW"

@@ -55,10 +55,9 @@ from ...language.ir import (
     within,
 )
 from ...loops.nodes import SHORT
-from ...loops.operations import number
-from ...lowering.ranks import quantile_position
-from ...lowering.windows import PIECE, total_type
-from .expressions import Expressions
+from ...loops.operations import Operations, number
+from ...lowering.windows import PIECE, quantile_position, total_type
+from ..generated import Tables
 
 # After so many turns a loop looks whether it shall go on.
 EACH = 256
@@ -221,7 +220,8 @@ class Window:
 class Point:
     """Writes what is computed at a point; gathers the tables and buffers that this takes."""
 
-    expressions: Expressions
+    expressions: Operations
+    tables: Tables
     storage: dict[str, np.dtype]
     names: Mapping[str, str]
     reach: Box
@@ -348,7 +348,14 @@ class Point:
                 text = self._guarded(name, inner, reduce, text)
                 return [*lines, f"{inner} = {text}"]
             case Weight():
-                return self._weight(name, inner, expr, dims, reduce.shape)
+                machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
+                if expr.dtype.is_float:
+                    table = self.tables.listed(machine, map(float, expr.texts))
+                else:
+                    values = (Const(expr.dtype, text).value for text in expr.texts)
+                    texts = [number(machine, value) for value in values]
+                    table = self._table(f"{inner}_{name}", texts, machine)
+                return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
             case Coefficient():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
@@ -359,51 +366,29 @@ class Point:
                     text = self._guarded(name, inner, reduce, text)
                 return [f"{inner} = {text}"]
 
-    def _weight(
-        self, name: str, inner: str, expr: Weight, dims: Sequence[str], shape: Offset
-    ) -> list[str]:
-        machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
-        if expr.dtype.is_float:
-            table = self.expressions.tables.listed(machine, map(float, expr.texts))
-            flat = dims[0]
-            for dim, length in zip(dims[1:], shape[1:], strict=True):
-                flat = f"({flat})" if " " in flat else flat
-                flat = f"{flat} * {length} + {dim}"
-            return [f"{inner} = {table}[{flat}]"]
-        table = f"{inner}_{name}"
-        self._table(
-            table,
-            [number(machine, Const(expr.dtype, t).value) for t in expr.texts],
-            shape,
-            machine,
-        )
-        return [f"{inner} = {table}[{', '.join(dims)}]"]
-
     def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
         """A value that is 0 where the result does not depend on it."""
         found = live(reduce, inner)
         if all(found):
             return text
-        table = f"live_{inner}_{name}"
-        self._table(table, found, reduce.shape, "bool")
-        place = ", ".join(f"d{axis}" for axis in range(len(reduce.shape)))
-        return f"({text}) if {table}[{place}] else {number(self.types[inner], 0)}"
+        table = self._table(f"live_{inner}_{name}", map(str, found), "bool")
+        other = number(self.types[inner], 0)
+        return f"({text}) if {table}[{_flat(reduce.shape)}] else {other}"
 
-    def _table(self, name: str, values: Sequence[object], shape: Offset, dtype: str) -> None:
-        texts = list(map(str, values))
+    def _table(self, name: str, values: Iterable[str], dtype: str) -> str:
+        """The name of a table of the text, which has these values."""
+        texts = list(values)
         body = ",\n    ".join(", ".join(texts[i : i + 8]) for i in range(0, len(texts), 8))
-        self.constants.append(
-            f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
-        )
+        self.constants.append(f"{name} = np.array([\n    {body},\n], dtype=np.{dtype})")
+        return name
 
     def _picked(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
         """The index in the window, which tables say where elements are picked."""
         if not expr.picked:
             return dims
-        axes = list(zip(*expr.picked, strict=True))
-        for axis, places in enumerate(axes):
-            self._table(f"{name}_{axis}", places, (-1,), "int64")
-        return [f"{name}_{axis}[d0]" for axis in range(len(axes))]
+        axes = enumerate(zip(*expr.picked, strict=True))
+        tables = [self._table(f"{name}_{axis}", map(str, at), "int64") for axis, at in axes]
+        return [f"{table}[d0]" for table in tables]
 
     # Loops, and reads at computed offsets.
 
@@ -550,6 +535,15 @@ def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> lis
 def filled(program: str, name: str, words: Mapping[str, object]) -> str:
     """A program in which `$word` is what is told of it, or a name of its own: `word_name`."""
     return _WORD.sub(lambda word: str(words.get(word[1], f"{word[1]}_{name}")), program)
+
+
+def _flat(shape: Sequence[int]) -> str:
+    """How many elements of a window come before that at d0, d1, ..."""
+    text = "d0"
+    for axis, length in enumerate(shape[1:], 1):
+        text = f"({text})" if axis > 1 else text
+        text = f"{text} * {length} + d{axis}"
+    return text
 
 
 def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:

@@ -36,10 +36,8 @@ import numpy as np
 from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
-from .expressions import as_tuple
-from .layout import Layout
+from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
-from .rows import RowFunction
 
 
 def in_bins(stage: Histogram, storage: np.dtype) -> bool:

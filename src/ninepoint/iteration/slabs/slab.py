@@ -23,8 +23,7 @@ from ...arrays.blocks import part_of
 from ...arrays.borders import Array
 from ...arrays.layout import Shape
 from ...arrays.numpy import broadcast_shape
-from ...arrays.regions import Span, along, fields_span, hull, mixed, reach, spans_of, wraps
-from ...arrays.work import Block, Domain
+from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, spans_of
 from ...backends.memory import empty
 from ..iterate import Iteration
 from ..motion import Motion
@@ -42,7 +41,7 @@ def refusal(motion: Motion, shapes: Sequence[Shape], axis: int) -> str:
             return f"'{node.label}' gives fewer points than it is given"
         if broadcast_shape([found[value] for value in node.fields]) != whole:
             return f"'{node.label}' is given fields that are smaller than the state"
-    if mixed(nodes, axis):
+    if len(rings(nodes, axis)) > 1:
         return 'some calls take the axis as a ring, by boundary="wrap", and others do not'
     return ""
 
@@ -106,15 +105,13 @@ class Parts:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
         graph, wanted = motion.repeated([motion.call.scalars] * self.longest)
-        nodes, given = graph.needed(wanted), graph.given
-        low, high = reach(nodes, wanted, range(given), axis)
-        begin, end = (low, n + high) if wraps(nodes, axis) else (0, n)
+        one = Looking.of(graph.needed(wanted), wanted, graph.given, axis)
         found = []
-        for own in self.owned:
-            frame, (a, b) = own, own
-            if a < b:
-                frame = hull(own, fields_span(nodes, wanted, given, own, n, axis))
-                frame = hull(frame, (max(a + low, begin), min(b + high, end)))
+        for a, b in self.owned:
+            frame = one.needs((a, b), n)
+            if one.ring and a < b:
+                # Fewer steps need less than a ring that all of them need as a whole, or more.
+                frame = hull(frame, (a + one.low, b + one.high))
             found.append(frame)
         return found
 
@@ -172,11 +169,11 @@ class Slab:
         if own[0] == own[1]:
             return length
         program, given = parts.motion.program(first, length)
-        start = along(shape, parts.axis, self._frame).start
         targets = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, targets, strict=True))
         region = along(shape, parts.axis, own)
-        block = Block(tuple(self._fields), Domain(shape, start, region))
+        domain = Domain(shape, along(shape, parts.axis, self._frame), region)
+        block = Block(tuple(self._fields), domain)
         made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(targets, made, strict=True):
             if not np.may_share_memory(target, result):

@@ -274,13 +274,14 @@ def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
     if isinstance(value, Number):
         return value.value
+    if not isinstance(value, np.generic):
+        return value
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer) and not isinstance(value, np.uint64):
         return int(value)
     # A float of 16 bits.
-    narrow = isinstance(value, np.generic) and value.itemsize == 2
-    return np.float32(value) if narrow else value
+    return np.float32(value) if value.itemsize == 2 else value
 
 
 def operand(value: Any) -> Number:

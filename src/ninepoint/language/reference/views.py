@@ -128,11 +128,12 @@ class Field:
 def neighbours(read: Callable[[tuple[int, ...]], Any], index: Any) -> Any:
     """What `read` gives at an offset, or the window of what it gives at several."""
     parts = index if isinstance(index, tuple) else (index,)
+    if not any(isinstance(part, slice) for part in parts):
+        return read(tuple(map(_offset, parts)))
     spans = [_span(part) for part in parts]
     cells = [read(offset) for offset in itertools.product(*spans)]
     pairs = zip(parts, spans, strict=True)
-    shape = [len(span) for part, span in pairs if isinstance(part, slice)]
-    return window(cells, shape) if shape else cells[0]
+    return window(cells, [len(span) for part, span in pairs if isinstance(part, slice)])
 
 
 class Position(Literal):
