@@ -27,7 +27,6 @@ from .values import (
     constant,
     is_number,
     length_label,
-    position_label,
     reading,
     words,
 )
@@ -202,7 +201,8 @@ def _along(axis: int, element: bool) -> Any:
     Of several results around an element those of one phase are k * I + r.
     """
     one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-    label = position_label(axis, one.among)
+    # It ends in a digit, as no name of the user's does in a kernel.
+    label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     assert reading.axes.count is not None
     read = ir.Read(DType.INT, label, (0,) * reading.axes.count)

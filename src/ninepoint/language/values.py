@@ -73,11 +73,6 @@ def length_label(axis: int) -> str:
     return f"length{axis}"
 
 
-def position_label(axis: int, among: str) -> str:
-    """The name in the kernel of the positions along an axis."""
-    return f"{'index' if among == 'elements' else 'place'}{axis}"
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """What `range` gives where an end of it is known at run time only."""

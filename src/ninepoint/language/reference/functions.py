@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..operators import UFUNCS
 from .number import (
     DOUBLE,
+    OPERATORS,
     SINGLE,
     WRITTEN,
     Number,
@@ -58,6 +58,10 @@ def is_known(value: Any) -> bool:
 def called(function: Any, *arguments: Any, **options: Any) -> Any:
     """Such a function of numbers."""
     options = {name: plain(value) for name, value in options.items()}
+    if function in OPERATORS:
+        # Of numbers of NumPy, which know Python's operators.
+        found = function(see(plain(arguments[0])), *arguments[1:], **options)
+        return tuple(map(_strong, found)) if function is np.divmod else _strong(found)
     if function in EXACT:
         return EXACT[function](*arguments, **options)
     if getattr(function, "__module__", None) == "math":
@@ -164,10 +168,6 @@ def _sign(value: Any) -> Any:
     return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
 
 
-def _operator(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda left, right: _strong(binary(symbol, see(plain(left)), right))
-
-
 def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
@@ -187,16 +187,10 @@ EXACT: dict[Any, Callable[..., Any]] = {
     float: lambda value=0.0: Number(float(plain(value))),
     bool: lambda value=False: Number(bool(plain(value))),
     complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
-    **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
-    np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     **{
         function: _logical(function)
         for function in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
     },
-    np.negative: lambda value: -_strong(value),
-    np.positive: lambda value: +_strong(value),
-    np.invert: lambda value: ~see(plain(value)),
-    np.absolute: lambda value: abs(_strong(value)),
     np.square: lambda value: _strong(value) * _strong(value),
     np.minimum: minimum,
     np.maximum: maximum,
