@@ -10,7 +10,6 @@ import builtins
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,9 +25,10 @@ from .operations import (
     call,
     cast,
     common,
-    emit,
-    in_common,
+    float_of,
+    float_pair,
     lift,
+    real_number,
     select,
     to_integer,
     together,
@@ -36,45 +36,16 @@ from .operations import (
     unary,
 )
 from .operators import UFUNCS
-from .values import (
-    Value,
-    constant,
-    is_large,
-    is_number,
-    wrapped,
-)
+from .values import Value, constant, emit, is_number, wrapped
 
 Builder: TypeAlias = Callable[..., Any]
-
-
-def float_of(dtype: DType) -> DType:
-    """The type of what a function of floats gives."""
-    return DType.F64 if dtype.is_integer else dtype
 
 
 def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-    lifted = lift(value) if complexes else _real(value, label)
+    lifted = lift(value) if complexes else real_number(value, label)
     return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
-
-
-def _float_pair(
-    name: str, label: str, weak: bool, left: Any, right: Any
-) -> Any:  # fmt: skip
-    """A function of two floats; a large integer of the text is one."""
-    a, b = (_real(float(v) if is_large(v) else v, label) for v in (left, right))
-    if name == "power":
-        return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
-    dtype = DType.F64 if weak else float_of(common((a, b)))
-    return call(name, dtype, a, b, weak=weak)
-
-
-def _real(value: Any, name: str) -> Value:
-    lifted = lift(value)
-    if lifted.dtype.is_complex:
-        raise errors.bad_operand(name, "complex numbers")
-    return lifted
 
 
 def strong(value: Any) -> Any:
@@ -124,7 +95,7 @@ _absolute = partial(_part, "abs")
 
 def _rounded(function: str, whole: bool, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
-    lifted = _real(value, function)
+    lifted = real_number(value, function)
     if lifted.dtype.is_integer:
         return lifted
     result = call(function, lifted.dtype, lifted, weak=lifted.weak)
@@ -134,11 +105,11 @@ def _rounded(function: str, whole: bool, value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         return _numpy_round(value, digits)
-    return _rounded("rint", True, unary("+", _real(value, "round()")))
+    return _rounded("rint", True, unary("+", real_number(value, "round()")))
 
 
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
-    lifted = _real(value, "round()")
+    lifted = real_number(value, "round()")
     if not isinstance(decimals, int):
         raise errors.wrong_arguments("round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
@@ -177,7 +148,7 @@ def _test(function: str, value: Any) -> Any:
 
 
 def _sign(value: Any) -> Any:
-    lifted = _real(value, "np.sign")
+    lifted = real_number(value, "np.sign")
     if not lifted.dtype.is_integer:
         return call("sign", lifted.dtype, lifted)
     negative = binary("<", lifted, 0)
@@ -199,7 +170,7 @@ def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
 
 def _floats(name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
-    lifted = [_real(value, f"np.{name}") for value in values]
+    lifted = [real_number(value, f"np.{name}") for value in values]
     dtype = float_of(common(lifted))
     return [Value(cast(one, dtype), False, one.shape) for one in lifted]
 
@@ -209,7 +180,7 @@ def _nan_to_num(
     neginf: Any = None,
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
-    value = _real(x, "np.nan_to_num")
+    value = real_number(x, "np.nan_to_num")
     dtype = value.dtype
     if dtype.is_integer:
         return value
@@ -250,7 +221,7 @@ def _sinc(value: Any) -> Any:
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = _float_pair("arctan2", "np.arctan2", False, imag, real)
+    found = float_pair("arctan2", "np.arctan2", False, imag, real)
     return _scaled(180 / math.pi, False, found) if deg else found
 
 
@@ -291,7 +262,7 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is int:
         return to_integer(value)
     if target is float:
-        number = _real(value, "float()")
+        number = real_number(value, "float()")
         return Value(cast(number, DType.F64), True, number.shape)
     storage = np.dtype(target)
     lifted = lift(value)
@@ -343,7 +314,7 @@ def _table() -> dict[Any, Builder]:
         builtins.sum: _sum,
         math.log: _log,
         math.fabs: lambda v: _absolute(_cast(float, v)),
-        math.copysign: partial(_float_pair, "copysign", "copysign", True),
+        math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
         np.negative: partial(unary, "-"),
@@ -366,7 +337,7 @@ def _table() -> dict[Any, Builder]:
         np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.copysign: partial(_float_pair, "copysign", "copysign", False),
+        np.copysign: partial(float_pair, "copysign", "copysign", False),
         **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
         np.minimum: partial(binary, "minimum"),
         np.maximum: partial(binary, "maximum"),
@@ -382,7 +353,7 @@ def _table() -> dict[Any, Builder]:
         table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
         table[getattr(math, name)] = partial(_scaled, factor, True)
     for name, row in FLOAT_FUNCTIONS.items():
-        build = _float_pair if row.arguments == 2 else _float_function
+        build = float_pair if row.arguments == 2 else _float_function
         if row.numpy:
             table.setdefault(getattr(np, name), partial(build, name, f"np.{name}", False))
         if row.python:

@@ -20,8 +20,8 @@ from .definitions import stored_names
 from .dtypes import promote
 from .frame import Frame, Undefined
 from .ir import Const, DType, Ref
-from .operations import active, cast, emit, lift, logical, turn, unary, under
-from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
+from .operations import active, cast, lift, logical, turn, unary, under
+from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8

@@ -28,7 +28,7 @@ from .functions import from_numpy, is_shape
 from .operations import binary, folded, logical, select, truth, unary, under
 from .operators import SYMBOLS
 from .positions import Spacing, index
-from .reductions import KNOWN, METHODS
+from .reductions import METHODS, REDUCTIONS
 from .subscripts import subscript
 from .values import (
     Closure,
@@ -42,6 +42,9 @@ from .values import (
     settled,
     words,
 )
+
+# Every function that is understood.
+KNOWN = FUNCTIONS | REDUCTIONS
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000

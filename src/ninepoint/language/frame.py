@@ -17,7 +17,7 @@ from .definitions import ArrayFunction, Function, Unusable
 from .dtypes import Coefficients, Field
 from .errors import Span, here
 from .ir import DType, Position
-from .operations import binary, emit, logical, select
+from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
@@ -25,6 +25,7 @@ from .values import (
     NotUnderstood,
     Value,
     constant,
+    emit,
     is_number,
     length_label,
     reading,

@@ -33,6 +33,7 @@ from .values import (
     NotUnderstood,
     Value,
     constant,
+    emit,
     is_large,
     is_number,
     reading,
@@ -74,12 +75,6 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
     if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
     raise errors.literal_range(value)
-
-
-def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
-    """What an operation gives, in a window of that shape if it has one."""
-    body = reading.windows if shape else reading.body
-    return Value(body.emit(expr), weak, shape)
 
 
 def as_window(value: Any, shape: Offset) -> Value:
@@ -391,6 +386,30 @@ def _converted(value: Any, dtype: DType) -> str | None:
         return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     with np.errstate(all="ignore"):
         return repr(dtype.numpy.type(value).item())
+
+
+def float_of(dtype: DType) -> DType:
+    """The type of what a function of floats gives."""
+    return DType.F64 if dtype.is_integer else dtype
+
+
+def float_pair(
+    name: str, label: str, weak: bool, left: Any, right: Any
+) -> Any:  # fmt: skip
+    """A function of two floats; a large integer of the text is one."""
+    a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
+    if name == "power":
+        return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
+    dtype = DType.F64 if weak else float_of(common((a, b)))
+    return call(name, dtype, a, b, weak=weak)
+
+
+def real_number(value: Any, name: str) -> Value:
+    """A number that is not complex, for a function of this name."""
+    lifted = lift(value)
+    if lifted.dtype.is_complex:
+        raise errors.bad_operand(name, "complex numbers")
+    return lifted
 
 
 # uint64 beside integers that may be negative.

@@ -32,7 +32,7 @@ from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import Undefined, refuse_node
 from .ir import DType, Kernel, Length
-from .operations import alike, binary, emit, lift, logical, truth, unary, under
+from .operations import alike, binary, lift, logical, truth, unary, under
 from .operators import SYMBOLS
 from .parameters import indices
 from .subscripts import made, stored, which
@@ -44,6 +44,7 @@ from .values import (
     Steps,
     Value,
     constant,
+    emit,
     is_number,
     length_label,
     reading,

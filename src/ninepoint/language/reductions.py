@@ -17,22 +17,35 @@ from __future__ import annotations
 
 import builtins
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import errors
-from .callables import FUNCTIONS, Builder, float_of
 from .dtypes import Coefficients
 from .ir import RANKED, Atom, Binary, Const, DType, Expr, Reduce, ReduceKind
 from .networks import merged, sort
-from .operations import as_window, binary, call, cast, emit, lift, logical, select, truth
+from .operations import (
+    as_window,
+    binary,
+    call,
+    cast,
+    float_of,
+    float_pair,
+    lift,
+    logical,
+    select,
+    truth,
+)
 from .statistics import in_order, ranked
-from .values import NotUnderstood, Value, is_number, reading, words
+from .values import NotUnderstood, Value, emit, is_number, reading, words
 from .windows import picked
+
+Builder: TypeAlias = Callable[..., Any]
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -195,8 +208,11 @@ def _extreme(
     found = reduce(kind, window)
     if skips:
         found = select(reduce("any", test), found, _nan(found))
-    better = f"f{kind}" if skips else f"{kind}imum"
-    return found if initial is None else FUNCTIONS[getattr(np, better)](found, initial)
+    if initial is None:
+        return found
+    if skips:
+        return float_pair(f"f{kind}", f"np.f{kind}", False, found, initial)
+    return binary(f"{kind}imum", found, initial)
 
 
 def _truths(kind: ReduceKind, value: Any, axis: Any = None, *, where: Any = None) -> Any:
@@ -364,9 +380,8 @@ METHODS: dict[str, Builder] = {
     "ptp": _peak_to_peak,
 }
 
-# Every function that is understood.
-KNOWN: dict[Any, Builder] = {
-    **FUNCTIONS,
+# The functions that reduce a window, and those of its methods' names.
+REDUCTIONS: dict[Any, Builder] = {
     **{getattr(np, name): builder for name, builder in METHODS.items()},
     **{getattr(np, f"nan{name}"): partial(make, f"nan{name}") for name, make in _BOTH.items()},
     builtins.any: partial(_any_all, "any", "|"),

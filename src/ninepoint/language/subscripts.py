@@ -26,13 +26,14 @@ from . import errors, ir
 from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
 from .ir import Atom, Const, DType, Offset
-from .operations import active, binary, cast, emit, lift, select
+from .operations import active, binary, cast, lift, select
 from .values import (
     Buffer,
     Index,
     NotUnderstood,
     Value,
     constant,
+    emit,
     reading,
     settled,
     varies_index,

@@ -261,6 +261,12 @@ class Reading(threading.local):
 reading = Reading()
 
 
+def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+    """What an operation gives, in a window of that shape if it has one."""
+    body = reading.windows if shape else reading.body
+    return Value(body.emit(expr), weak, shape)
+
+
 def words(value: Any) -> str:
     """What a value is, in words."""
     if isinstance(value, Value):

@@ -50,8 +50,7 @@ from .ir import (
     shifted,
     zero_product,
 )
-from .operations import emit
-from .values import NotUnderstood, Value, reading, varies_index, words
+from .values import NotUnderstood, Value, emit, reading, varies_index, words
 
 # What writes an operation again, given what puts new operands into it.
 Write: TypeAlias = Callable[[Expr, Callable[[Expr], Expr]], Atom]
