@@ -71,17 +71,12 @@ class CarriedLoop:
         self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
-        self.stored = _stored(self.node)
-        # Of each name that holds numbers what these are before the first turn, and their types.
-        self.initial = {
-            name: [lift(value) for value in _numbers(self.before[name])]
-            for name in sorted(self.stored)
-            if _is_numeric(self.before.get(name))
-        }
-        self.types = {
-            name: [_Type(one.dtype, one.weak) for one in values]
-            for name, values in self.initial.items()
-        }
+        self.stored = sorted(_stored(self.node))
+        # The names that hold numbers, what these are before the first turn, and their types.
+        self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
+        self.held = tuple(self.before[name] for name in self.names)
+        self.initial = [lift(one) for one in _numbers(self.held)]
+        self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
         # What it carries: the name in a turn; the value before the first and that after one.
@@ -133,22 +128,19 @@ class CarriedLoop:
             self.types = joined
         raise NotUnderstood("a loop that changes the types of its values", self.span)
 
-    def _joined(self) -> dict[str, list[_Type]]:
+    def _joined(self) -> list[_Type]:
         """The types of what names hold before and after the turn that was read."""
-        joined: dict[str, list[_Type]] = {}
-        for name, kinds in self.types.items():
-            triples = zip(kinds, self.initial[name], self._now(name), strict=True)
-            joined[name] = [kind.joined(one, after) for kind, one, after in triples]
-        return joined
+        triples = zip(self.types, self.initial, self._now(), strict=True)
+        return [kind.joined(one, after) for kind, one, after in triples]
 
     def _read_turn(self, *, literal: bool = False) -> None:
         frame = self.frame
         self.refs = []
         frame.restore(self.outside)
         frame.done, frame.result = False, None
-        for name, kinds in () if literal else self.types.items():
-            heads = [Value(self._ref(kind.dtype), kind.weak) for kind in kinds]
-            frame.names[name] = _rebuilt(self.before[name], iter(heads))
+        if not literal:
+            heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
+            frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
         with turn(self.body):
@@ -159,13 +151,13 @@ class CarriedLoop:
         self.refs.append(Ref(dtype, f"c{self.level}_{len(self.refs)}"))
         return self.refs[-1]
 
-    def _now(self, name: str) -> list[Value]:
-        """The numbers that a name holds at the end of a turn."""
-        value = self.frame.names.get(name)
-        numbers = list(_numbers(value)) if _is_numeric(value) else []
-        if len(numbers) != len(self.initial[name]):
-            raise NotUnderstood("a name that is one thing or another", self.span)
-        return [lift(one) for one in numbers]
+    def _now(self) -> list[Value]:
+        """The numbers that the names hold at the end of a turn."""
+        now = [self.frame.names.get(name) for name in self.names]
+        for before, after in zip(self.held, now, strict=True):
+            if not _is_numeric(after) or len([*_numbers(after)]) != len([*_numbers(before)]):
+                raise NotUnderstood("a name that is one thing or another", self.span)
+        return [lift(one) for one in _numbers(tuple(now))]
 
     def _carry(self, value: Any) -> tuple[Any, range]:
         """Carry numbers that only the last turn tells; gives which they are beside the value."""
@@ -180,18 +172,16 @@ class CarriedLoop:
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        places: dict[str, tuple[Any, range]] = {}
-        for name, initial in self.initial.items():
-            begin = len(self.ends)
-            self.ends += zip(initial, self._now(name), strict=True)
-            places[name] = self.before[name], range(begin, len(self.ends))
-        for name in sorted(self.stored - places.keys()):
+        self.ends += zip(self.initial, self._now(), strict=True)
+        held = self.held, range(len(self.ends))
+        more: dict[str, tuple[Any, range]] = {}
+        for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and not isinstance(old, Undefined):
                 if not _same(old, new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
-                places[name] = self._carry(new)
+                more[name] = self._carry(new)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
             raise NotUnderstood("a loop that returns no number", self.span)
@@ -213,11 +203,9 @@ class CarriedLoop:
             return _rebuilt(value, found)
 
         frame.restore(self.outside)
-        for name in sorted(self.stored):
-            if name in places:
-                frame.names[name] = end(*places[name])
-            elif name not in self.before:
-                frame.names[name] = Undefined(name)
+        frame.names |= {n: Undefined(n) for n in self.stored if n not in self.before}
+        frame.names |= zip(self.names, end(*held), strict=True)
+        frame.names |= {name: end(*place) for name, place in more.items()}
         frame.broken = end(*truths[0]) if truths[0] else broken
         if given:
             always = broken is False and self.endless
