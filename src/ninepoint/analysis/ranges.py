@@ -302,7 +302,6 @@ def _unary(expr: Unary, arg: Interval) -> Interval:
 
 
 def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
-    nan = a.nan or b.nan
     if expr.op in COMPARISONS:
         return TRUTH
     if expr.dtype.is_complex:
@@ -310,10 +309,9 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
     match expr.op:
         case "+" | "-" | "*":
             result = _corners(expr, a, b)
-        case "minimum":
-            return Interval(min(a.low, b.low), min(a.high, b.high), nan)
-        case "maximum":
-            return Interval(max(a.low, b.low), max(a.high, b.high), nan)
+        case "minimum" | "maximum":
+            better = min if expr.op == "minimum" else max
+            return Interval(*map(better, a.ends, b.ends), a.nan or b.nan)
         case "/":
             result = _quotient(a, b)
         case "&" | "|" | "^":

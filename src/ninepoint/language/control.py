@@ -18,7 +18,7 @@ from typing import Any
 from . import ir
 from .definitions import stored_names
 from .dtypes import promote
-from .frame import Frame, Undefined
+from .frame import UNDEFINED, Frame
 from .ir import Const, DType, Ref
 from .operations import active, cast, lift, logical, turn, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
@@ -177,7 +177,7 @@ class CarriedLoop:
         more: dict[str, tuple[Any, range]] = {}
         for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
-            if old is not None and not isinstance(old, Undefined):
+            if old is not None and old is not UNDEFINED:
                 if not _same(old, new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
@@ -203,7 +203,7 @@ class CarriedLoop:
             return _rebuilt(value, found)
 
         frame.restore(self.outside)
-        frame.names |= {n: Undefined(n) for n in self.stored if n not in self.before}
+        frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
         frame.names |= zip(self.names, end(*held), strict=True)
         frame.names |= {name: end(*place) for name, place in more.items()}
         frame.broken = end(*truths[0]) if truths[0] else broken

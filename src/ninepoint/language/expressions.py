@@ -213,13 +213,12 @@ class Expressions(Frame):
             shape = frame.whole_shape() if isinstance(base, Field) else getattr(base, "shape", ())
             if shape or isinstance(base, np.ndarray):
                 return frame.measured(shape, node.attr)
-        if isinstance(base, Value) and node.attr in ("real", "imag"):
-            return FUNCTIONS[np.real if node.attr == "real" else np.imag](base)
-        if isinstance(base, np.ndarray) and node.attr == "T":
-            return base.T
-        if isinstance(base, slice) and node.attr in ("start", "stop", "step"):
-            return getattr(base, node.attr)
-        if is_number(base) and node.attr in ("real", "imag"):
+        part = node.attr in ("real", "imag")
+        if part and isinstance(base, Value):
+            return FUNCTIONS[getattr(np, node.attr)](base)
+        known = part and is_number(base)
+        known |= isinstance(base, np.ndarray) and node.attr == "T"
+        if known or (isinstance(base, slice) and node.attr in ("start", "stop", "step")):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of a window")

@@ -32,12 +32,8 @@ from .values import (
     words,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Undefined:
-    """A local that has no value on some path."""
-
-    name: str
+# What a local is that has no value on some path.
+UNDEFINED: Any = object()
 
 
 @dataclass(eq=False)
@@ -80,7 +76,7 @@ class Frame(ABC):
         self.at(node)
         if node.id in self.names:
             value = self.names[node.id]
-            if isinstance(value, Undefined):
+            if value is UNDEFINED:
                 raise errors.maybe_undefined(node.id)
             if isinstance(value, Buffer):
                 raise NotUnderstood("a buffer as a whole")
@@ -119,11 +115,13 @@ class Frame(ABC):
             raise errors.bad_operand("The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
+        if then is other:
+            return then
+        if then is UNDEFINED or other is UNDEFINED:
+            return UNDEFINED
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
             return replace(then, items=select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
-        if then is other:
-            return then
         if not isinstance(then, plain) or not isinstance(other, plain):
             raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
@@ -135,9 +133,8 @@ class Frame(ABC):
         if self.done is False:
             self.done, self.result = done, result
             return
-        first, second = self.result, result
-        self.check_counts(first, second)
-        self.result = select(self.done, first, second)
+        self.check_counts(self.result, result)
+        self.result = select(self.done, self.result, result)
         self.done = logical("|", self.done, done)
 
     def check_counts(self, one: Any, other: Any) -> None:

@@ -30,7 +30,7 @@ from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import Function
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
-from .frame import Undefined, refuse_node
+from .frame import UNDEFINED, refuse_node
 from .ir import DType, Kernel, Length
 from .operations import alike, binary, lift, logical, truth, unary, under
 from .operators import SYMBOLS
@@ -253,7 +253,10 @@ class Statements(Expressions):
         self.broken = self._either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
-            self.names = self._joined(test, names, self.names)
+            self.names = {
+                name: self.merge(test, names.get(name, UNDEFINED), self.names.get(name, UNDEFINED))
+                for name in names | self.names
+            }
         elif done is not True:
             self.names = names
         second, self.done = self.done, self._either(test, done, self.done)
@@ -272,18 +275,6 @@ class Statements(Expressions):
             logical("&", test, then),
             logical("&", unary("not", test), other),
         )
-
-    def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-        joined: dict[str, Any] = {}
-        for name in then | other:
-            a, b = then.get(name, Undefined(name)), other.get(name, Undefined(name))
-            if a is b:
-                joined[name] = a
-            elif isinstance(a, Undefined) or isinstance(b, Undefined):
-                joined[name] = Undefined(name)
-            else:
-                joined[name] = self.merge(test, a, b)
-        return joined
 
     def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
         """A new array that only its name stands for, as a buffer if that is written to."""
