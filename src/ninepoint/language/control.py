@@ -178,7 +178,7 @@ class CarriedLoop:
         for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
-                if not _same(old, new):
+                if old is not new and not (isinstance(old, Value) and old == new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
                 more[name] = self._carry(new)
@@ -301,7 +301,3 @@ def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
     if isinstance(value, Buffer):
         return replace(value, items=_rebuilt(value.items, numbers))
     return next(numbers)
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(one, Value) and one == other)

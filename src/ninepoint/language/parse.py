@@ -33,7 +33,6 @@ from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
 from .ir import DType, Kernel, Length
 from .operations import alike, binary, lift, logical, truth, unary, under
-from .operators import SYMBOLS
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
@@ -189,9 +188,8 @@ class Statements(Expressions):
                 if not isinstance(target, ast.Name) and not self.buffer(target.value):
                     # What cannot be assigned to, which this raises.
                     self.assign(target, None)
-                left, right = self.eval(target), self.eval(value)
-                self.at(node)
-                self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
+                both = ast.copy_location(ast.BinOp(target, op, value), node)
+                self.assign(target, self.eval(both))
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = partial(self.block, body), partial(self.block, orelse)
                 self.split(self.truth(test), then, other)
@@ -214,15 +212,12 @@ class Statements(Expressions):
 
     def _return(self, node: ast.expr, value: Any) -> None:
         self.returned = self.at(node)
-        if len(self.active) == 1:
-            self._checked_result(value)
-        self.has_returned(True, value)
-
-    def _checked_result(self, value: Any) -> None:
-        """Raise for what can never be the value of a point; helpers may return more."""
         for item in value if isinstance(value, tuple) and value else (value,):
-            if item is None or isinstance(item, str | tuple | Field):
+            # What can never be the value of a point; helpers may return more.
+            never = item is None or isinstance(item, str | tuple | Field)
+            if never and len(self.active) == 1:
                 raise errors.not_a_number(self.returned, words(item))
+        self.has_returned(True, value)
 
     def split(
         self,
@@ -368,7 +363,8 @@ class Statements(Expressions):
         outside = self.left, self.broken
         self.left = self.broken = False
         if isinstance(node, ast.While):
-            self._while(node)
+            test, again = self.truth(node.test), lambda _: self.truth(node.test)
+            CarriedLoop(self, node, test, lambda _: None, again).follow()
         else:
             self._for(node)
         broken = self.broken
@@ -377,12 +373,6 @@ class Statements(Expressions):
             self.split(unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
-
-    def _while(self, node: ast.While) -> None:
-        def again(_: Any) -> Any:
-            return self.truth(node.test)
-
-        CarriedLoop(self, node, self.truth(node.test), lambda _: None, again).follow()
 
     def _for(self, node: ast.For) -> None:
         steps, counted = self.eval(node.iter), None
@@ -414,7 +404,7 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), reading.body.size
+        before, size = self.state(), len(reading.body.values)
         try:
             follow()
         except (NotUnderstood, errors.StencilError) as error:

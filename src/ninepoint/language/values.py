@@ -140,11 +140,6 @@ class Body:
         """How many loops it stands in."""
         return 0 if self.outer is None else self.outer.depth + 1
 
-    @property
-    def size(self) -> int:
-        """How many assignments there are so far."""
-        return len(self.values)
-
     def cut(self, size: int) -> None:
         """Forget all assignments but the first."""
         for name in list(self.values)[size:]:
