@@ -42,12 +42,6 @@ def _strong(value: Any) -> Any:
     return see(np.asarray(value)[()] if type(value) in (float, complex) else value)
 
 
-def to_int(value: Any = 0) -> Number:
-    """`int(value)`: toward zero, saturating, NaN as 0."""
-    value = plain(value)
-    return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
-
-
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
     module = (getattr(value, "__module__", None) or "").partition(".")[0]
@@ -139,20 +133,12 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     return reduce(pair, items)
 
 
-def _gamma(value: Any) -> float:
-    return math.copysign(math.inf, value) if value >= 0 else math.nan
-
-
-def _logarithm(value: Any, base: Any = math.e) -> Any:
-    return np.log(value) / np.log(base)
-
-
 # What gives the number where a function of `math` raises, if not NumPy's of the same name.
 BEYOND: dict[Any, Callable[..., Any]] = {
     math.pow: np.power,
     math.atanh: np.arctanh,
-    math.log: _logarithm,
-    math.gamma: _gamma,
+    math.log: lambda value, base=math.e: np.log(value) / np.log(base),
+    math.gamma: lambda value: math.copysign(math.inf, value) if value >= 0 else math.nan,
     math.lgamma: lambda value: math.inf,
 }
 
@@ -183,7 +169,8 @@ OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
 }
 
 EXACT: dict[Any, Callable[..., Any]] = {
-    int: to_int,
+    # Toward zero, saturating, NaN as 0; of uint64 it wraps.
+    int: lambda value=0: wrapped(truncated(value), False),
     float: lambda value=0.0: Number(float(plain(value))),
     bool: lambda value=False: Number(bool(plain(value))),
     complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
