@@ -9,9 +9,8 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from .dtypes import short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .ir import DType
 from .operations import (
+    Builder,
     as_window,
     binary,
     call,
@@ -38,8 +38,6 @@ from .operations import (
 from .operators import UFUNCS
 from .values import Value, constant, emit, is_number, wrapped
 
-Builder: TypeAlias = Callable[..., Any]
-
 
 def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
@@ -55,22 +53,22 @@ def strong(value: Any) -> Any:
     return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
-def _builtin_extreme(op: str, comparison: str, *args: Any) -> Any:
+def _builtin_extreme(builtin: Any, *args: Any) -> Any:
     """Python's `min` and `max`: the later wins only if it compares as better."""
 
     def better(left: Any, right: Any) -> Any:
         if is_number(left) and is_number(right):
-            return min(left, right) if op == "minimum" else max(left, right)
+            return builtin(left, right)
         (a, b), _ = together(left, right)
         if a.dtype.is_integer and b.dtype.is_integer:
-            return binary(op, a, b)
-        return select(binary(comparison, b, a), b, a)
+            return binary(f"{builtin.__name__}imum", a, b)
+        return select(binary("<" if builtin is min else ">", b, a), b, a)
 
     items = args[0] if len(args) == 1 else args
     if not isinstance(items, tuple) or not items:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
-        raise errors.wrong_arguments(op[:3], needs)
+        raise errors.wrong_arguments(builtin.__name__, needs)
     return functools.reduce(better, items)
 
 
@@ -306,8 +304,8 @@ def _divmod(left: Any, right: Any) -> Any:
 def _table() -> dict[Any, Builder]:
     table: dict[Any, Builder] = {
         builtins.abs: _absolute,
-        builtins.min: partial(_builtin_extreme, "minimum", "<"),
-        builtins.max: partial(_builtin_extreme, "maximum", ">"),
+        builtins.min: partial(_builtin_extreme, min),
+        builtins.max: partial(_builtin_extreme, max),
         builtins.round: _round,
         builtins.divmod: _divmod,
         builtins.pow: partial(binary, "**"),

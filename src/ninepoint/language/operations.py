@@ -15,10 +15,10 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from .values import (
     words,
     wrapped,
 )
+
+# What a function that kernels call writes, given its arguments.
+Builder: TypeAlias = Callable[..., Any]
 
 # Making values.
 

@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from .dtypes import Coefficients
 from .ir import RANKED, Atom, Binary, Const, DType, Expr, Reduce, ReduceKind
 from .networks import merged, sort
 from .operations import (
+    Builder,
     as_window,
     binary,
     call,
@@ -44,8 +44,6 @@ from .operations import (
 from .statistics import in_order, ranked
 from .values import NotUnderstood, Value, emit, is_number, reading, words
 from .windows import picked
-
-Builder: TypeAlias = Callable[..., Any]
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
