@@ -311,7 +311,8 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
             result = _corners(expr, a, b)
         case "minimum" | "maximum":
             better = min if expr.op == "minimum" else max
-            return Interval(*map(better, a.ends, b.ends), a.nan or b.nan)
+            low, high = map(better, a.ends, b.ends)
+            return Interval(low, high, a.nan or b.nan)
         case "/":
             result = _quotient(a, b)
         case "&" | "|" | "^":

@@ -122,8 +122,9 @@ class Mistake:
     cures: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *facts: object) -> StencilError:
-        rest = iter(facts)
-        span = next(rest) if facts and isinstance(facts[0], Span) else None
+        first = facts[0] if facts else None
+        span = first if isinstance(first, Span) else None
+        rest = iter(facts[1:] if span else facts)
         known = defaultdict[str, object](lambda: next(rest))
         told = (
             cure

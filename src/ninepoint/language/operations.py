@@ -216,9 +216,8 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
 
 def _shift(op: Any, a: Value, b: Value) -> Value:
     """A shift has the type of what is shifted."""
-    kinds = [DType.INT if v.dtype is DType.BOOL else v.dtype for v in (a, b)]
-    left, right = (cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
-    expr = ir.Binary(kinds[0], op, left, right)
+    left, right = unary("+", a), unary("+", b)
+    expr = Binary(left.dtype, op, left.atom, right.atom)
     return emit(expr, a.weak and b.weak, a.shape or b.shape)
 
 
@@ -345,9 +344,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
     """`int(value)`, or the cast to a narrower integer type."""
     if is_number(value) and not storage:
         return _saturated(value)
-    lifted = lift(value)
-    if lifted.dtype.is_complex:
-        raise errors.bad_operand("int()", "complex numbers")
+    lifted = real_number(value, "int()")
     if not storage:
         return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
     dtype = DType.UINT if storage == "uint64" else DType.INT
@@ -420,9 +417,8 @@ def real_number(value: Any, name: str) -> Value:
 
 def _mixed(left: Value, right: Value) -> bool:
     """Whether one is of uint64 and the other an integer that may be negative."""
-    return (left.dtype is DType.UINT and _signed(right)) or (
-        right.dtype is DType.UINT and _signed(left)
-    )
+    pairs = (left, right), (right, left)
+    return any(one.dtype is DType.UINT and _signed(other) for one, other in pairs)
 
 
 def _signed(value: Value) -> bool:
@@ -452,17 +448,13 @@ def _extreme(op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left
-    _, shape = together(left, right)
     if isinstance(right.atom, Const):
         chosen = right.atom if op == "minimum" else left.atom
-        return replace(right, atom=chosen, weak=False, shape=shape)
-    zero = Const(DType.INT, "0")
-    floor = emit(Binary(DType.INT, "maximum", right.atom, zero), False, right.shape)
-    word = cast(floor, DType.UINT)
-    found = emit(Binary(DType.UINT, op, left.atom, word), False, shape)
-    if op == "maximum":
-        return found
-    return emit(Binary(DType.INT, op, cast(found, DType.INT), right.atom), False, shape)
+        return Value(chosen, False, left.shape or right.shape)
+    right = replace(right, weak=False)
+    natural = in_common("maximum", DType.INT, right, lift(0))
+    found = in_common(op, DType.UINT, left, natural)
+    return found if op == "maximum" else in_common(op, DType.INT, found, right)
 
 
 def _divided(op: str, left: Value, right: Value) -> Any:
@@ -472,8 +464,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     """
     signed = left if left.dtype is DType.INT else right
     negative = binary("<", signed, 0)
-    size = emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
-    size = _word(size)
+    size = _word(emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape))
     top, bottom = (size, right) if signed is left else (left, size)
     rest = binary("%", top, bottom)
     inexact = binary("!=", rest, 0)
@@ -484,7 +475,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
         turned = binary("-", rest, bottom)
     else:
         # Both are of uint64, and the remainder is the lesser.
-        turned = emit(Binary(DType.UINT, "-", bottom.atom, rest.atom), False, rest.shape)
+        turned = in_common("-", DType.UINT, bottom, rest)
     return select(binary("&", negative, inexact), turned, rest)
 
 
