@@ -27,6 +27,7 @@ from .operations import (
     common,
     float_of,
     float_pair,
+    in_common,
     lift,
     real_number,
     select,
@@ -124,12 +125,10 @@ def _numpy_round(value: Any, decimals: Any = 0) -> Any:
 def _whole_tens(value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
     dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
-    atom = cast(value, dtype)
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
-        step_atom = ir.Const(dtype, str(step))
-        return emit(ir.Binary(dtype, "round", atom, step_atom), value.weak, value.shape)
+        return in_common("round", dtype, value, Value(ir.Const(dtype, str(step)), True))
     if step > 2**64:
-        return lift(binary("*", Value(atom, value.weak, value.shape), 0))
+        return lift(binary("*", value, 0))
     above, below = (binary(op, value, n) for op, n in ((">", step // 2), ("<", -step // 2)))
     lower = select(below, wrapped(-step), 0)
     return lift(select(above, wrapped(step), lower))

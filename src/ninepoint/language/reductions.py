@@ -26,7 +26,7 @@ import numpy as np
 
 from . import errors
 from .dtypes import Coefficients
-from .ir import RANKED, Atom, Binary, Const, DType, Expr, Reduce, ReduceKind
+from .ir import RANKED, Atom, Const, DType, Expr, Reduce, ReduceKind
 from .networks import merged, sort
 from .operations import (
     Builder,
@@ -36,6 +36,7 @@ from .operations import (
     cast,
     float_of,
     float_pair,
+    in_common,
     lift,
     logical,
     select,
@@ -178,7 +179,8 @@ def _total(
     where: Any = None,
 ) -> Any:  # fmt: skip
     window, test = _taken(name, value, axis, where)
-    kind, first, op = _TOTALS[name.removeprefix("nan")]
+    kind: Any = name.removeprefix("nan")
+    first, op = (0, "+") if kind == "sum" else (1, "*")
     found = reduce(kind, _filled(window, test, first))
     return found if initial is None else binary(op, found, initial)
 
@@ -279,7 +281,7 @@ def _peak_to_peak(value: Any) -> Any:
     most, least = (lift(reduce(kind, value)) for kind in ("max", "min"))
     if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
-        return emit(Binary(DType.UINT, "-", most.atom, least.atom))
+        return in_common("-", DType.UINT, most, least)
     return binary("-", most, least)
 
 
@@ -349,12 +351,6 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
         ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)
 
-
-# What a sum begins with, and adds by.
-_TOTALS: dict[str, tuple[ReduceKind, int, str]] = {
-    "sum": ("sum", 0, "+"),
-    "prod": ("prod", 1, "*"),
-}
 
 # Those that there are for numbers that are no NaN as well.
 _BOTH: dict[str, Builder] = {
