@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
 
@@ -52,8 +51,8 @@ from .ir import (
 )
 from .values import NotUnderstood, Value, emit, reading, varies_index, words
 
-# What writes an operation again, given what puts new operands into it.
-Write: TypeAlias = Callable[[Expr, Callable[[Expr], Expr]], Atom]
+# What writes an operation again, which is given as it was and with new operands.
+Write: TypeAlias = Callable[[Expr, Expr], Atom]
 
 
 def _again(
@@ -63,7 +62,7 @@ def _again(
     new: dict[str, Atom] = {}
     for one in needed(starmap(Assign, expressions.items()), (atom,)):
         if not stays(Ref(one.value.dtype, one.name)):
-            new[one.name] = write(one.value, partial(renamed, alias=new))
+            new[one.name] = write(one.value, renamed(one.value, new))
     return renamed_atom(atom, new)
 
 
@@ -129,7 +128,7 @@ def _behind(atom: Atom) -> Iterator[Expr]:
 def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
-    def write(expr: Expr, operands: Callable[[Expr], Expr]) -> Atom:
+    def write(expr: Expr, new: Expr) -> Atom:
         if any(isinstance(a, Ref) and a.name in reading.body.begins for a in atoms(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
@@ -140,7 +139,7 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             if along and isinstance(expr, Read):
                 origin = added(expr.offset, first)
                 return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
-            return emit(operands(shifted(expr, first)), False, shape).atom
+            return emit(shifted(new, first), False, shape).atom
         here, axis = emit(expr).atom, position.axis
         # How many steps along the axis each element of the window is from the point.
         moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
@@ -179,22 +178,20 @@ def picked(window: Value, index: Any, text: str) -> Value:
     numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(expr: Expr, operands: Callable[[Expr], Expr]) -> Atom:
-        match expr:
+    def some(_: Expr, new: Expr) -> Atom:
+        match new:
             case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
-                own = tuple(expr.picked[i[0]] for i in at) if expr.picked else tuple(at)
-                expr = replace(expr, picked=own)
+                own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
+                new = replace(new, picked=own)
             case Weight():
-                expr = replace(expr, texts=tuple(expr.texts[number] for number in numbers))
-            case _:
-                expr = operands(expr)
-        return emit(expr, False, found.shape).atom
+                new = replace(new, texts=tuple(new.texts[number] for number in numbers))
+        return emit(new, False, found.shape).atom
 
-    def one_number(expr: Expr, operands: Callable[[Expr], Expr]) -> Atom:
+    def one_number(expr: Expr, new: Expr) -> Atom:
         zero = zero_product(expr, expressions, numbers[0])
-        there = zero or at_index(expr, at[0], numbers[0])
-        return there if isinstance(there, Const) else emit(operands(there)).atom
+        there = zero or at_index(new, at[0], numbers[0])
+        return there if isinstance(there, Const) else emit(there).atom
 
     expressions = reading.windows.values
     write = some if found.ndim else one_number
