@@ -1,8 +1,4 @@
-"""The types a value has inside a kernel, and how they mix.
-
-Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
-are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
-holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+"""How stored elements and arguments become values of a kernel, and how types of these mix.
 
 A float of 16 bits is stored only: it is loaded as a float32, and a float32 is rounded to it where
 it is stored.  `SHORT_FLOATS` says how, of each of them; no other place knows which there are.
@@ -122,8 +118,21 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
     return DType.F32 if narrow else DType.F64
 
 
+class _Array:
+    """What is given as an array."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel: never one of ours, such as v0."""
+        own = self.name[-1].isdigit() or self.name[-1] == "_"
+        return f"{self.name}_" if own else self.name
+
+
 @dataclass(frozen=True, slots=True)
-class Field:
+class Field(_Array):
     """A parameter that is read relative to the point.
 
     In a function of numbers it is read at the point itself (`pointwise`), where it is the number
@@ -134,24 +143,14 @@ class Field:
     storage: np.dtype
     pointwise: bool = False
 
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return _label(self.name)
-
 
 @dataclass(frozen=True, slots=True)
-class Coefficients:
+class Coefficients(_Array):
     """A parameter that is a small array read absolutely."""
 
     name: str
     storage: np.dtype
     shape: tuple[int, ...]
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return _label(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +172,3 @@ class Scalar:
 
 
 Argument: TypeAlias = Field | Coefficients | Scalar
-
-
-def _label(name: str) -> str:
-    """The name of a field or of coefficients in the kernel: never one of ours, such as v0."""
-    return f"{name}_" if name[-1].isdigit() or name[-1] == "_" else name

@@ -126,11 +126,11 @@ class Expressions(Frame):
         raise NotUnderstood("a loop whose range is not constant")
 
     def unary(self, node: ast.expr, op: str, value: Any) -> Any:
+        self.at(node)
         if op == "not":
             self.check_truth(node, value)
-            return unary(op, value)
-        self.at(node)
-        self.check_numbers(f"'{op}'", value)
+        else:
+            self.check_numbers(f"'{op}'", value)
         return settled(unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:

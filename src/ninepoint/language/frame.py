@@ -88,9 +88,11 @@ class Frame(ABC):
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
         found = self.names.get(node.id) if isinstance(node, ast.Name) else None
-        if isinstance(found, Buffer) and found.owner is not self:
+        if not isinstance(found, Buffer):
+            return None
+        if found.owner is not self:
             raise NotUnderstood("a buffer of another function", self.at(node))
-        return found if isinstance(found, Buffer) else None
+        return found
 
     def usable(self, name: str) -> Any:
         value = constant(self.function.constants[name])

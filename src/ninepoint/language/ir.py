@@ -51,7 +51,12 @@ COMPARISONS = frozenset(MIRRORED)
 
 
 class DType(Enum):
-    """The type of a value at one point."""
+    """The type of a value at one point.
+
+    Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
+    are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
+    holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+    """
 
     BOOL = "bool"
     INT = "int"
