@@ -18,7 +18,7 @@ import numpy as np
 from ninepoint.analysis.footprint import extents
 from ninepoint.analysis.rewrite import Body
 from ninepoint.language.box import Box
-from ninepoint.language.dtypes import DType, value_type
+from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
 from ninepoint.language.ir import (
     COMPARISONS,
@@ -28,6 +28,7 @@ from ninepoint.language.ir import (
     Carried,
     Coefficient,
     Const,
+    DType,
     Element,
     Expr,
     Gather,

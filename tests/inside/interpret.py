@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.language import ir
-from ninepoint.language.dtypes import DType
+from ninepoint.language.ir import DType
 
 # The element of a field at an offset from the point.
 Look = Callable[[str, ir.Offset], Any]

@@ -30,7 +30,7 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from ..language.box import Length
+from ..language.ir import Length
 from .accepted import is_cupy, listed, write
 from .arranging import arranged, core_last
 from .borders import Array, Border

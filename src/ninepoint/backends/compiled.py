@@ -11,9 +11,10 @@ import numpy as np
 
 from ..base import limits
 from ..base.remembered import Remembered
-from ..language.box import Box, Length, joined
-from ..language.dtypes import DType, computed
+from ..language.box import Box, joined
+from ..language.dtypes import computed
 from ..language.errors import Span
+from ..language.ir import DType, Length
 from .generated import Module
 from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
 from .universal import Elements

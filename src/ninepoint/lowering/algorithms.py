@@ -36,12 +36,13 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.rewrite import Emit, along_rows, as_type, binary, number, replayed
-from ..language.dtypes import DType, kind_of
+from ..language.dtypes import kind_of
 from ..language.ir import (
     Assign,
     Atom,
     Cast,
     Const,
+    DType,
     Expr,
     Histogram,
     Kernel,

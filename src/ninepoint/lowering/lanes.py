@@ -19,8 +19,8 @@ from typing import Any, TypeAlias
 
 from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
-from ..language.dtypes import DType
 from ..language.ir import (
+    DType,
     Gather,
     Histogram,
     Kernel,

@@ -23,7 +23,6 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
-from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
@@ -31,6 +30,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

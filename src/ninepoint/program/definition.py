@@ -28,7 +28,8 @@ from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
 from ..language.definitions import Function
-from ..language.dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
+from ..language.ir import DType
 from ..language.parameters import (
     array_parameters,
     array_uses,

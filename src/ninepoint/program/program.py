@@ -30,8 +30,8 @@ from ..arrays.regions import Block, check_device
 from ..arrays.work import Work, taken
 from ..backends.compiled import readable
 from ..base.remembered import Remembered
-from ..language.box import Length
 from ..language.dtypes import computed
+from ..language.ir import Length
 from ..lowering.schedule import Schedule
 from .calls import Call, Leaves
 from .graph import Graph, Node, Nodes, Values, read_by

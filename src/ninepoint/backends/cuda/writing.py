@@ -19,12 +19,12 @@ from ...analysis.ranges import machine_type, ranges
 from ...analysis.rewrite import Body, in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
-from ...language.dtypes import DType
 from ...language.ir import (
     Assign,
     Atom,
     Binary,
     Const,
+    DType,
     Expr,
     Kernel,
     Reduce,
