@@ -368,4 +368,4 @@ def view(held: Any, chunks: Any, pieces: tuple[int, ...], name: str = "") -> Any
     untyped: Any = dask.array
     cut = untyped.core.normalize_chunks(chunks, held.shape, dtype=held.dtype)
     name = name or f"view-{tokenize(held, cut)}"
-    return Source(held, held.shape, held.dtype, pieces, name).view(cut, name)
+    return Source(held, held.shape, held.dtype, pieces, name).view(cut)

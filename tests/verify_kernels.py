@@ -18,7 +18,7 @@ import numpy as np
 from ninepoint.analysis.footprint import extents
 from ninepoint.analysis.rewrite import Body
 from ninepoint.language.box import Box
-from ninepoint.language.dtypes import DType, value_type
+from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
 from ninepoint.language.ir import (
     COMPARISONS,
@@ -28,6 +28,7 @@ from ninepoint.language.ir import (
     Carried,
     Coefficient,
     Const,
+    DType,
     Element,
     Expr,
     Gather,
@@ -125,7 +126,6 @@ class _Check:
             assert 0 <= stage.rank <= count - len(stage.names), f"rank {stage.rank} of {count}"
             most = max(self.whole.ndim, 2) + 1
             assert all(3 <= len(run) <= most for run in stage.runs), stage
-            assert stage.lanes >= 1, stage
         if isinstance(stage, State):
             assert len(stage.storage) == len(stage.names), stage
         for k, name in enumerate(stage.names):

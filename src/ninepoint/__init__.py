@@ -19,9 +19,8 @@ from .base.undisturbed import handed_on
 
 if TYPE_CHECKING:
     from . import filters, shapes
-    from .api.decorate import stencil
     from .api.pointwise import Ufunc, ufunc
-    from .api.stencil import Stencil
+    from .api.stencil import Stencil, stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .gufuncs.api import Gufunc, gufunc
     from .inspecting.measuring import Measurement
@@ -87,9 +86,8 @@ __all__ = [
 # Where public names are found when they are first used; modules are themselves.
 _PLACES = {
     "": "filters shapes",
-    ".api.stencil": "Stencil",
+    ".api.stencil": "Stencil stencil",
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
-    ".api.decorate": "stencil",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
     ".inspecting.surroundings": "info",

@@ -155,6 +155,15 @@ def test_a_stage_with_fewer_points_beside_a_longer_field():
             check(call, fields, chunks)
 
 
+def test_a_field_without_axes():
+    x, y = np.random.default_rng(2).random((6, 5)), np.array(3.0)
+    flat = npt.stencil(lambda x, y: x[-1] + y[0], boundary="nearest")
+    for chunks in (-1, 2, (4, 5)):
+        for other in (y, da.from_array(y)):
+            made = flat(da.from_array(x, chunks=chunks), other)
+            np.testing.assert_array_equal(made.compute(scheduler="sync"), flat(x, y))
+
+
 def test_xarray_and_saving(tmp_path):
     xarray = pytest.importorskip("xarray")
     x = xarray.DataArray(np.arange(3.0), dims="x", coords={"x": [1, 2, 3]})

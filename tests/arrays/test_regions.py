@@ -50,7 +50,7 @@ def random_cut(rng: np.random.Generator, n: int) -> tuple[int, ...]:
 @pytest.mark.parametrize("first", [0, 20])
 def test_random_regions_equal_numpy(first: int, limited: Any) -> None:
     # Whatever is decoded twice.
-    limited(recut_ratio=float("inf"), decoded_ratio=float("inf"))
+    limited(decoded_ratio=float("inf"))
     with interpreted():
         for seed in range(first, first + 20):
             rng = np.random.default_rng(seed)
@@ -164,7 +164,7 @@ def test_calls_that_would_decode_much_twice_are_not_one() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_calls_after_one_another(seed: int, limited: Any) -> None:
-    limited(recut_ratio=float("inf"), decoded_ratio=float("inf"))
+    limited(decoded_ratio=float("inf"))
     rng = np.random.default_rng(seed)
     shape = tuple(map(int, rng.integers(9, 30, 2)))
     cut = tuple(random_cut(rng, n) for n in shape)

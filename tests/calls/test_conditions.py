@@ -639,3 +639,16 @@ def test_values_along_an_edge_of_no_length() -> None:
     x = np.empty((0, 4))
     for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
         same(heat, x, boundary=("nearest", npt.dirichlet(value, at="cell")))
+
+
+def test_each_call_has_its_own_values_beside_positions():
+    @npt.stencil
+    def moved(x):
+        return x[-1, 0] + npt.index(x)[0]
+
+    x = np.arange(20.0).reshape(4, 5)
+    for value in (np.arange(5.0), 2 * np.arange(5.0)):
+        boundary = npt.dirichlet(value, at="cell"), "nearest"
+        np.testing.assert_array_equal(
+            moved(x, boundary=boundary), moved.debug(x, boundary=boundary)
+        )

@@ -265,7 +265,7 @@ def test_dask(chunks):
 def test_dask_with_processes_gets_the_text():
     one = pickle.loads(pickle.dumps(mix))
     assert one is mix
-    copy = pickle.loads(pickle.dumps(mix._numbered(["y"])))
+    copy = pickle.loads(pickle.dumps(mix._done_by({"x": np.arange(3.0), "y": 2.0})))
     assert copy.scalars == ("y", "k")
     assert type(copy) is npt.Ufunc
     np.testing.assert_array_equal(copy(np.arange(3.0), 2.0), 3 * np.arange(3.0) - 2)

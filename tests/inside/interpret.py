@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.language import ir
-from ninepoint.language.dtypes import DType
+from ninepoint.language.ir import DType
 
 # The element of a field at an offset from the point.
 Look = Callable[[str, ir.Offset], Any]
@@ -131,7 +131,7 @@ class Point:
                 *rows[max(0, len(rows) + 1 - len(first)) :],
             )
             for k in range(column, column + length):
-                place = (*line, k * stage.lanes)
+                place = (*line, k)
                 offset = tuple(a + b for a, b in zip(first, place, strict=True))
                 items.append(self._read(read.field, read.dtype, offset))
         if any(item != item for item in items):

@@ -15,7 +15,7 @@ from test_passes import arguments, drawn
 import ninepoint as npt
 from nightly import only
 from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, smallest_integer
-from ninepoint.language.dtypes import DType
+from ninepoint.language.ir import DType
 from seams import passes_of
 
 KERNELS = 200

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ninepoint.language.box import Box
-from ninepoint.language.dtypes import DType
 from ninepoint.language.ir import (
     Assign,
     Binary,
     Call,
     Const,
+    DType,
     Element,
     Histogram,
     Kernel,

@@ -869,3 +869,13 @@ def test_a_local_of_many_operations_is_read_at_another_point() -> None:
         return d[1]
 
     assert "x[400]" in far.ir("float64")
+
+
+def test_a_difference_of_infinities_is_no_number() -> None:
+    @npt.stencil(boundary="valid")
+    def grown(x):
+        return np.maximum(np.exp(np.float32(x[0])) - np.exp(np.float32(x[1])), np.float32(0))
+
+    x = np.array([1, 127, 127, 3], np.int8)
+    np.testing.assert_array_equal(grown(x), np.array([0, np.nan, np.inf], np.float32))
+    np.testing.assert_array_equal(grown.debug(x), grown(x))

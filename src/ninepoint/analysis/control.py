@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..language.dtypes import DType
 from ..language.ir import (
     Atom,
     Binary,
     Const,
+    DType,
     Expr,
     Gather,
     Inside,

@@ -22,10 +22,10 @@ from typing import assert_never
 
 import numpy as np
 
-from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
+    MIRRORED,
     Assign,
     Atom,
     Binary,
@@ -34,6 +34,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Element,
     Expr,
     Gather,
@@ -58,6 +59,7 @@ from ..language.ir import (
     operands,
     zero_product,
 )
+from ..language.operators import PYTHON
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,22 +302,17 @@ def _unary(expr: Unary, arg: Interval) -> Interval:
 
 
 def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
-    nan = a.nan or b.nan
     if expr.op in COMPARISONS:
         return TRUTH
     if expr.dtype.is_complex:
         return ANY
     match expr.op:
-        case "+":
-            result = Interval(a.low + b.low, a.high + b.high, nan)
-        case "-":
-            result = Interval(a.low - b.high, a.high - b.low, nan)
-        case "minimum":
-            return Interval(min(a.low, b.low), min(a.high, b.high), nan)
-        case "maximum":
-            return Interval(max(a.low, b.low), max(a.high, b.high), nan)
-        case "*":
-            result = _product(expr, a, b)
+        case "+" | "-" | "*":
+            result = _corners(expr, a, b)
+        case "minimum" | "maximum":
+            better = min if expr.op == "minimum" else max
+            low, high = map(better, a.ends, b.ends)
+            return Interval(low, high, a.nan or b.nan)
         case "/":
             result = _quotient(a, b)
         case "&" | "|" | "^":
@@ -339,14 +336,17 @@ def _spanned(numbers: Sequence[float], nan: bool = False) -> Interval:
     return Interval(min(numbers), max(numbers), nan)
 
 
-def _product(expr: Binary, a: Interval, b: Interval) -> Interval:
-    corners = [x * y for x in a.ends for y in b.ends]
+def _corners(expr: Binary, a: Interval, b: Interval) -> Interval:
+    """A sum, a difference or a product at the ends of both ranges."""
+    corners = [PYTHON[expr.op](x, y) for x in a.ends for y in b.ends]
     if any(map(math.isnan, corners)):
         return ANY
-    infinite = math.inf in map(abs, (*a.ends, *b.ends))
-    found = _spanned(corners, a.nan or b.nan or (infinite and expr.dtype.is_float))
+    product = expr.op == "*"
+    infinite = product and expr.dtype.is_float and math.inf in map(abs, (*a.ends, *b.ends))
+    found = _spanned(corners, a.nan or b.nan or infinite)
     # A square is not negative.
-    return replace(found, low=max(found.low, 0)) if expr.left == expr.right else found
+    square = product and expr.left == expr.right
+    return replace(found, low=max(found.low, 0)) if square else found
 
 
 def _divides(a: Interval, b: Interval) -> bool:
@@ -412,7 +412,8 @@ def _bits(op: str, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if expr.storage in SHORT_FLOATS:
+    if expr.storage and expr.dtype.is_float:
+        # Rounded to 16 bits.
         if any(map(math.isnan, arg.ends)):
             return ANY
         with np.errstate(over="ignore"):
@@ -439,12 +440,8 @@ WHOLE: dict[str, Callable[[float], float]] = {
 }
 
 
-def nearest(value: Interval) -> Interval:
-    """The range of what is rounded to whole numbers."""
-    return _stepped(value, round)
-
-
-def _stepped(value: Interval, step: Callable[[float], float]) -> Interval:
+def stepped(value: Interval, step: Callable[[float], float] = round) -> Interval:
+    """The range of what is made whole numbers, by a step that is one of these."""
     low, high = (v if isinstance(v, int) or math.isinf(v) else float(step(v)) for v in value.ends)
     return Interval(low, high, value.nan)
 
@@ -456,7 +453,7 @@ def _call(expr: Call, args: list[Interval]) -> Interval:
         return ANY
     arg = args[0]
     if expr.function in WHOLE:
-        return _stepped(arg, WHOLE[expr.function])
+        return stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
     row = FLOAT_FUNCTIONS.get(expr.function)
@@ -493,7 +490,7 @@ def refined(
         case _:
             return plain
     told, value = op if holds else _OPPOSITE[op], made_as(atom, values)
-    for one, other, how in ((left, right, told), (right, left, _MIRRORED[told])):
+    for one, other, how in ((left, right, told), (right, left, MIRRORED[told])):
         if atom == one:
             return _narrowed(plain, how, interval(other, known))
         if isinstance(value, Unary) and value.op == "-" and value.arg == one:
@@ -506,7 +503,6 @@ def refined(
 
 
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:

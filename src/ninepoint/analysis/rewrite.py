@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -21,6 +20,7 @@ from ..language.ir import (
     BinaryOp,
     Cast,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

@@ -24,9 +24,9 @@ from ..iteration.motion import Motion
 from ..iteration.slabs.ranks import on_ranks
 from ..program.calls import Call
 from ..program.definition import Definition
-from ..program.graph import graph_of, has_conditions
+from ..program.graph import has_conditions
 from ..program.options import Place
-from ..program.program import Program
+from ..program.program import program_of
 from ..program.waiting import before_writing
 from ..running.dispatch import ON_GPU, evaluate, typed
 from ..running.recording import Lazy, known, named_results, recorded
@@ -48,8 +48,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call.definition, fields)
     call.check_spaced()
-    program = Program(*graph_of(call, types), call.definition.schedule_for(types))
-    made = evaluate(program, fields, place)
+    made = evaluate(program_of(call, types), fields, place)
     return made[0] if len(made) == 1 else tuple(made)
 
 
@@ -64,8 +63,7 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
 
     def ndim(variable: Any) -> int:
         types = [accepted.native(variable.dtype)] * len(fields)
-        graph, _ = graph_of(call.spaced(), types)
-        return graph.nodes[-1].ndim
+        return program_of(call.spaced(), types).last.ndim
 
     return over_variables(one, given, place.dims, ndim)
 
@@ -94,7 +92,7 @@ def iterated(
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays import xarray as on_xarray
 
-        named = on_xarray.Named(fields, graph_of(call.spaced(), types)[0].nodes[-1].ndim)
+        named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
         found = spacings.found(call.spacings, named, definition, call.boundary)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
@@ -137,7 +135,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         from ..iteration.on_device import OnDevice
 
         state = OnDevice
-    return iterate(state(motion, arrays, plan), plan, motion.scalars)
+    return iterate(state(motion, arrays, plan), plan)
 
 
 def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
@@ -161,7 +159,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     # Imported here: Dask is optional, and the caller has it or its like.
     from ..iteration.lazy import InChunks
 
-    state, graph = InChunks(motion, arrays, plan), motion.graph
+    state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
     apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
@@ -170,7 +168,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         made = on_cluster(motion, arrays, state.chunks, plan)
         if made is not None:
             return made
-    return iterate(state, plan, motion.scalars)
+    return iterate(state, plan)
 
 
 def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:

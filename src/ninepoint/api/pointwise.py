@@ -10,7 +10,7 @@ arrays of other libraries, which are asked.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, overload
 
@@ -42,7 +42,7 @@ from ..program.calls import Call
 from ..program.definition import Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
-from ..running.binding import Quick, quick
+from ..running.dispatch import Quick, quick
 from .decorate import NOTHING, decorator
 from .stencil import Stencil
 
@@ -83,8 +83,6 @@ class Ufunc(Stencil):
     (('x', 'y'), ('scale',), 2, 1)
     """
 
-    _kind = "ufunc"
-
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
         self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
@@ -105,15 +103,6 @@ class Ufunc(Stencil):
     def nout(self) -> int:
         """How many arrays it gives, as far as its text shows."""
         return self._nout
-
-    def _numbered(self, names: Collection[str]) -> Ufunc:
-        """Give the ufunc for calls that are given numbers for these fields."""
-        key = tuple(sorted(names))
-        if not key:
-            return self
-        if key not in self._with_numbers:
-            self._with_numbers[key] = Ufunc(self.definition.with_numbers(key))
-        return self._with_numbers[key]
 
     def __call__(
         self,
@@ -282,9 +271,14 @@ class Ufunc(Stencil):
         return _without_axis(made)
 
     def _done_by(self, values: Mapping[str, Any]) -> Ufunc:
-        numbers = [name for name in self.fields if _is_number(values[name])]
+        """The ufunc to which fields that are given numbers are scalars."""
+        numbers = tuple(name for name in self.fields if _is_number(values[name]))
         # Where there are no arrays, that is said of what takes arrays.
-        return self._numbered(numbers if len(numbers) < len(self.fields) else ())
+        if not numbers or len(numbers) == len(self.fields):
+            return self
+        if numbers not in self._with_numbers:
+            self._with_numbers[numbers] = Ufunc(self.definition.with_numbers(numbers))
+        return self._with_numbers[numbers]
 
     def _forget(self) -> None:
         for one in (self, *self._with_numbers.values()):

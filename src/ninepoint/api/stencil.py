@@ -1,4 +1,4 @@
-"""The object that `@stencil` makes.
+"""`@stencil`, and the object that it makes of a function.
 
 Type checkers and editors are told of calls which array gives which:
 
@@ -18,9 +18,12 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
+from ..arrays.accepted import storage_types
+from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
+from ..arrays.every import per_axis
 from ..arrays.keys import call_key
 from ..base.remembered import Registry, Remembered
 from ..base.tracebacks import door, shorten
@@ -28,17 +31,30 @@ from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
+    as_read,
     docstring,
     options_of,
     signature,
     signature_text,
     with_options,
 )
+from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, Leaves, flow_of
+from ..program.calls import Call, Leaves, leaves_of, numbers_key
 from ..program.definition import Definition
-from ..program.options import CALL_OPTIONS, Place
+from ..program.options import (
+    CALL_OPTIONS,
+    Options,
+    Place,
+    as_it_is,
+    check_grid,
+    checked_neighborhood,
+    overflow_rule,
+    parameter_names,
+    refuse_unknown,
+)
 from ..program.waiting import before_writing, waiting
+from .decorate import NOTHING, decorator
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -49,8 +65,8 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..running import binding
-    from ..running.binding import BoundCall
+    from ..running import dispatch
+    from ..running.dispatch import Prepared
     from . import calling
     from .signatures import called
 
@@ -62,7 +78,7 @@ else:
     R_co = TypeVar("R_co", covariant=True)
     # A call of a stencil on arrays of NumPy needs none of these.
     asking = Later("..inspecting.asked", __package__)
-    binding = Later("..running.binding", __package__)
+    dispatch = Later("..running.dispatch", __package__)
     calling = Later(".calling", __package__)
     debugging = Later("..inspecting.debugging", __package__)
     displays = Later("..inspecting.displays", __package__)
@@ -71,6 +87,15 @@ else:
     measuring = Later("..inspecting.measuring", __package__)
     picture = Later("..inspecting.picture", __package__)
     tuning = Later("..inspecting.tuning", __package__)
+
+
+# What a decorated function gives at one point.
+R = TypeVar("R")
+
+_OPTIONS = (
+    "boundary", "cval", "neighborhood", "standard_indexing", "dtype", "overflow", "every",
+    "upsample", "fastmath", "schedule", "performance_warnings",
+)  # fmt: skip
 
 
 class Stencil(ArrayFunction, Generic[P, R_co]):
@@ -96,12 +121,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     definition: Definition
 
-    # What it is, in messages.
-    _kind = "stencil"
-
     def __init__(self, definition: Definition) -> None:
         function, live = definition.function, definition.live
         self.definition = definition
+        self._kind = definition.kind
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show this class instead.
@@ -115,10 +138,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
         # What does calls that went well, by their kind.
-        self._bound_calls: Remembered[Any, BoundCall] = Remembered(256)
+        self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
-        # A program of several calls is bound for what each of them is given.
-        self._flow = None if definition.stages is None else flow_of(definition)
+        parameters = definition.parameters
+        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -269,8 +292,11 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 )
             leaves: Leaves = ()
             if key is not None:
-                if self._flow is not None:
-                    leaves, more = self._flow.of(bound)
+                if self.definition.calls:
+                    # A program of several calls is bound for what each of them is given.
+                    numbers = {name: bound[k] for name, k in self._numbers}
+                    leaves = leaves_of(self.definition, numbers)
+                    more = numbers_key(leaves)
                     key = None if more is None else (*key, more)
                 short = self._bound_calls.get(key)
                 if short is not None:
@@ -287,7 +313,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 # What may be colour images is asked about each time.
                 key = None
             if key is not None:
-                short = binding.bound(call, bound, place)
+                short = dispatch.prepared(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
                     # Only what went well is remembered.
@@ -730,3 +756,124 @@ _stencils: Registry[Stencil] = Registry()
 
 def _restored(kind: type[Stencil], definition: Definition) -> Stencil:
     return _stencils.restored(definition.token, lambda: kind(definition))
+
+
+@overload
+def stencil(function: Callable[P, R], /) -> Stencil[P, R]: ...
+
+
+@overload
+def stencil(
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    upsample: int | Sequence[int] = 1,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    every: Any = 1,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+    performance_warnings: bool = True,
+) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
+
+
+@as_read
+@door
+def stencil(
+    function: Any = NOTHING,
+    /,
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    upsample: int | Sequence[int] = 1,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    every: Any = 1,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+    performance_warnings: bool = True,
+    **unknown: Any,
+) -> Any:
+    """Make a function of one point and its neighbours apply to whole arrays.
+
+    The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
+    axis.  No types are declared; each combination of types is compiled when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens at one point.  Parameters that are indexed are fields; the others are
+        scalars, or small arrays.
+    boundary : str, Condition or sequence, optional
+        What a neighbour outside the array is: "fill", "keep", "valid", "constant", "nearest",
+        "reflect", "mirror" or "wrap", or a value there (`dirichlet`, `neumann`, `robin`).  One
+        for all sides, or for each axis one, or a pair (before, after).  This and the options
+        that follow are defaults, which a call may override; `Stencil.__call__` has more.
+    cval : number, optional
+        The value of "fill" and "constant".
+    upsample : int or sequence of int, optional
+        How many times as many points the result has, along all axes or along each.
+    neighborhood : sequence of (int, int), optional
+        For each axis the least and the greatest offset the function reads, where that cannot
+        be read off its text.
+    standard_indexing : str or sequence of str, optional
+        Parameters that are small arrays indexed absolutely.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; by default the smallest that holds every result.
+    overflow : {"saturate", "wrap"}, optional
+        What happens to an integer that `dtype` cannot hold.
+    every : int or sequence of int, optional
+        Of how many points along each axis one is made.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule, optional
+        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
+    performance_warnings : bool, optional
+        Whether a `PerformanceWarning` may tell that this stencil is slow, and what to do.
+
+    Returns
+    -------
+    Stencil
+        Called with arrays.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be a kernel; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary="wrap")
+    ... def smooth(x):
+    ...     return (x[-1] + 2 * x[0] + x[1]) / 4
+    >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
+    array([2., 1., 0., 1.])
+    """
+    refuse_unknown("stencil", unknown, _OPTIONS)
+    options = Options(
+        Boundary.of(boundary),
+        as_it_is(cval),
+        checked_neighborhood(neighborhood),
+        parameter_names(standard_indexing),
+        storage_types(dtype),
+        overflow_rule(overflow),
+        bool(fastmath),
+        schedule or Schedule(),
+        performance_warnings=bool(performance_warnings),
+        every=per_axis("every", every),
+        upsample=per_axis("upsample", upsample),
+    )
+    check_grid(options.every, options.upsample)
+
+    def make(plain: types.FunctionType) -> Stencil:
+        return Stencil(Definition(capture(plain), options, plain))
+
+    return decorator("stencil", function, make)

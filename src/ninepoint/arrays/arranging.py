@@ -40,7 +40,7 @@ from .accepted import listed, write
 from .borders import Array, Border
 from .layout import Shape
 from .numpy import whole_shape
-from .strided import is_movable, is_readable, memory_order, mergeable, merged_axes
+from .strided import is_movable, is_readable, memory_order, mergeable
 
 
 class _Program(Protocol):
@@ -278,19 +278,17 @@ def rows_of(program: Bound) -> list[int]:
 def merging(arrays: Sequence[Array]) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
-    order = tuple(range(len(shape)))
     if len(shape) == 1 or not math.prod(shape):
-        return Turned(order)
+        return Turned(tuple(range(len(shape))))
     order = memory_order(shape, [array.strides for array in arrays])
-    turned = [array.transpose(order) for array in arrays]
-    lengths, _ = merged_axes(turned[0].shape, [array.strides for array in turned])
-    rest, merged = list(turned[0].shape), list[Shape]()
-    for n in lengths or [1]:
-        own = [rest.pop(0)]
-        while math.prod(own) < n:
-            own.append(rest.pop(0))
-        merged.append(tuple(own[1:]))
-    merged[-1] += tuple(rest)
+    merged, before = list[Shape](), None
+    for axis in order:
+        n, steps = shape[axis], [array.strides[axis] for array in arrays]
+        if merged and (n == 1 or before in (None, [step * n for step in steps])):
+            merged[-1] += (n,)
+        else:
+            merged.append(())
+        before = steps if n != 1 else before
     return Turned(order, tuple(merged) if any(merged) else ())
 
 

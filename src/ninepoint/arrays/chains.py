@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from ..lowering.lanes import LEVELLED, Turn, interleaved, transposed
+from ..lowering.lanes import How
 from .borders import Array, Border, Sides
-from .layout import Shape, cut, source_indices
+from .layout import Shape, cut, into, source_indices
 from .numpy import fitting_cval
 from .strided import is_readable, mergeable
 
@@ -35,15 +35,6 @@ from .strided import is_readable, mergeable
 def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     """Whether a kernel can read an array as it is, its leading axes taken as one."""
     return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
-
-
-def stacked(array: Array, ndim: int) -> Array:
-    """The array with its leading axes as one."""
-    if array.ndim == ndim + 1:
-        return array
-    if array.ndim > ndim:
-        return array.reshape(-1, *array.shape[array.ndim - ndim :])
-    return array[None]
 
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
@@ -127,18 +118,6 @@ def even_length(length: int, steps: int) -> int:
 
 def _cost(length: int, steps: int) -> float:
     return steps // length * (length + PASS) + steps % length * SINGLE
-
-
-# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
-# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
-How: TypeAlias = int | tuple[int, ...]
-
-
-def turn_of(how: How) -> Turn:
-    """How kernels are written for arrays that lie so."""
-    if isinstance(how, tuple):
-        return transposed(how)
-    return interleaved(how) if how else LEVELLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +223,7 @@ class Pass:
             if self._is_one:
                 self._entry(*fields, *results, *more)
                 return
-            written = (..., *(cut.written for cut in cuts))
+            written = into(cut.written for cut in cuts)
             arrays = [_read(field, cuts) for field in fields] + [one[written] for one in results]
             tasks.append(partial(self._entry, *arrays, *more))
         run_parallel(tasks, self._threads)
@@ -276,9 +255,8 @@ def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cu
     for a, b in spans:
         ends = low and a == 0, high and b == n
         begin, end = a - (0 if ends[0] else before), b + (0 if ends[1] else after)
-        read = slice(begin, end)
-        if begin < 0 or end > n:
-            read = np.arange(begin, end) % n
+        inside = begin >= 0 and end <= n
+        read = slice(begin, end) if inside else np.arange(begin, end) % n
         found.append(_Cut(a, ends, read, slice(a - first, b - first)))
     return found
 
@@ -286,7 +264,7 @@ def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cu
 def _read(field: Array, cuts: Sequence[_Cut]) -> Array:
     """What a piece is made of."""
     around = slice(None)
-    field = field[(..., *(one.read if isinstance(one.read, slice) else around for one in cuts))]
+    field = field[into(one.read if isinstance(one.read, slice) else around for one in cuts)]
     for axis, one in enumerate(cuts, -len(cuts)):
         if not isinstance(one.read, slice):
             field = field.take(one.read, axis)

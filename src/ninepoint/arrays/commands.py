@@ -44,6 +44,7 @@ from .layout import (
     Runs,
     Shape,
     around,
+    into,
 )
 from .strided import address, merged_axes, standing
 
@@ -164,14 +165,16 @@ class _Walk:
             field = k % (len(self.plan.outputs) // self.program.compiled.phases)
             starts, steps = self.plan.at(zone.start), self.plan.every
             axes = zip(starts, zone.shape, steps, strict=True)
-            source = self.arrays[field][(..., *(slice(a, a + n * s, s) for a, n, s in axes))]
+            source = self.arrays[field][into(slice(a, a + n * s, s) for a, n, s in axes)]
         else:
             source = self.lists.constants[self.fields + k]
         self.hand.move(self._result(k, zone), source)
 
     def _result(self, k: int, region: Region) -> Array:
         """The part of an output that is some of its points."""
-        return self.arrays[self.fields + k][region.index(self.plan.outputs[k].extent.start)]
+        start = self.plan.outputs[k].extent.start
+        found: Array = self.arrays[self.fields + k][region.index(start)]
+        return found
 
     def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
         """Cut a region so that the blocks of each piece stay in cache."""
@@ -200,7 +203,7 @@ class _Walk:
         plan, moved = self.plan, self.lists.moved
         source = plan.source(region)
         is_inside = plan.has(source)
-        gather = plan.gather(region, self.lists.ghosts)
+        gather = plan.gather(region, bool(self.lists.ghosts))
         views, moves = list[Array](), list[tuple[Array, Array]]()
         for k in range(self.fields):
             axis = self.program.along[k - self.copied] if k >= self.copied else None
@@ -228,11 +231,17 @@ class _Walk:
             line = self._filled(k, gather.line(axis), None)
             return np.broadcast_to(line, (*line.shape[:1], *gather.shape))
         block, ghosts = self.hand.block(k, gather.shape), self.lists.ghosts
-        for part, is_constant in gather.parts:
+        for part in gather.taken:
+            source = self.arrays[k][into(run.elements() for run in part)]
+            self.hand.move(block[into(run.places for run in part)], source)
+        whole = slice(None)
+        for part in gather.again:
+            *places, last = (run.places for run in part)
             source = self.lists.constants[k]
-            if not is_constant:
-                source = self.arrays[k][(..., *(run.elements() for run in part))]
-            self.hand.move(block[(..., *(run.places for run in part))], source)
+            if part[-1].first >= 0:
+                inside = part[-1].elements(gather.start[len(places)])
+                source = block[(whole, *places, inside)]
+            self.hand.move(block[(whole, *places, last)], source)
         if k < len(ghosts):
             for end, side, part in gather.ghosts:
                 extension = ghosts[k][end][side]
@@ -245,13 +254,13 @@ class _Walk:
     ) -> None:
         """Make ghosts beyond one end of an axis, along which the block begins at `start`."""
         run, places = part[axis], [one.places for one in part]
-        to, terms = block[(..., *places)], list[tuple[Array, Array]]()
+        to, terms = block[into(places)], list[tuple[Array, Array]]()
         if extension.from_end:
             run = replace(run, first=self.plan.shape[axis] - 1 if run.side else 0, step=0)
         for k, alpha in enumerate(extension.alpha):
             # Terms go inward.
             places[axis] = run.elements(start + (k if run.side else -k))
-            terms.append((self._beside(alpha, axis, part), block[(..., *places)]))
+            terms.append((self._beside(alpha, axis, part), block[into(places)]))
         beta = self._beside(extension.beta, axis, part)
         if extension.how in (VALUE, COPY):
             self.hand.move(to, beta if extension.how == VALUE else terms[0][1])

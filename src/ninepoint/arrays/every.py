@@ -91,11 +91,6 @@ def thinned_sizes(sizes: Sequence[Any], step: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Shape) -> tuple[tuple[Any, ...], ...]:
-    """The chunks of those points, cut as the full result is; there is a step for each axis."""
-    return tuple(thinned_sizes(sizes, step) for sizes, step in zip(chunks, steps, strict=True))
-
-
 def thinned(
     array: Any, steps: Shape, along: Sequence[int], first: Sequence[int] | None = None
 ) -> Any:

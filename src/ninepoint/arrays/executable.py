@@ -1,7 +1,7 @@
 """Executables: what does the calls of one program on arrays like some, bound once, called often.
 
-    program, fields, border, axes, out, threads  --bind-->  Executable
-    executable(fields, numbers, out)             ->         results
+    program, fields, along, border, out, threads  --bind-->  Executable
+    executable(fields, numbers, out)              ->         results
 
 All that does not depend on the data is found out once: how arrays are given to machine code, what
 lies outside of them, what is checked.  A call then allocates its results and computes, which costs
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from time import perf_counter
@@ -29,9 +28,9 @@ from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last, may_overlap, rows_of
 from .borders import Array, Border
 from .commands import Commands, Part
-from .layout import Extensions, Layout, cut, layout
-from .numpy import check_values, checked_out, core_axes, too_few_axes, whole_shape
-from .strided import are_same, is_movable, is_readable, mergeable
+from .layout import Extensions, Layout, Shape, cut, layout
+from .numpy import Behind, check_values, checked_out, too_few_axes, whole_shape
+from .strided import are_same, is_movable, is_readable, mergeable, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -54,21 +53,6 @@ PART_POINTS = 1 << 16
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Elements:
-    """What looks at no neighbour, of elements that lie anywhere, in the place of fields too."""
-
-    def run(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part."""
-        cut = slice(part.start, part.stop), slice(part.first, part.last)
-        program.run_elements([one[cut] for one in fields], [one[cut] for one in outs])
-
-
-Way: TypeAlias = Commands | Elements
-
-
 class Executable:
     """The calls of a program on arrays of one kind: shapes, strides, types, border, threads.
 
@@ -78,7 +62,7 @@ class Executable:
     Raises
     ------
     ValueError
-        If shapes do not broadcast, `axes` or `out` do not fit, or `cval` does not fit a dtype.
+        If shapes do not broadcast, `out` does not fit, or `cval` does not fit a dtype.
     TypeError
         If `out` is no array of NumPy, or cannot hold the results.
     """
@@ -92,23 +76,22 @@ class Executable:
         self,
         program: Bound,
         fields: Sequence[Array],
+        along: Behind,
         border: Border,
         cval: Any = 0,
-        axes: Any = None,
         out: Any = None,
         threads: int | None = None,
         ghosts: tuple[Extensions, ...] = (),
     ) -> None:
         # What it was bound to, and what does the same without `out`, once that is asked for.
-        self._bound = program, border, cval, axes, ghosts
+        self._bound = program, along, border, cval, ghosts
         self._apart: Executable | None = None
         shape, ndim = whole_shape(fields), program.ndim
         if len(shape) < ndim:
             raise too_few_axes(ndim, shape)
-        along = core_axes(range(-ndim, 0) if axes is None else axes, len(shape), ndim)
         order = core_last(len(shape), along)
         core = tuple(shape[axis] for axis in along)
-        plan = layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
+        plan = _layout(program, core, border)
         constants = _constants(program, plan, cval)
         if out is not None:
             lead = tuple(shape[axis] for axis in order[:-ndim])
@@ -116,15 +99,12 @@ class Executable:
             checked_out(out, shapes, program.out_dtypes, along)
         found = Arrangement(program, fields, order, out, lanes=not ghosts)
         self._arrangement = None if found.plain else found
-        if not found.plain:
-            program, border = found.program, found.how.border(border)
-            fields, out = found.fields(fields), found.out(out)
-            core = fields[0].shape[len(fields[0].shape) - program.ndim :]
-            plan = layout(
-                core, program.reaches, border, _itemsize_of(program), every=program.every
-            )
+        program, border = found.program, found.how.border(border)
+        fields, out = found.fields(fields), found.out(out)
+        shape, ndim = fields[0].shape, program.ndim
+        lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
+        plan = _layout(program, core, border)
         self._program, self._plan, self._threads = program, plan, threads
-        lead = fields[0].shape[: -program.ndim]
         self._stack = math.prod(lead)
         self._points = self._stack * plan.points
         shapes = [(*lead, *one) for one in plan.out_shapes]
@@ -133,16 +113,10 @@ class Executable:
         self._make = np.empty if most < LEAST else empty
         self._shared = self._points >= SPLIT_POINTS and threads != 1
         outs = listed(out) or [np.empty(shape, dtype) for shape, dtype in self._specs]
-        # Where images are that do not lie in memory as one axis would: along the longest.
+        # Where images are that do not lie in memory as one axis would.
         self._images: list[Any] = []
         if self._stack and not all(mergeable(one, len(lead)) for one in (*fields, *outs)):
-            longest = lead.index(max(lead))
-            others = (range(1) if k == longest else range(n) for k, n in enumerate(lead))
-            whole = slice(None)
-            self._images = [
-                (*place[:longest], whole, *place[longest + 1 :]) for place in product(*others)
-            ]
-            self._stack = lead[longest]
+            self._images, self._stack = _images_of(lead), max(lead)
             fields, outs = ([one[self._images[0]] for one in some] for some in (fields, outs))
         arrays = self._stacked(fields), self._stacked(outs)
         self._way = _way_of(program, plan, constants, ghosts, *arrays)
@@ -175,25 +149,19 @@ class Executable:
         """Whether machine code takes one list of commands for all images."""
         way = self._way
         return (
-            isinstance(way, Commands)
+            way is not None
             and way.by_machine
             and not self._images
             and 0 < self._stack <= way.images
         )
 
     def _stacked(self, arrays: Sequence[Array]) -> Sequence[Array]:
-        """The arrays with one axis for the stack: of a result without points -1 says nothing."""
-        ndim = self._program.ndim
-        return [
-            one
-            if one.ndim == ndim + 1
-            else one.reshape(self._stack, *one.shape[one.ndim - ndim :])
-            for one in arrays
-        ]
+        """The arrays with one axis for the stack."""
+        return [stacked(one, self._program.ndim) for one in arrays]
 
     def _lists(self, threads: int) -> list[Array]:
         """The lists of commands of the parts that so many threads share."""
-        assert isinstance(self._way, Commands)
+        assert self._way is not None
         return list(map(self._way.of, _divided(self._plan, self._stack, threads)))
 
     def held(
@@ -225,7 +193,7 @@ class Executable:
             if threads == 1 and self._direct is not None and not in_place:
                 self._entry(*fields, *results, *numbers, self._direct)
             elif self._stack:
-                way = Elements() if in_place else self._way
+                way = None if in_place else self._way
                 self._share(way, self._program.with_numbers(numbers), fields, results, threads)
 
         # To ask how many threads there are takes as long as a small call.
@@ -233,13 +201,13 @@ class Executable:
             compute(1)
             return
         program, handoff = self._program, self._program.handoff
-        if isinstance(self._way, Commands) and not self._way.by_machine:
+        if self._way is not None and not self._way.by_machine:
             handoff = BY_PYTHON
         paced(program.pace, self._points, self._threads, handoff, compute)
 
     def _share(
         self,
-        way: Way,
+        way: Commands | None,
         program: Bound,
         fields: Sequence[Array],
         results: Sequence[Array],
@@ -254,14 +222,13 @@ class Executable:
             arrays = self._stacked(fields), self._stacked(results)
             program.run_parts(*arrays, self._lists(threads), threads)
             return
-        arrays_of = [
-            tuple(self._stacked([one[image] for one in some]) for some in (fields, results))
-            for image in self._images or [...]
-        ]
         parts = _divided(self._plan, self._stack, 1 if self._images else threads)
-        tasks = (
-            partial(way.run, program, *arrays, part) for arrays in arrays_of for part in parts
-        )
+        tasks: list[Callable[[], object]] = []
+        run = _of_elements if way is None else way.run
+        for image in self._images or [...]:
+            read, made = ([one[image] for one in some] for some in (fields, results))
+            arrays = self._stacked(read), self._stacked(made)
+            tasks += [partial(run, program, *arrays, part) for part in parts]
         run_parallel(tasks, threads)
 
     def _over(
@@ -271,9 +238,9 @@ class Executable:
         check_writable(targets)
         if not self._takes_place(fields, numbers, targets):
             if self._apart is None:
-                program, border, cval, axes, ghosts = self._bound
+                program, along, border, cval, ghosts = self._bound
                 self._apart = Executable(
-                    program, fields, border, cval, axes, None, self._threads, ghosts
+                    program, fields, along, border, cval, None, self._threads, ghosts
                 )
             made = self._apart(fields, numbers)
             for target, one in zip(targets, listed(made), strict=True):
@@ -301,6 +268,26 @@ class Executable:
         return True
 
 
+def _of_elements(
+    program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+) -> None:
+    """Compute a part of elements that lie anywhere, in the place of fields too."""
+    some = slice(part.start, part.stop), slice(part.first, part.last)
+    program.run_elements([one[some] for one in fields], [one[some] for one in outs])
+
+
+def _layout(program: Bound, core: Shape, border: Border) -> Layout:
+    """The layout of a program on arrays of a core shape."""
+    return layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
+
+
+def _images_of(lead: Shape) -> list[Any]:
+    """Where the images of a stack are, those along its longest axis together."""
+    longest = lead.index(max(lead))
+    others = (range(1) if k == longest else range(n) for k, n in enumerate(lead))
+    return [(*place[:longest], slice(None), *place[longest + 1 :]) for place in product(*others)]
+
+
 def _constants(program: Bound, plan: Layout, cval: Any) -> list[Array]:
     """What stands beside fields and results, checked."""
     # What phases keep, and fill in, is the same for all of them.
@@ -317,8 +304,8 @@ def _way_of(
     ghosts: tuple[Extensions, ...],
     fields: Sequence[Array],
     outs: Sequence[Array],
-) -> Way:
-    """How a program is done on arrays like these."""
+) -> Commands | None:
+    """How a program is done on arrays like these; None for elements that lie anywhere."""
     arrays, rows = (*fields, *outs), rows_of(program)
     dtypes = *program.field_dtypes, *program.out_dtypes
     moved = tuple(
@@ -336,7 +323,7 @@ def _way_of(
     # Of elements that lie anywhere no copy is made where none is needed.
     exact = dtypes == tuple(array.dtype for array in arrays)
     if program.takes_elements and exact and (moved or not by_machine):
-        return Elements()
+        return None
     images = 1 << 62
     if moved or not plan.inside:
         # Blocks of as many stay in cache.
@@ -352,7 +339,7 @@ def _way_of(
     ways = program.compiled.ways
     if key not in ways:
         ways[key] = made
-    found: Way = ways[key]
+    found: Commands = ways[key]
     return found
 
 

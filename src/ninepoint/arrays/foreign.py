@@ -8,7 +8,7 @@ So a Series keeps its index, and whoever wrote the other library says what that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,8 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     """
     outs = () if out is None else out if isinstance(out, tuple) else (out,)
     named = {"out": outs} if outs else {}
-    for value in _in_order((*inputs, *outs)):
+    others = _in_order((*inputs, *outs))
+    for value in others:
         method = type(value).__array_ufunc__
         made = NotImplemented
         if method is not None:
@@ -86,9 +87,9 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
                 ) from error
         if made is not NotImplemented:
             return made
-    for value in _in_order((*inputs, *outs)):
+    for value in others:
         refuse_foreign(value, "an argument")
-    kinds = ", ".join(type(value).__name__ for value in _in_order((*inputs, *outs)))
+    kinds = ", ".join(type(value).__name__ for value in others)
     raise TypeError(
         f"'{applied.name}' cannot be applied to {kinds}: the library gives no way to do it; "
         "give it arrays of NumPy, as numpy.asarray(x) makes them."
@@ -110,7 +111,7 @@ def _is_known(value: object) -> bool:
     return is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value)
 
 
-def _in_order(values: Sequence[Any]) -> Iterator[Any]:
+def _in_order(values: Sequence[Any]) -> list[Any]:
     """One of each kind to be asked: from left to right, but a subclass before its base."""
     found: list[Any] = []
     for value in values:
@@ -119,4 +120,4 @@ def _in_order(values: Sequence[Any]) -> Iterator[Any]:
             continue
         before = (k for k, one in enumerate(found) if issubclass(kind, type(one)))
         found.insert(next(before, len(found)), value)
-    yield from found
+    return found

@@ -183,7 +183,7 @@ class GhostCall:
         laid = _Laid(self._edges, rules, program.field_dtypes[:count] if made else ())
         border = rules.bordered(ndim, "ghost" if made else "nearest")
         return laid, Executable(
-            program, fields, border, self._cval, self._along, out, self._threads, laid.ghosts
+            program, fields, self._along, border, self._cval, out, self._threads, laid.ghosts
         )
 
     def _rules(self, boundary: Boundary, fields: Sequence[Array]) -> Boundary:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
-from .every import thinned_chunks
+from .every import thinned_sizes
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape
 from .regions import Program, Span, looking, spans_of
@@ -91,7 +92,7 @@ class Output:
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
-        return thinned_chunks(self.blocks(whole, empty=False), self.every)
+        return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
@@ -147,7 +148,7 @@ class Near(NamedTuple):
     begin: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Axis:
     """The blocks of an axis: where each is, and what it needs of the fields.
 
@@ -174,22 +175,20 @@ class Axis:
         """The same, where what it takes from is the whole axis."""
         return [Near((0,), (self.cuts[-1][1],), a) for a, _ in self.cuts]
 
-    def beyond(self, k: int) -> tuple[int, int]:
-        """How much a block needs before its begin, and after its end."""
-        (a, b), (first, last) = self.cuts[k], self.needs[k]
-        return a - first, last - b
-
-    def depths(self, k: int) -> tuple[int, int]:
-        """How thick the faces are that a block gives, at its begin and at its end."""
-        last = len(self.cuts) - 1
-        first = self.beyond(k - 1)[1] if k or self.ring else 0
-        return first, self.beyond(k + 1 if k < last else 0)[0] if k < last or self.ring else 0
+    @cached_property
+    def faces(self) -> list[tuple[int, int]]:
+        """How thick the faces are that each block gives, at its begin and at its end."""
+        pairs = zip(self.cuts, self.needs, strict=True)
+        beyond = [(a - first, last - b) for (a, b), (first, last) in pairs]
+        ends = beyond if self.ring else [(0, 0)]
+        before, after = [ends[-1], *beyond[:-1]], [*beyond[1:], ends[0]]
+        return [(low, high) for (_, low), (high, _) in zip(before, after, strict=True)]
 
     @property
     def fits(self) -> bool:
         """Whether no block takes more than the next ones have."""
-        blocks = range(len(self.cuts))
-        return all(max(self.depths(k)) <= self.cuts[k][1] - self.cuts[k][0] for k in blocks)
+        pairs = zip(self.faces, self.cuts, strict=True)
+        return all(max(thick) <= b - a for thick, (a, b) in pairs)
 
 
 def axis_of(program: Program, sizes: Sequence[int], axis: int) -> Axis:
@@ -210,7 +209,7 @@ def grouped(program: Program, chunks: Chunks) -> Chunks:
 
 def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
     one = axis_of(program, sizes, axis)
-    far = max(max(one.beyond(k)) for k in range(len(sizes))) if len(sizes) > 1 else 0
+    far = max(map(max, one.faces)) if len(sizes) > 1 else 0
     if not far:
         return sizes
     least = LONG * far

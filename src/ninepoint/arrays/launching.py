@@ -30,17 +30,18 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from ..language.box import Length
+from ..language.ir import Length
 from .accepted import is_cupy, listed, write
 from .arranging import arranged, core_last
 from .borders import Array, Border
-from .chains import Pass, fits, is_worth, plain, stacked
+from .chains import Pass, fits, is_worth, plain
 from .every import thinned
 from .executable import SPLIT_POINTS, Executable, Run, paced
 from .ghosts import GhostCall
 from .layout import Shape
 from .numpy import check_kept, whole_shape
 from .regions import Block, Node
+from .strided import stacked
 from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
@@ -223,7 +224,6 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     border = node.boundary.opened(part.closed).on(len(along))
     pairs = work.inputs(node.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
-    axes = None if along == tuple(range(-len(along), 0)) else along
     # Another array of this shape is as long.
     numbers = Numbers.of(node.program, work.core(whole_shape(fields), along), [node])
     program = numbers.bound
@@ -235,12 +235,12 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         from . import cuda
 
         run = cuda.Executable(
-            cuda.single_call(program, border, node.cval, node.text), fields, into, axes
+            cuda.single_call(program, border, node.cval, node.text), fields, along, into
         )
     elif node.factors:
         run = _finer_call(node, program, fields, border, work.threads)
     else:
-        run = Executable(program, fields, border, node.cval, axes, into, work.threads)
+        run = Executable(program, fields, along, border, node.cval, into, work.threads)
     work.stand(part)
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
@@ -253,7 +253,7 @@ def _finer_call(
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
     phases are alike.
     """
-    run = Executable(program, fields, border, node.cval, node.along, None, threads)
+    run = Executable(program, fields, node.along, border, node.cval, None, threads)
     along, factors, count = node.along, tuple(node.factors), len(node.outputs)
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
@@ -321,7 +321,7 @@ def _at_once(
 
     if any(one.shape != fields[0].shape for one in into or ()):
         return None
-    run: Run = cuda.Executable(group.at_once, fields, into, group.nodes[0].along)
+    run: Run = cuda.Executable(group.at_once, fields, group.nodes[0].along, into)
 
     def inside(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         made = zip(part.gives.values(), listed(run(fields, numbers, None)), strict=True)
@@ -340,13 +340,12 @@ class InTurn:
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)
         self._items, self._wanted, self._bind = items, wanted, bind
+        last = {value: k for k, one in enumerate(items) for value in (*one.fields, *one.outputs)}
         # What nobody reads after each of them.
-        self._done: list[list[int]] = []
-        known = {value for one in items for value in (*one.fields, *one.outputs)}
-        for k in range(len(items)):
-            later = {value for one in items[k + 1 :] for value in (*one.fields, *one.outputs)}
-            self._done.append([*(known - later - set(wanted))])
-            known &= later | set(wanted)
+        self._done = [
+            [value for value, at in last.items() if at == k and value not in wanted]
+            for k in range(len(items))
+        ]
 
     def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
         known = dict(values)

@@ -24,9 +24,9 @@ length 3 may be asked for index -50):
     wrap               2  0  1  2 | 0  1  2 |  0  1  2  0
 
 `source_indices` is that formula, `along` the same as few runs of positions, and `Gather` says how
-a block is filled that sticks out of its array: what is copied from there, or is the constant, for
-each run along one axis beside each along the others; then ghosts that are made of what was copied,
-axis by axis, where a border has conditions.
+a block is filled that sticks out of its array: what is copied from there; what is copied within
+the block then, or is the constant, axis by axis; and ghosts that are made of what was copied,
+where a border has conditions.
 
 Names hold for what conditions have extended: ghosts beside an element that stands outside are made
 of that, with the values that the condition has beside the element itself.
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -46,6 +46,7 @@ import numpy as np
 from ..base import limits
 from ..language.box import Box, joined
 from .borders import ABSENT, Array, Border, Rule
+from .conditions import HIGHEST
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -100,7 +101,8 @@ class Run:
 
     The first of them is `first`, or -1 if the places hold the constant; step is 1, -1 or 0 (one
     element repeated).  Places beyond a `side` that has ghosts mirror these elements; ghosts are
-    counted in the order of positions, and the first of these has this `number`.
+    counted in the order of positions, and the first of these has this `number`.  What is there
+    `again` stands inside of the block as well, or is the constant.
     """
 
     start: int
@@ -109,6 +111,7 @@ class Run:
     step: int
     side: int | None = None
     number: int = 0
+    again: bool = False
 
     @property
     def places(self) -> slice:
@@ -136,30 +139,28 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
     outside the array, not to its length.
     """
     start, stop = span
-    found: list[Run] = []
-    for run in _runs(start, stop, n, rules, lanes):
-        position = start + run.start
-        side = 0 if position < 0 else 1
-        if run.first >= 0 or rules[side] != "ghost":
-            found.append(run)
-            continue
-        low, high = max(position, -far[0]), min(start + run.stop, n + far[1])
-        mirrored = source_indices(low, high, n, "reflect", "reflect")
-        first = -far[0] if side == 0 else n
-        for one in _split(mirrored, low - start):
-            found.append(replace(one, side=side, number=start + one.start - first))
-    return tuple(found)
-
-
-def _runs(start: int, stop: int, n: int, rules: tuple[Rule, Rule], lanes: int) -> Iterator[Run]:
-    """`source_indices` as few runs; -1 is first where nothing does."""
     first, last = min(max(start, 0), stop), max(min(stop, n), start)
-    if first >= last:
-        yield from _split(source_indices(start, stop, n, *rules, lanes), 0)
-        return
-    yield from _split(source_indices(start, first, n, *rules, lanes), 0)
-    yield Run(first - start, last - start, first, 1)
-    yield from _split(source_indices(last, stop, n, *rules, lanes), last - start)
+    found, outside = list[Run](), [(start, stop)]
+    if first < last:
+        outside = [(start, first), (last, stop)]
+        found.append(Run(first - start, last - start, first, 1))
+    for a, b in outside:
+        for run in _split(source_indices(a, b, n, *rules, lanes), a - start):
+            position = start + run.start
+            side = 0 if position < 0 else 1
+            if run.first >= 0 or rules[side] != "ghost":
+                # Columns of an array lie far apart, and all their lines may fall into one set of a
+                # cache: so each is taken from there once, if that can be.
+                ends = run.first, run.first + run.step * (run.stop - run.start - 1)
+                again = run.first < 0 or (first <= min(ends) and max(ends) < last)
+                found.append(replace(run, again=again))
+                continue
+            low, high = max(position, -far[0]), min(start + run.stop, n + far[1])
+            mirrored = source_indices(low, high, n, "reflect", "reflect")
+            nearest = -far[0] if side == 0 else n
+            for one in _split(mirrored, low - start):
+                found.append(replace(one, side=side, number=start + one.start - nearest))
+    return tuple(sorted(found, key=lambda run: run.start))
 
 
 def _split(sources: Array, at: int) -> Iterator[Run]:
@@ -178,6 +179,11 @@ def _split(sources: Array, at: int) -> Iterator[Run]:
             stop += 1
         yield Run(at + start, at + stop, first, step if stop - start > 1 else 0)
         start = stop
+
+
+def _once(runs: Runs) -> list[Run]:
+    """Those that are not there again."""
+    return [run for run in runs if not run.again]
 
 
 @dataclass(frozen=True)
@@ -199,12 +205,20 @@ class Gather:
         return replace(self, axes=tuple(axes))
 
     @property
-    def parts(self) -> Iterator[tuple[Runs, bool]]:
-        """What is copied from the array, or is the constant."""
-        for part in itertools.product(*self.axes):
-            is_constant = any(run.first < 0 for run in part)
-            if is_constant or all(run.side is None for run in part):
-                yield part, is_constant
+    def taken(self) -> Iterator[Runs]:
+        """What is copied from the array."""
+        inside = ([run for run in _once(runs) if run.side is None] for runs in self.axes)
+        return itertools.product(*inside)
+
+    @property
+    def again(self) -> Iterator[Runs]:
+        """What is copied within the block then, or is the constant, the last of some runs.
+
+        It is so beside the others, and all places along the axes that follow.
+        """
+        for axis in reversed(range(len(self.axes))):
+            own = [run for run in self.axes[axis] if run.again]
+            yield from itertools.product(*map(_once, self.axes[:axis]), own)
 
     @property
     def ghosts(self) -> Iterator[tuple[int, int, Runs]]:
@@ -253,6 +267,11 @@ FAR_BYTES = 2_500_000
 FAR = 14
 
 
+def into(slices: Iterable[Any]) -> tuple[Any, ...]:
+    """What takes these of the last axes of an array."""
+    return (..., *slices)
+
+
 def cut(span: Span, count: int) -> list[Span]:
     """A span in at most `count` parts of nearly one size, none of them empty."""
     first, last = span
@@ -298,7 +317,7 @@ class Region:
     def index(self, origin: Shape) -> tuple[Any, ...]:
         """Slices into the last axes of an array whose element 0 is point `origin`."""
         ends = zip(self.spans, origin, strict=True)
-        return (..., *(slice(a - o, max(a, b) - o) for (a, b), o in ends))
+        return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -399,7 +418,7 @@ class Layout:
         """Whether points of the fields all lie inside."""
         return all(a >= 0 and b <= n for (a, b), n in zip(region.spans, self.shape, strict=True))
 
-    def gather(self, region: Region, ghosts: Sequence[Extensions]) -> Gather:
+    def gather(self, region: Region, ghosts: bool) -> Gather:
         """Say how a block is filled that has what a region depends on.
 
         It has all that ghosts in it are made of.
@@ -408,7 +427,7 @@ class Layout:
         pairs = zip(self.source(region).spans, self.shape, self.reach.sides, strict=True)
         for axis, (span, n, reach) in enumerate(pairs):
             if ghosts:
-                span = _with_mirrored(span, n, reach, ghosts[0][axis])
+                span = _with_mirrored(span, n, reach)
             starts.append(span[0])
             axes.append(along(span, n, border.rules[axis], border.lanes_along(axis), reach))
         return Gather(tuple(starts), tuple(axes))
@@ -460,18 +479,12 @@ def _with_zones(border: Border, extent: Region, window: Region) -> Output:
     return Output(extent, window, tuple(zones))
 
 
-def _with_mirrored(
-    span: Span, n: int, reach: tuple[int, int], sides: tuple[Extension | None, Extension | None]
-) -> Span:
-    """Positions along an axis, with those of the elements that ghosts there are made of."""
-    start, stop = span
-    before, after = (
-        0 if one is None else len(one.alpha) if one.from_end else far
-        for one, far in zip(sides, reach, strict=True)
-    )
+def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
+    """Positions along an axis, with those of all elements that ghosts there may be made of."""
+    (start, stop), far = span, max(*reach, 1 + HIGHEST)
     return (
-        max(0, min(start, n - after)) if start > 0 and stop > n else start,
-        min(n, max(stop, before)) if start < 0 and stop < n else stop,
+        max(0, min(start, n - far)) if start > 0 and stop > n else start,
+        min(n, max(stop, far)) if start < 0 and stop < n else stop,
     )
 
 

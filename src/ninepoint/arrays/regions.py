@@ -20,6 +20,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 from ..base.remembered import Remembered
@@ -98,10 +99,6 @@ class Node(Protocol):
 
     def text(self, border: Border) -> Any:
         """What does it on a GPU, under a border."""
-
-    @property
-    def thick(self) -> int:
-        """How many elements at an end what stands outside depends on, at least."""
 
     @property
     def every(self) -> Shape:
@@ -212,7 +209,7 @@ def needed(
                 made = hull(made, values[value])
         if made is None:
             continue
-        read = (0, n) if whole else _grown(made, n, look(node, axis), ring, node.thick)
+        read = (0, n) if whole else _grown(node, made, n, axis, ring)
         if ring and not whole and read[1] - read[0] >= n:
             # The same points again and again: the axis is done as a whole.
             return needed(nodes, wanted, (0, n), n, axis)
@@ -222,16 +219,15 @@ def needed(
     return values, taken
 
 
-def _grown(span: Span, n: int, looks: Span, ring: bool, least: int) -> Span:
-    """What a node that looks so far needs of its fields, along an axis of length `n`.
-
-    At an end of the axis these are `least` so many.
-    """
-    low, high = looks
+def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
+    """What a node needs of its fields to give a span of an axis of length `n`."""
+    low, high = look(node, axis)
     first, last = span[0] + low, span[1] + high
     if ring or low == high == 0:
         return first, last
-    thick = max(high - low + 1, least)
+    # So many elements at an end decide what stands outside.
+    order = max((one.order for one in node.boundary.conditions), default=0)
+    thick = 1 + max(high - low, order)
     if first <= 0:
         first, last = 0, max(last, thick)
     if last >= n:
@@ -266,16 +262,8 @@ class Looking:
     def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
         """That of some nodes."""
         far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = far._fields((_FAR, _FAR + 1), 2 * _FAR)
+        low, high = _of_fields(far, (_FAR, _FAR + 1), 2 * _FAR)
         return replace(far, low=min(0, low - _FAR), high=max(0, high - _FAR - 1))
-
-    def _fields(self, span: Span, n: int) -> Span:
-        """What is needed of the fields, all of them alike."""
-        values, _ = needed(self.nodes, self.wanted, span, n, self.axis)
-        found: Span | None = None
-        for value in values.keys() & set(range(self.given)):
-            found = hull(found, values[value])
-        return span if found is None else found
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -286,7 +274,7 @@ class Looking:
         if (b - a + high - low < n) if self.ring else (a + low > 0 and b + high < n):
             # Far from the ends nothing is said anew for each block.
             return a + low, b + high
-        return self._fields(span, n)
+        return _of_fields(self, span, n)
 
     def placed(self, span: Span, n: int) -> tuple[Span, int]:
         """Where a block is as it is in an axis so long, and how long the axis is there.
@@ -306,8 +294,18 @@ class Looking:
         return (first, first + length), 2 * _FAR
 
 
+@lru_cache(maxsize=512)
+def _of_fields(one: Looking, span: Span, n: int) -> Span:
+    """What is needed of the fields, all of them alike."""
+    values, _ = needed(one.nodes, one.wanted, span, n, one.axis)
+    found: Span | None = None
+    for value in values.keys() & set(range(one.given)):
+        found = hull(found, values[value])
+    return span if found is None else found
+
+
 # How programs look along axes.
-_known: Remembered[Any, Looking] = Remembered(256)
+_known: Remembered[Any, Looking] = Remembered(64)
 
 
 def looking(program: Program, axis: int) -> Looking:

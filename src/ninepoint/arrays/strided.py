@@ -7,6 +7,7 @@ made of this.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -69,6 +70,14 @@ def mergeable(array: np.ndarray, lead: int) -> bool:
     """Whether the first `lead` axes lie in memory as one axis would."""
     axes = [k for k in range(lead) if array.shape[k] != 1]
     return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
+
+
+def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
+    """An array of so many core axes whose leading axes are one; of no points -1 says nothing."""
+    lead = array.ndim - ndim
+    if lead == 1:
+        return array
+    return array.reshape(math.prod(array.shape[:lead]), *array.shape[lead:])
 
 
 def is_readable(array: np.ndarray, dtype: np.dtype) -> bool:

@@ -10,8 +10,8 @@ Groups read and write it, one after the other (see `arrays.launching`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
@@ -26,36 +26,26 @@ Spans: TypeAlias = tuple[Span, ...]
 Values: TypeAlias = Mapping[int, Array]
 
 
-class Group(Protocol):
-    """Nodes that are done together; with a `program` of all of them if there are several."""
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are done together: the values they read, and those that others need.
 
-    @property
-    def nodes(self) -> Sequence[Node]: ...
+    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
+    `kernel` is that of all nodes in one, and `names` says what the values are called there.
+    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
+    `at_once` does all nodes on arrays of a GPU, if that can be.
+    """
 
-    @property
-    def fields(self) -> tuple[int, ...]: ...
-
-    @property
-    def outputs(self) -> tuple[int, ...]: ...
-
-    @property
-    def program(self) -> Bound | None: ...
-
-    @property
-    def asked(self) -> bool:
-        """Whether arrays of any size are done so."""
-
-    @property
-    def steps(self) -> Sequence[Group]:
-        """The same as groups one after the other, if they are steps of an iteration."""
-
-    @property
-    def chain(self) -> Any:
-        """The nodes in one pass, of which `program` has the numbers."""
-
-    @property
-    def at_once(self) -> Any:
-        """The work that does the nodes on arrays of a GPU in one pass, if it can."""
+    nodes: tuple[Any, ...]
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kernel: Any = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    asked: bool = False
+    program: Bound | None = None
+    steps: tuple[Group, ...] = ()
+    chain: Any = None
+    at_once: Any = None
 
 
 # What is taken of an array, one index after the other.
@@ -77,7 +67,7 @@ def taken(values: Values | Sequence[Array], fields: Iterable[tuple[int, Indices]
 class Placed:
     """What some nodes take of their fields, and at which sides the array ends there.
 
-    `gives` says where each of their results stands.  Of whole arrays nothing is said.
+    `gives` says where each of their results stands.  Spans of whole arrays are empty.
     """
 
     taken: Spans
@@ -86,7 +76,7 @@ class Placed:
 
 
 class Work:
-    """Where the values of a run stand; whole arrays (`shape` is None) stand where they are.
+    """Where the values of a run stand; of whole arrays all spans are empty.
 
     Raises
     ------
@@ -104,9 +94,9 @@ class Work:
         self.threads = threads
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
-        self.shape: Shape | None = None
-        # What programs are told of the lengths of the whole.
-        self._lengths: Shape | None = None
+        # The lengths of the whole, if the block is a part, and what programs are told of them.
+        self._shape: Shape = ()
+        self._lengths: Shape = ()
         # The span that each value has, what of it is needed, and what each node takes.
         self._at: dict[int, Spans] = {}
         self._needs: dict[int, Spans] = {}
@@ -115,7 +105,7 @@ class Work:
         domain = block.domain
         if domain is None:
             return
-        self.shape, self._lengths = domain.shape, domain.lengths or domain.shape
+        self._shape, self._lengths = domain.shape, domain.lengths or domain.shape
         axes, has = range(-len(domain.shape), 0), domain.has.spans
         self._at = dict.fromkeys(range(len(block.arrays)), has)
         self._wanted = domain.region.spans
@@ -138,9 +128,7 @@ class Work:
 
     def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""
-        if self.shape is None:
-            return _all(node, node.outputs)
-        taken = self._takes[node.outputs]
+        taken = self._takes.get(node.outputs, ())
         sides = self._closed(node, taken)
         rules = zip(sides, node.border.rules, strict=True)
         whole = [(low and a != "valid", high and b != "valid") for (low, high), (a, b) in rules]
@@ -154,15 +142,13 @@ class Work:
         The kernel may read less than the nodes do one by one.
         """
         node = group.nodes[0]
-        if self.shape is None:
-            return _all(node, group.outputs)
         taken = tuple(
             (max(first for first, _ in axis), min(last for _, last in axis))
-            for axis in zip(*(self._at[value] for value in group.fields), strict=True)
+            for axis in zip(*(self._at.get(value, ()) for value in group.fields), strict=True)
         )
         sides = self._closed(node, taken)
         gives = _left(taken, node.along, margin, sides)
-        enough = all(within(self._takes[one.outputs], taken) for one in group.nodes)
+        enough = all(within(self._takes.get(one.outputs, ()), taken) for one in group.nodes)
         if not enough or not all(
             within(self._needs.get(value, gives), gives) for value in group.outputs
         ):
@@ -171,13 +157,13 @@ class Work:
 
     def _closed(self, node: Node, taken: Spans) -> tuple[Sides, ...]:
         """At which sides of what a node takes its border's rules apply."""
-        assert self.shape is not None
-        return tuple(closed(node, axis, taken[axis], self.shape[axis]) for axis in node.along)
+        if not taken:
+            return ((True, True),) * len(node.along)
+        return tuple(closed(node, axis, taken[axis], self._shape[axis]) for axis in node.along)
 
     def stand(self, part: Placed) -> None:
         """Note where results stand."""
-        if self.shape is not None:
-            self._at |= part.gives
+        self._at |= part.gives
 
     def core(self, shape: Shape, along: Shape) -> Shape:
         """What programs are told of the lengths of arrays of a shape, along some axes."""
@@ -194,8 +180,7 @@ class Work:
             indices: list[tuple[Any, ...]] = []
             if array.shape != whole.shape:
                 indices.append(tuple(map(slice, array.shape)))
-            if self.shape is not None:
-                indices.append(index_of(array, self._at[value], taken))
+            indices.append(index_of(array, self._at.get(value, ()), taken))
             missing = -min(along) - array.ndim
             if missing > 0:
                 indices.append((None,) * missing)
@@ -206,29 +191,24 @@ class Work:
         """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
         for value, spans in part.gives.items():
-            if value not in outs or not (self.shape is None or within(spans, self._wanted)):
+            if value not in outs or not within(spans, self._wanted):
                 return None
         return tuple([outs[value] for value in part.gives])
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
-        if self.shape is None:
-            return array
-        has, wanted = self._at[value], self._wanted
+        has, wanted = self._at.get(value, ()), self._wanted
         if value in self._finer:
             # Only what is wanted at last is longer than the domain says.
             has, wanted = _times(has, self._finer[value]), _times(wanted, self._finer[value])
         return cut(array, has, wanted)
 
 
-def _all(node: Node, outputs: Sequence[int]) -> Placed:
-    """All that there is of whole arrays."""
-    return Placed((), ((True, True),) * len(node.along), dict.fromkeys(outputs, ()))
-
-
 def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
     """What is made of so much by what looks so far: at sides that are not closed less."""
     found = list(spans)
+    if not found:
+        return spans
     for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):
         first, last = found[axis]
         first = first if low else first + before

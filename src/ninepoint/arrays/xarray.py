@@ -153,19 +153,13 @@ class Named:
     ------
     ValueError
         If a dimension does not exist, is named twice, or the coordinates of the fields differ.
-    TypeError
-        If both `dims` and `axes`, which count in the first DataArray, are given.
     """
 
     def __init__(
-        self,
-        fields: Sequence[Any],
-        ndim: int,
-        dims: Sequence[Hashable] | None = None,
-        axes: Sequence[int] | None = None,
+        self, fields: Sequence[Any], ndim: int, dims: Sequence[Hashable] | None = None
     ) -> None:
         first = next(field for field in fields if is_xarray(field))
-        self.core = core_dims(first, ndim, dims, axes)
+        self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
         try:
             _check_alike("the fields' coordinates differ", named)
@@ -190,11 +184,6 @@ class Named:
         lengths = {dim: self._sizes[dim] for dim in self.core}
         self.fields = [_along(field, lengths) for field in named]
         self._first, self._named = first, named
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """The axes along which the call works, of arrays with the dimensions of the results."""
-        return tuple(self.dims.index(dim) - len(self.dims) for dim in self.core)
 
     def edge(self, value: Any, dim: Hashable, dims: Dims) -> Any:
         """The data of values along the edges that end `dim`, in the order of the other `dims`.

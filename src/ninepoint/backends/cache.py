@@ -326,24 +326,9 @@ def remembered(
     return load(*made), False
 
 
-def binary(
-    name: str,
-    meaning: str,
-    suffix: str,
-    load: Callable[[bytes], T],
-    make: Callable[[], bytes | None],
-) -> T | None:
-    """What `load` makes of bytes that depend on their meaning alone, and are kept if any are made.
-
-    What `load` refuses by a ValueError is made anew.
-    """
-
-    def made() -> tuple[bytes, Sequence[str]] | None:
-        found = make()
-        return None if found is None else (found, ())
-
-    file = home() / _named(name, meaning, suffix)
-    return remembered(file, lambda found, _: load(found), made)[0]
+def place(name: str, meaning: str, suffix: str) -> Path:
+    """The file of bytes that depend on their meaning alone."""
+    return home() / _named(name, meaning, suffix)
 
 
 def is_kept(name: str, meaning: str, suffix: str) -> bool:

@@ -11,9 +11,10 @@ import numpy as np
 
 from ..base import limits
 from ..base.remembered import Remembered
-from ..language.box import Box, Length, joined
-from ..language.dtypes import DType, computed
+from ..language.box import Box, joined
+from ..language.dtypes import computed
 from ..language.errors import Span
+from ..language.ir import DType, Length
 from .generated import Module
 from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
 from .universal import Elements
@@ -46,6 +47,24 @@ class Loaded:
     from_disk: bool = False
     lists: bool = False
     elements: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Forms:
+    """A kernel after one pass and the next, and what was asked for.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
+
+    read: Kernel
+    simplified: Kernel
+    stored: Kernel
+    windowed: Kernel
+    unrolled: Kernel
+    wholesome: Kernel
+    single: Kernel
+    lowered: Kernel
+    request: Request
 
 
 @dataclass(frozen=True)
@@ -85,7 +104,7 @@ class Compiled:
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
     written: Any = field(default=None, repr=False, compare=False)
-    lowering: Any = field(default=None, repr=False, compare=False)
+    lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
     control: Span | None = None
@@ -106,6 +125,11 @@ class Compiled:
         return self.reaches[0].ndim
 
     @property
+    def position_dtypes(self) -> tuple[np.dtype, ...]:
+        """The types of the positions."""
+        return self.field_dtypes[len(self.field_dtypes) - len(self.positions) :]
+
+    @property
     def reach(self) -> Box:
         """The box that holds every output's."""
         return joined(self.reaches)
@@ -122,7 +146,7 @@ class Compiled:
         return self if self.again is None else self.again()
 
     @property
-    def forms(self) -> Any:
+    def forms(self) -> Forms | None:
         """What the passes made of it, as a GPU's text needs it; None if it is not analysed."""
         return self._fresh.lowering
 
@@ -198,25 +222,6 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
-
-
-@dataclass(frozen=True, slots=True)
-class Forms:
-    """A kernel after one pass and the next, and what it was compiled to.
-
-    `single` makes one row of the result after the other, which steps in a chain do.
-    """
-
-    read: Kernel
-    simplified: Kernel
-    stored: Kernel
-    windowed: Kernel
-    unrolled: Kernel
-    wholesome: Kernel
-    single: Kernel
-    lowered: Kernel
-    compiled: Compiled
-    request: Request
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

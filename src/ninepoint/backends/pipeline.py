@@ -32,10 +32,10 @@ from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
-from ..lowering import lanes
 from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.hoisting import hoisted
+from ..lowering.lanes import How, turn_of
 from ..lowering.passes import (
     ROWS,
     SIMPLIFIED,
@@ -66,25 +66,22 @@ class Written:
     single: Kernel
     schedule: Schedule
 
-    def turned(self, compiled: Compiled, how: int | tuple[int, ...]) -> Compiled | None:
+    def turned(self, compiled: Compiled, how: How) -> Compiled | None:
         """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
-        title, every, written = self.title, compiled.every, None
+        turn, every, written = turn_of(how), compiled.every, None
+        found = turn.kernel(self.single if isinstance(how, tuple) or not how else self.kernel)
+        if found is None:
+            return None
         if isinstance(how, tuple):
-            turn = lanes.transposed(how)
-            single = None if compiled.positions else turn.kernel(self.single)
-            if single is None:
+            if compiled.positions:
                 return None
             every = turn.offset(every) if every else ()
-            kernel = _rows(single, self.schedule, every)
-            title = f"{title}, transposed"
-            written = Written(title, kernel, single, self.schedule)
+            kernel, title = _rows(found, self.schedule, every), f"{self.title}, transposed"
+            written = Written(title, kernel, found, self.schedule)
+        elif how:
+            kernel, title = found, f"{self.title}, {how} lanes"
         else:
-            turn = lanes.interleaved(how) if how else lanes.LEVELLED
-            found = turn.kernel(self.kernel if how else self.single)
-            if found is None:
-                return None
-            kernel = found if how else _rows(found, self.schedule)
-            title += f", {how} lanes" if how else ", levels last"
+            kernel, title = _rows(found, self.schedule), f"{self.title}, levels last"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
         module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
@@ -108,11 +105,9 @@ def compile_kernel(
     There are no forms on the general path; then its `reason` says why it was taken.
     """
     try:
-        forms = compile_understood(function, arguments, request)
+        return compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
-    else:
-        return replace(forms.compiled, lowering=forms)
     if request.upsample and asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
@@ -126,7 +121,7 @@ def compile_kernel(
 
 def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
-) -> Forms:
+) -> Compiled:
     """The first path: one form after the other."""
     kernel = read(function, arguments, request.neighborhood, request.upsample)
     kernel = hoisted(bounded(kernel))
@@ -155,7 +150,7 @@ def compile_understood(
         lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
     module = Loops(lowered, reach, dtypes).module(function.name, fastmath=request.fastmath)
-    compiled = replace(
+    return replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, lowered, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
@@ -165,18 +160,17 @@ def compile_understood(
         phases=count,
         every=request.every,
         control=_control(kernel, function),
-    )
-    return Forms(
-        kernel,
-        forms["simplified"],
-        forms["widened"],
-        forms["windowed"],
-        forms["unrolled"],
-        forms["wholesome"],
-        forms["shared"],
-        lowered,
-        compiled,
-        request,
+        lowering=Forms(
+            kernel,
+            forms["simplified"],
+            forms["widened"],
+            forms["windowed"],
+            forms["unrolled"],
+            forms["wholesome"],
+            kept,
+            lowered,
+            request,
+        ),
     )
 
 
@@ -241,14 +235,15 @@ def compile_lines(lines: Lines) -> Compiled:
     return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
 
+@functools.lru_cache(maxsize=256)
 def compile_chain(
     name: str,
-    links: Sequence[Link],
-    fields: Sequence[tuple[str, np.dtype]],
-    outputs: Sequence[str],
+    links: tuple[Link, ...],
+    fields: tuple[tuple[str, np.dtype], ...],
+    outputs: tuple[str, ...],
     reach: Box,
     request: Request,
-    deciding: Sequence[int] = (),
+    deciding: tuple[int, ...] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
     """Calls as one kernel, and the ends of its arrays.
 

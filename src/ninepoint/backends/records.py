@@ -36,31 +36,27 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     """What `make` compiles, or what another process compiled of the same meaning."""
     if VERIFY in os.environ:
         return make()
-    fresh: list[Compiled] = []
-
-    def made() -> bytes | None:
-        fresh.append(make())
-        # What Numba compiles holds more than what its text says.
-        if fresh[0].unread:
-            return None
-        return pickle.dumps(replace(fresh[0], written=None, lowering=None), protocol=5)
-
-    def loaded(content: bytes) -> Compiled:
-        if fresh:
-            return fresh[0]
+    file = disk.place(name, _named(meaning), "kernel")
+    kept = disk.content(file)
+    if kept is not None:
         try:
-            found: Compiled = pickle.loads(content)
-        except Exception as error:
-            raise ValueError(name) from error
-        return replace(found, again=make)
-
-    return disk.binary(name, _named(meaning), "kernel", loaded, made) or fresh[0]
+            found: Compiled = pickle.loads(disk.unpacked(kept)[0])
+        except Exception:
+            disk.warn_damaged(file)
+        else:
+            return replace(found, again=make)
+    made = make()
+    # What Numba compiles holds more than what its text says.
+    if not made.unread:
+        bare = replace(made, written=None, lowering=None)
+        disk.keep(file, disk.packed(pickle.dumps(bare, protocol=5), ()))
+    return made
 
 
 def note(name: str, meaning: Any) -> None:
     """Note that something went well."""
-    if VERIFY not in os.environ:
-        disk.binary(name, _named(meaning), "well", bytes, bytes)
+    if VERIFY not in os.environ and not noted(name, meaning):
+        disk.keep(disk.place(name, _named(meaning), "well"), b"")
 
 
 def noted(name: str, meaning: Any) -> bool:

@@ -60,10 +60,6 @@ class Limits:
     # `benchmarks/scale/regions.py`.)
     decoded_ratio: float = 1.6
 
-    # And how many times as much as there is for blocks that somebody else asks for, where to put
-    # them together of others would move them.
-    recut_ratio: float = 2.0
-
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
     # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
     # held, before the next.

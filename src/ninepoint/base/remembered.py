@@ -78,3 +78,10 @@ class Remembered(dict[K, V]):
         if len(self) >= self._most:
             self.clear()
         super().__setitem__(key, value)
+
+    def made(self, key: K, make: Callable[[], V]) -> V:
+        """What is there for a key, made if there is nothing."""
+        found = self.get(key)
+        if found is None:
+            found = self[key] = make()
+        return found

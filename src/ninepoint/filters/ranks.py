@@ -9,8 +9,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.decorate import stencil
-from ..api.stencil import Stencil
+from ..api.stencil import Stencil, stencil
 from ..language.statistics import ranked
 from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets
 

@@ -8,8 +8,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.decorate import stencil
-from ..api.stencil import Stencil
+from ..api.stencil import Stencil, stencil
 from .filtering import KEPT, Filtering, Options, Window, over_datasets
 
 

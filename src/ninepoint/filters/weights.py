@@ -7,8 +7,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.decorate import stencil
-from ..api.stencil import Stencil
+from ..api.stencil import Stencil, stencil
 from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
 from ..shapes import whole

@@ -19,9 +19,10 @@ from ..language.stages import OPTIONS
 from ..lowering.schedule import Schedule
 from ..program.calls import Call
 from ..program.definition import Definition
-from ..program.graph import Graph, Node, graph_of
+from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
 from ..program.planning import Plan, plan
+from ..program.program import Program, program_of
 from .displays import many
 
 
@@ -34,9 +35,9 @@ class Asked:
     given: tuple[Any, ...]
 
     @property
-    def graph(self) -> tuple[Graph, tuple[int, ...]]:
+    def program(self) -> Program:
         """The calls of which it consists, and which of their values are the results."""
-        return graph_of(self.call, self.types)
+        return program_of(self.call, self.types)
 
     @property
     def schedule(self) -> Schedule:
@@ -46,7 +47,7 @@ class Asked:
     @property
     def plan(self) -> Plan:
         """Which calls are done together."""
-        return plan(*self.graph, self.schedule)
+        return plan(self.program)
 
     @property
     def kernels(self) -> list[Compiled]:
@@ -56,7 +57,7 @@ class Asked:
     @property
     def last(self) -> Node:
         """What gives the results."""
-        return self.graph[0].nodes[-1]
+        return self.program.last
 
     @property
     def is_single(self) -> bool:
@@ -66,7 +67,7 @@ class Asked:
     @property
     def is_step(self) -> bool:
         """Whether its results can take the place of fields, of their shape and types."""
-        graph, wanted = self.graph
+        graph, wanted = self.program.graph, self.program.wanted
         fields = graph.dtypes[: graph.given][: len(wanted)]
         if self.call.definition.pointwise or self.last.resizes:
             return False

@@ -18,8 +18,8 @@ from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
 from ..program.calls import Call
-from ..program.graph import graph_of
-from ..program.program import reaching
+from ..program.graph import compiled
+from ..program.program import program_of, reaching
 from .asked import no_array
 
 
@@ -43,7 +43,7 @@ def _at_points(
     call: Call, fields: Sequence[Any], types: Sequence[np.dtype], axes: Sequence[int] | None
 ) -> Iterator[tuple[Any, np.dtype]]:
     """What a function of a point and its neighbours gives, and the types of the results."""
-    graph, _ = graph_of(call, types)
+    graph = program_of(call, types).graph
     last, rank = graph.nodes[-1], max(field.ndim for field in fields)
     if rank < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
@@ -102,7 +102,7 @@ def _at_elements(
     """What a function of numbers gives, and the types of the results."""
     # Raises where they do not go together.
     on_numpy.broadcast_shape([field.shape for field in fields])
-    function, dtypes = call.definition.function, call.compiled(types).out_dtypes
+    function, dtypes = call.definition.function, compiled(call, types).out_dtypes
     values = dict(zip(call.definition.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.
     yield from zip(

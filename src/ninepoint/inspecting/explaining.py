@@ -20,6 +20,7 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
+from ..arrays.work import Group
 from ..backends.compiled import Forms
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
@@ -32,6 +33,7 @@ from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
 from ..language.text import kernel_text
 from ..language.warned import cure
+from ..lowering.kept import rows_kept
 from ..lowering.notes import (
     Note,
     row_notes,
@@ -41,10 +43,9 @@ from ..lowering.notes import (
     window_notes,
     work,
 )
-from ..program.chaining import unfit
-from ..program.graph import Node, has_conditions
+from ..program.graph import Graph, Node, Nodes, has_conditions
 from ..program.options import CALL_OPTIONS
-from ..program.planning import Group, graph_text, plan, plan_text
+from ..program.planning import Plan, plan, unfit
 from .asked import Asked
 from .displays import Lines, many
 from .measuring import measured
@@ -61,7 +62,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     if one.is_single:
         page = _kernel_page(node)
     else:
-        page = Lines(plan_text(name, one.graph[0], one.plan).split("\n"))
+        page = Lines(_plan_text(name, one.program.graph, one.plan).split("\n"))
     if (reason := no_chain(one)) and not (one.is_single and node.compiled.forms is None):
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
@@ -223,8 +224,8 @@ def no_chain(one: Asked) -> str:
 
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
-    graph, wanted = one.graph
-    return unfit(graph.needed(wanted), wanted, one.schedule) if one.is_step else ""
+    program = one.program
+    return unfit(program.nodes, program.wanted, one.schedule) if one.is_step else ""
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
@@ -253,7 +254,7 @@ def _measured(
     fields, first = one.given, one.given[0]
     largest = max(array.nbytes for array in fields)
     # Values along an edge are those of the whole array.
-    is_whole = has_conditions(one.graph[0]) or any(x.shape != first.shape for x in fields)
+    is_whole = has_conditions(one.program.graph) or any(x.shape != first.shape for x in fields)
     if largest > _LARGE and not is_whole:
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)
@@ -265,8 +266,8 @@ def _measured(
 def intermediate(one: Asked) -> str:
     """The text of `Stencil.ir`."""
     if not one.is_single:
-        return graph_text(
-            one.graph[0], [node for group in one.plan.groups for node in group.nodes]
+        return _graph_text(
+            one.program.graph, [node for group in one.plan.groups for node in group.nodes]
         )
     compiled = one.last.compiled
     if compiled.forms is None:
@@ -306,12 +307,12 @@ def _sources(one: Asked) -> Iterator[Source]:
             if found := node.compiled.cpu_only:
                 place, reason = found
                 raise errors.gpu_general(place, node.label, reason)
-            yield written(node.compiled.forms, node.border.rules)
+            yield written(node.compiled, node.border.rules)
 
 
 def _on_gpu(one: Asked) -> Lines:
     """How a call on arrays of a GPU is computed: each kernel, and which are one pass."""
-    graph, page = one.graph[0], Lines()
+    graph, page = one.program.graph, Lines()
     for group in _passes(one):
         joined = group.at_once
         for node in group.nodes:
@@ -329,9 +330,8 @@ def _on_gpu(one: Asked) -> Lines:
 
 def _passes(one: Asked) -> Sequence[Group]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
-    graph, wanted = one.graph
-    check_device(graph.nodes)
-    return plan(graph, wanted, one.schedule, there=True).groups
+    check_device(one.program.graph.nodes)
+    return plan(one.program, there=True).groups
 
 
 def _steps_text(one: Asked) -> str:
@@ -340,9 +340,10 @@ def _steps_text(one: Asked) -> str:
     if not reason:
         most = one.schedule.steps or limits.current.recorded_steps
         motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
-        graph, wanted = motion.repeated([one.call.scalars] * most)
-        groups = plan(graph, wanted, replace(one.schedule, steps=most), there=True).groups
-        steps = [sum(graph.stored.issuperset(n.outputs) for n in group.nodes) for group in groups]
+        program = motion.repeated([one.call.scalars] * most)
+        stored = program.graph.stored
+        planned = plan(replace(program, schedule=replace(one.schedule, steps=most)), there=True)
+        steps = [sum(stored.issuperset(n.outputs) for n in g.nodes) for g in planned.groups]
         if max(steps) > 1:
             return f"{max(steps)} steps in one pass over memory, where they take long"
         reason = "no text holds two of them"
@@ -363,10 +364,12 @@ def _gpu_page(node: Node, alone: bool) -> Lines:
         return page
     page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
     _places(page, node, "all points are computed, and these are copied")
-    _numbers(page, node, compiled.forms.simplified)
-    page.add("bits", _bits(compiled.forms))
+    forms = compiled.forms
+    assert forms is not None, compiled.reason
+    _numbers(page, node, forms.simplified)
+    page.add("bits", _bits(forms))
     if alone:
-        source = written(compiled.forms, node.border.rules)
+        source = written(compiled, node.border.rules)
         _launches(page, source, compiled.fields, _memory_text(node))
     return page
 
@@ -418,3 +421,64 @@ def _functions(kernel: Kernel) -> Iterator[str]:
                 yield "abs of complex numbers"
             case _:
                 pass
+
+
+# Plans.
+
+
+def _graph_text(graph: Graph, nodes: Nodes) -> str:
+    """The intermediate forms of nodes, each under what it is called."""
+    texts: list[str] = []
+    for node in nodes:
+        texts.append(f"{_call_text(graph, node)}:")
+        text = f"it holds {node.part}"
+        if not isinstance(node.part, str):
+            text = kernel_text(node.part.simplified)
+        texts.append("\n".join(f"    {line}" for line in text.split("\n")))
+    return "\n".join(texts)
+
+
+def _plan_text(name: str, graph: Graph, found: Plan) -> str:
+    """What is done in which pass over memory, how each stage is kept, and why."""
+    given = ", ".join(
+        f"{n} {d}" for n, d in zip(graph.names, graph.dtypes[: graph.given], strict=False)
+    )
+    results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
+    lines = [f"{name}: {given} -> {results}"]
+    for number, group in enumerate(found.groups, start=1):
+        inside = sum(graph.dtypes[value].itemsize for value in group.fields)
+        outside = sum(graph.dtypes[value].itemsize for value in group.outputs)
+        reads_ = ", ".join(graph.names[value] for value in group.fields)
+        lines.append(
+            f"  pass {number}      reads {reads_}: {inside + outside} bytes a point "
+            f"with what it writes"
+        )
+        rows = rows_kept(group.kernel) if group.kernel is not None else {}
+        for node in group.nodes:
+            shown = node.call.boundary if node.call.boundary.conditions else node.border
+            border = "" if node.call.definition.pointwise else f", border {shown}"
+            every = f", every {node.call.every}" if node.thins else ""
+            lines.append(f"    {_call_text(graph, node)}{border}{every}")
+            lines.append(f"      {_kept_text(node, group, rows, found)}")
+    return "\n".join(lines)
+
+
+def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
+    """How what a node makes is kept."""
+    if node.label in found.whole:
+        return f"stored whole: {found.whole[node.label]}"
+    if set(node.outputs) <= set(group.outputs):
+        return "the result"
+    kept = [rows[n] for value in node.outputs if (n := group.names.get(value, "")) in rows]
+    if not kept:
+        return "computed again where it is read: that costs less than to keep it"
+    count = max(kept)
+    return (
+        f"kept in {count} {'row' if count == 1 else 'rows'}, until they are read for the last time"
+    )
+
+
+def _call_text(graph: Graph, node: Node) -> str:
+    fields = ", ".join(graph.names[value] for value in node.fields)
+    made = ", ".join(graph.names[value] for value in node.outputs)
+    return f"{made} = {node.call.definition.name}({fields})"

@@ -55,7 +55,7 @@ def drawn(definition: Definition) -> str | None:
     if compiled.forms is None:
         return None
     read = _cells(compiled.forms.simplified)
-    made = () if definition.stages is None else map(_made, definition.stages.calls)
+    made = map(_made, definition.calls)
     sides = one.call.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
     axes = (

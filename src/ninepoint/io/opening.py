@@ -189,7 +189,7 @@ def _lazy(found: Found, chunks: Any) -> Any:
     from ..arrays.chunked.layer import Source
 
     name = found.layer.format(imported("dask.base").tokenize(array, cut))
-    data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut, name)
+    data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
     return data if like is None else like.copy(data=data)
 
 

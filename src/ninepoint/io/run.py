@@ -222,15 +222,12 @@ def _cut(array: Any, size: Shape) -> Any:
     ("p2p"), which is lost with one of them.
     """
     chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
-    if array.chunks == chunks:
-        return array
-    made = None
     # Imported here, and only where there may be arrays that know their sources.
-    if "ninepoint.arrays.chunked.layer" in sys.modules:
+    if "ninepoint.arrays.chunked.computation" in sys.modules:
         from ..arrays.chunked.computation import recut
 
-        made = recut(array, chunks)
-    return array.rechunk(chunks, method="tasks") if made is None else made
+        array = recut(array, chunks)
+    return array.rechunk(chunks, method="tasks")
 
 
 def _compute(kind: Any, graph: Any, wanted: Collection[Any], advance: Advance) -> None:

@@ -34,21 +34,23 @@ class InMemory:
     """The state of an iteration as NumPy arrays: the first of the fields, in the shape of all."""
 
     unit = 1
+    # Whether they lie on a GPU.
+    there = False
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
         motion.check()
-        graph, wanted = motion.step
+        graph = motion.graph
         arrays = self._taken(fields)
         if graph.places:
             # As long as the arrays are alone: positions have all axes.
             arrays = list(reaching(graph, arrays))
         self._shape = motion.state_shape(arrays)
-        count = len(wanted)
+        count = motion.states
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
         self._target = targets(plan.out, [(self._shape, one) for one in self._dtypes], fields)
         fields = arrays
-        if len(motion.nodes) == 1:
+        if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
             fields = self._stretched(arrays)
         # How many steps are done in one pass, if that is not one.
@@ -59,7 +61,7 @@ class InMemory:
         # As many as somebody lets pass by, where steps are done one by one.
         self.longest = max(self._lengths, default=max(1, plan.steps))
         if self._lengths:
-            fields = self._laid(fields)
+            fields = fields if self.there else self._laid(fields)
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
         self._given = self._states = self._before = list(fields[:count])
@@ -72,7 +74,8 @@ class InMemory:
         self._repeats: Repeats | None = None
         self._turns: list[int] = []
         self._repeatable = not motion.scalars.vary
-        if self._target:
+        if self._target and not self.there:
+            # On a GPU the state is written there at the end.
             self._aim(arrays[:count])
 
     # What is done with arrays of one kind or another.

@@ -135,10 +135,12 @@ class Scalars:
 
     def at(self, step: int) -> Mapping[str, Any]:
         """The values at one step; a function is called once for each, in their order."""
-        if step in self._known or not self._varying:
+        if not self._varying:
             return self._known.get(step, self._fixed)
-        now = {name: value(step) for name, value in self._varying.items()}
-        self._known[step] = {**self._fixed, **now}
+        if step not in self._known:
+            now = {name: value(step) for name, value in self._varying.items()}
+            # What they are at steps before is forgotten.
+            self._known = {step: {**self._fixed, **now}}
         return self._known[step]
 
     def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
@@ -150,11 +152,6 @@ class Scalars:
         found = Scalars({**self._fixed, **values}, self._varying)
         found._known = {step: {**one, **values} for step, one in self._known.items()}
         return found
-
-    def forget(self, step: int) -> None:
-        """Drop the values of all steps before."""
-        for known in [k for k in self._known if k < step]:
-            del self._known[known]
 
 
 def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
@@ -243,18 +240,13 @@ class Advance(Protocol):
         """Give the state as the caller gets it."""
 
 
-def iterate(state: Advance, plan: Iteration, scalars: Scalars | None = None) -> list[Any]:
-    """Do the steps block by block; gives the state after the last.
-
-    What scalars are at steps that are done is forgotten.
-    """
+def iterate(state: Advance, plan: Iteration) -> list[Any]:
+    """Do the steps block by block; gives the state after the last."""
     with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
         before = 0
         for done in advance(state, plan):
             advanced(done - before)
             before = done
-            if scalars is not None:
-                scalars.forget(done)
     return state.final()
 
 

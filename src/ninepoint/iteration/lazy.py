@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +22,6 @@ from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
 from ..program.graph import has_conditions, with_boundaries
 from ..program.options import Place
-from ..program.program import Program
-from ..running.dispatch import evaluate
 from .iterate import Iteration
 from .motion import Motion
 
@@ -32,10 +31,12 @@ TASK = 0.5e-3
 
 
 class InChunks:
-    """The state of an iteration as lazy arrays."""
+    """The state of an iteration as lazy arrays; `evaluate` does a program on them."""
 
-    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
-        self._motion, self._plan = motion, plan
+    def __init__(
+        self, motion: Motion, fields: Arrays, plan: Iteration, evaluate: Callable[..., list[Any]]
+    ) -> None:
+        self._motion, self._plan, self._evaluate = motion, plan, evaluate
         motion.check()
         engine_of(fields)
         check_fields(fields)
@@ -73,15 +74,16 @@ class InChunks:
             self._later = 0
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
-        graph, wanted = motion.repeated(each)
+        program = motion.repeated(each)
         # Where borders have conditions it is one step.
-        nodes = with_boundaries(graph.nodes, lambda node: node.boundary.after(first))
+        nodes = with_boundaries(program.graph.nodes, lambda node: node.boundary.after(first))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
+        graph = program.graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)
-        made = evaluate(Program(graph, wanted, schedule), self._states, place)
+        program = replace(program, graph=graph, schedule=schedule)
+        made = self._evaluate(program, self._states, place)
         self._before, self._states = self._states, [*made, *self._states[len(made) :]]
         self._later += self._tasks
         return length
@@ -111,16 +113,17 @@ def _native(array: Any) -> Any:
 
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
-    lazy = [array for array in arrays if is_dask(array) or is_expression(array)]
+    # Those of Cubed are computed where somebody asks for their elements.
+    lazy = [k for k, array in enumerate(arrays) if is_dask(array) or is_expression(array)]
+    held = list(arrays)
     if not lazy:
-        # Those of Cubed: they are computed where somebody asks for their elements.
-        return list(arrays)
+        return held
     # Imported here: it is optional, and the caller has it.
     import dask.base
 
     base: Any = dask.base
-    made = iter(base.persist(*lazy))
-    held = [next(made) if is_dask(array) or is_expression(array) else array for array in arrays]
+    for k, array in zip(lazy, base.persist(*[arrays[k] for k in lazy]), strict=True):
+        held[k] = array
     distributed: Any = sys.modules.get("distributed")
     futures = [] if distributed is None else distributed.futures_of(held)
     # Raises what a task has raised.

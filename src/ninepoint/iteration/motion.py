@@ -27,10 +27,10 @@ from ..arrays.regions import Looking
 from ..base.remembered import Remembered
 from ..language.box import Box
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, flow_of, numbers_key
-from ..program.chaining import common_margin, unfit
-from ..program.graph import Graph, Node, Recorded, graph_of, recalled
-from ..program.program import Program, numbers_in, reaching
+from ..program.calls import Call, leaves_of, numbers_key, options_stay
+from ..program.graph import Graph, Node
+from ..program.planning import common_margin, unfit
+from ..program.program import Program, numbers_in, program_of, reaching, recalled
 from .iterate import Scalars
 
 # How long a core takes for a point of a call [s], where several steps are done in one pass.  (Heat
@@ -68,22 +68,22 @@ class Motion:
     )
 
     @cached_property
-    def step(self) -> Recorded:
+    def step(self) -> Program:
         """The first step; after the fields of the call there may be positions."""
         return self._step(self.call.scalars)
 
     @property
     def graph(self) -> Graph:
         """The calls of the first step."""
-        return self.step[0]
+        return self.step.graph
 
-    @cached_property
+    @property
     def nodes(self) -> list[Node]:
         """Those of them that the next state needs."""
-        return self.graph.needed(self.step[1])
+        return self.step.nodes
 
-    def _step(self, scalars: Mapping[str, Any]) -> Recorded:
-        return graph_of(replace(self.call, scalars=scalars), self.types)
+    def _step(self, scalars: Mapping[str, Any]) -> Program:
+        return program_of(replace(self.call, scalars=scalars), self.types)
 
     def program(self, first: int, count: int) -> tuple[Program, Given]:
         """So many steps from the first on, and their numbers.
@@ -91,63 +91,65 @@ class Motion:
         They are recorded anew only where the scalars ask for it.
         """
         each = [self.scalars.at(step) for step in range(first, first + count)]
-        vary, flow = self.scalars.vary, flow_of(self.call.definition)
-        leaves = [leaf for one in each if vary for leaf in flow.told(one)]
+        vary, definition = self.scalars.vary, self.call.definition
+        leaves = [leaf for one in each if vary for leaf in leaves_of(definition, one)]
         numbers = numbers_key(leaves)
-        key = (count, numbers) if not vary or (flow.settled and numbers is not None) else None
+        key = (
+            (count, numbers)
+            if not vary or (options_stay(definition) and numbers is not None)
+            else None
+        )
         found = self._programs.get(key)
         if found is None:
 
-            def record() -> Recorded:
+            def record() -> Program:
                 return self.repeated(each) if count > 1 else self._step(each[0])
 
-            known = *self.types, self.call, count
+            known = *self.types, self.call.key, count
             once = count > 1 and not vary
-            graph, wanted = recalled(self.call, known, record) if once else record()
-            found = Program(graph, wanted, self.schedule), numbers_in(graph)
+            made = recalled(self.call, known, record) if once else record()
+            found = replace(made, schedule=self.schedule), numbers_in(made.graph)
             if key is not None:
                 self._programs[key] = found
         program, numbered = found
         given = numbered(leaves) if leaves and key else NOTHING
         return program, Given(given.numbers, first)
 
-    def repeated(self, each: Sequence[Mapping[str, Any]]) -> Recorded:
+    def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
 
         They take the place of the first fields.  What a step gives is stored whole.
         """
         first, count = self.graph, self.states
-        graph = Graph(first.names[: first.given], first.dtypes[: first.given], first.places)
+        graph = Graph(first.names[: first.given], first.dtypes[: first.given])
         fields = list(range(first.given))
         step, before = self.step, self.call.scalars
         for scalars in each:
             if scalars is not before:
                 step, before = self._step(scalars), scalars
-            numbers = graph.append(step[0], dict(enumerate(fields)))
-            fields[:count] = [numbers[value] for value in step[1]]
+            numbers = graph.append(step.graph, dict(enumerate(fields)))
+            fields[:count] = [numbers[value] for value in step.wanted]
             graph.stored.update(fields[:count])
-        return graph, tuple(fields[:count])
+        return Program(graph, tuple(fields[:count]), self.schedule)
 
     @property
     def states(self) -> int:
         """How many of the fields are the state."""
-        return len(self.step[1])
+        return len(self.step.wanted)
 
     @property
     def ndim(self) -> int:
         """How many core axes the state has."""
-        return self.graph.nodes[-1].ndim
+        return self.step.last.ndim
 
     def check_lengths(self) -> None:
         """Raise where a call makes fewer or more points than it is given."""
-        nodes = self.graph.nodes
-        for node in nodes:
+        for node in self.graph.nodes:
             if node.thins:
                 raise ValueError(
                     f"every={node.call.every} of '{node.call.definition.name}' makes the state "
                     "smaller at each step; iterate without it."
                 )
-        for node in nodes:
             if node.factors:
                 raise ValueError(
                     f"'{node.call.definition.name}' makes more points "
@@ -183,13 +185,12 @@ class Motion:
 
     def state_shape(self, arrays: Sequence[Any]) -> Shape:
         """The shape of the state after a step, which must be that of all steps."""
-        graph, wanted = self.step
         shape = on_numpy.broadcast_shape([array.shape for array in arrays])
         if len(shape) < self.ndim:
             raise on_numpy.too_few_axes(self.ndim, shape)
         if len(self.nodes) > 1:
-            reached = reaching(graph, arrays)
-            made = graph.shapes([array.shape for array in reached])[wanted[0]]
+            reached = reaching(self.graph, arrays)
+            made = self.graph.shapes([array.shape for array in reached])[self.step.wanted[0]]
             if made != shape:
                 raise ValueError(
                     f"the state would have shape {made} after a step, and {shape} before; give "
@@ -199,20 +200,20 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking.of(self.nodes, self.step[1], self.graph.given, axis)
+        one = Looking.of(self.nodes, self.step.wanted, self.graph.given, axis)
         return one.low, one.high
 
     @cached_property
     def together(self) -> int:
         """How many steps are done in one pass over memory."""
-        if self.schedule.steps == 1 or unfit(self.nodes, self.step[1], self.schedule):
+        if self.schedule.steps == 1 or unfit(self.nodes, self.step.wanted, self.schedule):
             return 1
         return self.schedule.steps or usual_length(self.margin)
 
     @property
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
-        return common_margin(self.nodes, self.step[1])
+        return common_margin(self.nodes, self.step.wanted)
 
     def unit(self, longest: int) -> int:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""

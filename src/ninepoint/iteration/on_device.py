@@ -18,8 +18,8 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, is_cupy, write
 from ..backends.cuda import driver
 from ..base import limits
-from ..program.chaining import unfit
 from ..program.graph import Graph
+from ..program.planning import unfit
 from .in_memory import InMemory
 from .iterate import Iteration
 from .motion import Motion
@@ -37,6 +37,8 @@ class OnDevice(InMemory):
     is written there goes to the GPU before the next step.
     """
 
+    there = True
+
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
         self._shown: list[Any] | None = None
@@ -49,9 +51,6 @@ class OnDevice(InMemory):
         if self._sent:
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
-
-    def _stretched(self, arrays: Arrays) -> list[Any]:
-        return list(arrays)
 
     def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
         made = super()._positions(graph, arrays)
@@ -70,11 +69,11 @@ class OnDevice(InMemory):
         asked, between = schedule.steps, plan.in_a_row
         if not asked and not _is_worth(size, plan.steps):
             return []
-        graph, wanted = self._motion.step
-        for node in graph.needed(wanted):
+        nodes = self._motion.nodes
+        for node in nodes:
             cuda.understood(node.compiled)
         most = min(asked or limits.current.recorded_steps, between)
-        if most < 2 or unfit(graph.needed(wanted), wanted, schedule):
+        if most < 2 or unfit(nodes, self._motion.step.wanted, schedule):
             return []
         length = most if asked else -(-between // -(-between // most))
         rest, looks = between % length, plan.steps // between
@@ -82,14 +81,8 @@ class OnDevice(InMemory):
             return [length, rest]
         return [length]
 
-    def _laid(self, fields: Arrays) -> list[Any]:
-        return list(fields)
-
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
-
-    def _aim(self, given: Arrays) -> None:
-        """The state is written there at the end."""
 
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""

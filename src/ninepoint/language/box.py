@@ -1,4 +1,4 @@
-"""Box: the offsets, axis by axis, at which a stencil looks; and what stands for a length."""
+"""Box: the offsets, axis by axis, at which a stencil looks."""
 
 from __future__ import annotations
 
@@ -51,10 +51,3 @@ class Box:
 def joined(boxes: Sequence[Box]) -> Box:
     """The smallest box that holds all of them; there is at least one."""
     return reduce(Box.__or__, boxes)
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int

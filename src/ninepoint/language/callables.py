@@ -9,61 +9,42 @@ from __future__ import annotations
 import builtins
 import functools
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
-from .dtypes import DType, short, value_type
+from .dtypes import short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .operators import UFUNCS
-from .values import (
-    Value,
-    constant,
-    is_large,
-    is_number,
-    wrapped,
+from .ir import DType
+from .operations import (
+    Builder,
+    as_window,
+    binary,
+    call,
+    cast,
+    common,
+    float_of,
+    float_pair,
+    in_common,
+    lift,
+    real_number,
+    select,
+    to_integer,
+    together,
+    truth,
+    unary,
 )
-
-Builder: TypeAlias = Callable[..., Any]
-
-
-def float_of(dtype: DType) -> DType:
-    """The type of what a function of floats gives."""
-    return DType.F64 if dtype.is_integer else dtype
+from .operators import UFUNCS
+from .values import Value, constant, emit, is_number, wrapped
 
 
 def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-    lifted = ops.lift(value) if complexes else _real(value, label)
-    return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
-
-
-def _float_pair(
-    name: str, label: str, weak: bool, left: Any, right: Any
-) -> Any:  # fmt: skip
-    """A function of two floats; a large integer of the text is one."""
-    a, b = (_real(float(v) if is_large(v) else v, label) for v in (left, right))
-    if name == "power":
-        return replace(ops.in_common("**", DType.F64, *ops.together(a, b)[0]), weak=True)
-    dtype = DType.F64 if weak else float_of(ops.common((a, b)))
-    return ops.call(name, dtype, a, b, weak=weak)
-
-
-def _real(value: Any, name: str) -> Value:
-    lifted = ops.lift(value)
-    if lifted.dtype.is_complex:
-        raise errors.bad_operand(name, "complex numbers")
-    return lifted
-
-
-def _operator(op: str, left: Any, right: Any) -> Any:
-    return ops.binary(op, left, right)
+    lifted = lift(value) if complexes else real_number(value, label)
+    return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
 
 def strong(value: Any) -> Any:
@@ -73,28 +54,28 @@ def strong(value: Any) -> Any:
     return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
-def _builtin_extreme(op: str, comparison: str, *args: Any) -> Any:
+def _builtin_extreme(builtin: Any, *args: Any) -> Any:
     """Python's `min` and `max`: the later wins only if it compares as better."""
 
     def better(left: Any, right: Any) -> Any:
         if is_number(left) and is_number(right):
-            return min(left, right) if op == "minimum" else max(left, right)
-        (a, b), _ = ops.together(left, right)
+            return builtin(left, right)
+        (a, b), _ = together(left, right)
         if a.dtype.is_integer and b.dtype.is_integer:
-            return ops.binary(op, a, b)
-        return ops.select(ops.binary(comparison, b, a), b, a)
+            return binary(f"{builtin.__name__}imum", a, b)
+        return select(binary("<" if builtin is min else ">", b, a), b, a)
 
     items = args[0] if len(args) == 1 else args
     if not isinstance(items, tuple) or not items:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
-        raise errors.wrong_arguments(op[:3], needs)
+        raise errors.wrong_arguments(builtin.__name__, needs)
     return functools.reduce(better, items)
 
 
 def _part(op: Any, value: Any) -> Any:
     """A part of a complex number, or its size; of other numbers only a size is another one."""
-    lifted = ops.lift(value)
+    lifted = lift(value)
     dtype = lifted.dtype
     if dtype.is_complex:
         real = DType.F32 if dtype is DType.C64 else DType.F64
@@ -104,93 +85,91 @@ def _part(op: Any, value: Any) -> Any:
     elif op != "abs" or dtype is DType.UINT:
         return lifted
     elif dtype is DType.BOOL:
-        dtype, lifted = DType.INT, ops.unary("+", lifted)
-    return ops.emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
+        dtype, lifted = DType.INT, unary("+", lifted)
+    return emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
 
 _absolute = partial(_part, "abs")
 
 
-def _rounded(function: str, to_integer: bool, value: Any) -> Any:
+def _rounded(function: str, whole: bool, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
-    lifted = _real(value, function)
+    lifted = real_number(value, function)
     if lifted.dtype.is_integer:
         return lifted
-    result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
-    return ops.to_integer(result) if to_integer else result
+    result = call(function, lifted.dtype, lifted, weak=lifted.weak)
+    return to_integer(result) if whole else result
 
 
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         return _numpy_round(value, digits)
-    return _rounded("rint", True, ops.unary("+", _real(value, "round()")))
+    return _rounded("rint", True, unary("+", real_number(value, "round()")))
 
 
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
-    lifted = _real(value, "round()")
+    lifted = real_number(value, "round()")
     if not isinstance(decimals, int):
         raise errors.wrong_arguments("round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
         return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
     dtype = lifted.dtype
     if decimals == 0:
-        return ops.call("rint", dtype, lifted, weak=lifted.weak)
+        return call("rint", dtype, lifted, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
     steps = ("*", "/") if decimals > 0 else ("/", "*")
-    scaled = ops.call("rint", dtype, ops.lift(ops.binary(steps[0], lifted, scale)))
-    return ops.binary(steps[1], scaled, scale)
+    scaled = call("rint", dtype, lift(binary(steps[0], lifted, scale)))
+    return binary(steps[1], scaled, scale)
 
 
 def _whole_tens(value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
     dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
-    atom = ops.cast(value, dtype)
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
-        step_atom = ir.Const(dtype, str(step))
-        return ops.emit(ir.Binary(dtype, "round", atom, step_atom), value.weak, value.shape)
+        return in_common("round", dtype, value, Value(ir.Const(dtype, str(step)), True))
     if step > 2**64:
-        return ops.lift(ops.binary("*", Value(atom, value.weak, value.shape), 0))
-    above, below = (ops.binary(op, value, n) for op, n in ((">", step // 2), ("<", -step // 2)))
-    lower = ops.select(below, wrapped(-step), 0)
-    return ops.lift(ops.select(above, wrapped(step), lower))
+        return lift(binary("*", value, 0))
+    above, below = (binary(op, value, n) for op, n in ((">", step // 2), ("<", -step // 2)))
+    lower = select(below, wrapped(-step), 0)
+    return lift(select(above, wrapped(step), lower))
 
 
 def _test(function: str, value: Any) -> Any:
     """isnan, isinf, isfinite, signbit."""
-    lifted = ops.lift(value)
+    lifted = lift(value)
     if lifted.dtype.is_integer:
         if function == "signbit":
-            return ops.binary("<", lifted, 0)
-        return ops.binary("==" if function == "isfinite" else "!=", lifted, lifted)
-    return ops.emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
+            return binary("<", lifted, 0)
+        return binary("==" if function == "isfinite" else "!=", lifted, lifted)
+    return emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
 def _sign(value: Any) -> Any:
-    lifted = _real(value, "np.sign")
+    lifted = real_number(value, "np.sign")
     if not lifted.dtype.is_integer:
-        return ops.call("sign", lifted.dtype, lifted)
-    negative = ops.binary("<", lifted, 0)
-    return ops.select(ops.binary(">", lifted, 0), 1, ops.select(negative, -1, 0))
+        return call("sign", lifted.dtype, lifted)
+    negative = binary("<", lifted, 0)
+    return select(binary(">", lifted, 0), 1, select(negative, -1, 0))
 
 
 def _where(test: Any, then: Any, other: Any) -> Any:
     if isinstance(test, np.ndarray):
-        _, shape = ops.together(then, other)
-        test = ops.as_window(test.astype(bool), shape) if shape else test
-    return ops.select(test, then, other)
+        _, shape = together(then, other)
+        test = as_window(test.astype(bool), shape) if shape else test
+    return select(test, then, other)
 
 
 def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
     if low is not None:
-        value = strong(ops.binary("maximum", value, low))
-    return value if high is None else ops.binary("minimum", value, high)
+        value = strong(binary("maximum", value, low))
+    return value if high is None else binary("minimum", value, high)
 
 
 def _floats(name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
-    lifted = [_real(value, f"np.{name}") for value in values]
-    dtype = float_of(ops.common(lifted))
-    return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
+    lifted = [real_number(value, f"np.{name}") for value in values]
+    dtype = float_of(common(lifted))
+    return [Value(cast(one, dtype), False, one.shape) for one in lifted]
 
 
 def _nan_to_num(
@@ -198,79 +177,77 @@ def _nan_to_num(
     neginf: Any = None,
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
-    value = _real(x, "np.nan_to_num")
+    value = real_number(x, "np.nan_to_num")
     dtype = value.dtype
     if dtype.is_integer:
         return value
     most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
-    found = ops.select(ops.binary("==", value, math.inf), above, value)
-    found = ops.select(ops.binary("==", value, -math.inf), below, found)
-    return ops.select(_test("isnan", value), nan, found)
+    found = select(binary("==", value, math.inf), above, value)
+    found = select(binary("==", value, -math.inf), below, found)
+    return select(_test("isnan", value), nan, found)
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
     """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
     value, middle = _floats("heaviside", x, at_zero)
-    above = ops.select(
-        ops.binary(">", value, 0), 1.0, ops.select(ops.binary("==", value, 0), middle, value)
-    )
-    return ops.select(ops.binary("<", value, 0), 0.0, above)
+    above = select(binary(">", value, 0), 1.0, select(binary("==", value, 0), middle, value))
+    return select(binary("<", value, 0), 0.0, above)
 
 
 def _logaddexp(left: Any, right: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
     a, b = _floats("logaddexp", left, right)
     dtype = a.dtype
-    apart = ops.unary("-", _absolute(ops.binary("-", a, b)))
-    more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
-    found = ops.binary("+", ops.binary("maximum", a, b), more)
+    apart = unary("-", _absolute(binary("-", a, b)))
+    more = call("log1p", dtype, call("exp", dtype, apart))
+    found = binary("+", binary("maximum", a, b), more)
     # Of infinities that are alike there is no difference.
-    alike = ops.binary("+", a, math.log(2.0))
-    return ops.select(ops.binary("==", a, b), alike, found)
+    alike = binary("+", a, math.log(2.0))
+    return select(binary("==", a, b), alike, found)
 
 
 def _sinc(value: Any) -> Any:
     """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _floats("sinc", value)
-    angle = ops.lift(ops.binary("*", x, math.pi))
-    ratio = ops.binary("/", ops.call("sin", x.dtype, angle), angle)
-    return ops.select(ops.binary("==", x, 0), 1.0, ratio)
+    angle = lift(binary("*", x, math.pi))
+    ratio = binary("/", call("sin", x.dtype, angle), angle)
+    return select(binary("==", x, 0), 1.0, ratio)
 
 
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = _float_pair("arctan2", "np.arctan2", False, imag, real)
+    found = float_pair("arctan2", "np.arctan2", False, imag, real)
     return _scaled(180 / math.pi, False, found) if deg else found
 
 
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
     """`np.isclose`: |a - b| <= atol + rtol * |b|, or both are the same infinity."""
     x, y = _floats("isclose", a, b)
-    apart = _absolute(ops.binary("-", x, y))
-    near = ops.binary("<=", apart, ops.binary("+", atol, ops.binary("*", rtol, _absolute(y))))
-    found = ops.binary("&", near, _test("isfinite", y))
-    found = ops.binary("|", found, ops.binary("==", x, y))
+    apart = _absolute(binary("-", x, y))
+    near = binary("<=", apart, binary("+", atol, binary("*", rtol, _absolute(y))))
+    found = binary("&", near, _test("isfinite", y))
+    found = binary("|", found, binary("==", x, y))
     if equal_nan:
-        both = ops.binary("&", _test("isnan", x), _test("isnan", y))
-        found = ops.binary("|", found, both)
+        both = binary("&", _test("isnan", x), _test("isnan", y))
+        found = binary("|", found, both)
     return found
 
 
 def _scaled(factor: float, weak: bool, value: Any) -> Any:
     """Degrees to radians, or back; a function of `math` gives a weak float."""
     x = _cast(float, value) if weak else _floats("degrees", value)[0]
-    return ops.binary("*", x, factor)
+    return binary("*", x, factor)
 
 
 def _logical(op: str, left: Any, right: Any) -> Any:
-    return ops.binary(op, ops.truth(left), ops.truth(right))
+    return binary(op, truth(left), truth(right))
 
 
 def _log(value: Any, base: Any = None) -> Any:
     log = partial(_float_function, "log", "math.log", True)
-    return log(value) if base is None else ops.binary("/", log(value), log(base))
+    return log(value) if base is None else binary("/", log(value), log(base))
 
 
 # Casts.
@@ -278,69 +255,69 @@ def _log(value: Any, base: Any = None) -> Any:
 
 def _cast(target: type, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
-        return ops.truth(value)
+        return truth(value)
     if target is int:
-        return ops.to_integer(value)
+        return to_integer(value)
     if target is float:
-        number = _real(value, "float()")
-        return Value(ops.cast(number, DType.F64), True, number.shape)
+        number = real_number(value, "float()")
+        return Value(cast(number, DType.F64), True, number.shape)
     storage = np.dtype(target)
-    lifted = ops.lift(value)
+    lifted = lift(value)
     if storage.kind in "iu":
-        return ops.to_integer(lifted, storage.name)
+        return to_integer(lifted, storage.name)
     dtype = value_type(storage)
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
     if short(storage):
-        atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-        return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
-    return Value(ops.cast(lifted, dtype), False, lifted.shape)
+        atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
+        return emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
+    return Value(cast(lifted, dtype), False, lifted.shape)
 
 
 def _complex(real: Any = 0, imag: Any = None) -> Any:
     """Python's `complex`, of one number or of two parts, each of which may be complex."""
-    first = ops.lift(real)
+    first = lift(real)
     if imag is None:
-        return Value(ops.cast(first, DType.C128), True, first.shape)
-    second = ops.lift(imag)
+        return Value(cast(first, DType.C128), True, first.shape)
+    second = lift(imag)
     a, b = _part("real", first), _part("real", second)
     if second.dtype.is_complex:
-        a = ops.binary("-", a, _part("imag", second))
+        a = binary("-", a, _part("imag", second))
     if first.dtype.is_complex:
-        b = ops.binary("+", b, _part("imag", first))
-    (x, y), shape = ops.together(a, b)
-    expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
-    return ops.emit(expr, True, shape)
+        b = binary("+", b, _part("imag", first))
+    (x, y), shape = together(a, b)
+    expr = ir.Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
+    return emit(expr, True, shape)
 
 
 def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise errors.wrong_arguments("sum", "it needs a tuple or a list of numbers")
-    return functools.reduce(partial(ops.binary, "+"), items, start)
+    return functools.reduce(partial(binary, "+"), items, start)
 
 
 def _divmod(left: Any, right: Any) -> Any:
-    return ops.binary("//", left, right), ops.binary("%", left, right)
+    return binary("//", left, right), binary("%", left, right)
 
 
 def _table() -> dict[Any, Builder]:
     table: dict[Any, Builder] = {
         builtins.abs: _absolute,
-        builtins.min: partial(_builtin_extreme, "minimum", "<"),
-        builtins.max: partial(_builtin_extreme, "maximum", ">"),
+        builtins.min: partial(_builtin_extreme, min),
+        builtins.max: partial(_builtin_extreme, max),
         builtins.round: _round,
         builtins.divmod: _divmod,
-        builtins.pow: lambda a, b: ops.binary("**", a, b),
+        builtins.pow: partial(binary, "**"),
         builtins.sum: _sum,
         math.log: _log,
         math.fabs: lambda v: _absolute(_cast(float, v)),
-        math.copysign: partial(_float_pair, "copysign", "copysign", True),
+        math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
-        np.negative: lambda v: ops.unary("-", v),
-        np.positive: lambda v: ops.unary("+", v),
-        np.invert: lambda v: ops.unary("~", v),
-        np.logical_not: lambda v: ops.unary("not", v),
+        np.negative: partial(unary, "-"),
+        np.positive: partial(unary, "+"),
+        np.invert: partial(unary, "~"),
+        np.logical_not: partial(unary, "not"),
         np.logical_and: partial(_logical, "&"),
         np.logical_or: partial(_logical, "|"),
         np.logical_xor: partial(_logical, "^"),
@@ -353,14 +330,14 @@ def _table() -> dict[Any, Builder]:
         np.sinc: _sinc,
         np.angle: _angle,
         np.isclose: _is_close,
-        np.square: lambda v: ops.binary("*", v, v),
-        np.reciprocal: lambda v: ops.binary("/", 1.0, v),
+        np.square: lambda v: binary("*", v, v),
+        np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.copysign: partial(_float_pair, "copysign", "copysign", False),
-        **{ufunc: partial(_operator, op) for ufunc, op in UFUNCS.items()},
-        np.minimum: partial(_operator, "minimum"),
-        np.maximum: partial(_operator, "maximum"),
+        np.copysign: partial(float_pair, "copysign", "copysign", False),
+        **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
+        np.minimum: partial(binary, "minimum"),
+        np.maximum: partial(binary, "maximum"),
     }
     for name in ("real", "imag", "conj"):
         table[getattr(np, name)] = partial(_part, name)
@@ -373,7 +350,7 @@ def _table() -> dict[Any, Builder]:
         table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
         table[getattr(math, name)] = partial(_scaled, factor, True)
     for name, row in FLOAT_FUNCTIONS.items():
-        build = _float_pair if row.arguments == 2 else _float_function
+        build = float_pair if row.arguments == 2 else _float_function
         if row.numpy:
             table.setdefault(getattr(np, name), partial(build, name, f"np.{name}", False))
         if row.python:

@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from . import ir
-from . import operations as ops
 from .definitions import stored_names
-from .dtypes import DType, promote
-from .frame import Frame, Undefined
-from .ir import Const, Ref
-from .values import Body, Buffer, NotUnderstood, Value, is_number, reading
+from .dtypes import promote
+from .frame import UNDEFINED, Frame
+from .ir import Const, DType, Ref
+from .operations import active, cast, lift, logical, turn, unary, under
+from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -71,17 +71,12 @@ class CarriedLoop:
         self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
-        self.stored = _stored(self.node)
-        # Of each name that holds numbers what these are before the first turn, and their types.
-        self.initial = {
-            name: [ops.lift(value) for value in _numbers(self.before[name])]
-            for name in sorted(self.stored)
-            if _is_numeric(self.before.get(name))
-        }
-        self.types = {
-            name: [_Type(one.dtype, one.weak) for one in values]
-            for name, values in self.initial.items()
-        }
+        self.stored = sorted(_stored(self.node))
+        # The names that hold numbers, what these are before the first turn, and their types.
+        self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
+        self.held = tuple(self.before[name] for name in self.names)
+        self.initial = [lift(one) for one in _numbers(self.held)]
+        self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
         # What it carries: the name in a turn; the value before the first and that after one.
@@ -90,7 +85,7 @@ class CarriedLoop:
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
-        start = ops.logical("&", ops.active(), self.first)
+        start = logical("&", active(), self.first)
         if start is False:
             return
         if self._read():
@@ -111,11 +106,11 @@ class CarriedLoop:
         self.once(index)
         if frame.done is True or frame.broken is True:
             return False
-        ended = ops.logical("|", frame.done, frame.broken)
-        with ops.under(ended, False):
+        ended = logical("|", frame.done, frame.broken)
+        with under(ended, False):
             again = self.again(index)
         self.endless = again is True
-        return ops.logical("&", ops.unary("not", ended), again)
+        return logical("&", unary("not", ended), again)
 
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
@@ -133,25 +128,22 @@ class CarriedLoop:
             self.types = joined
         raise NotUnderstood("a loop that changes the types of its values", self.span)
 
-    def _joined(self) -> dict[str, list[_Type]]:
+    def _joined(self) -> list[_Type]:
         """The types of what names hold before and after the turn that was read."""
-        joined: dict[str, list[_Type]] = {}
-        for name, kinds in self.types.items():
-            triples = zip(kinds, self.initial[name], self._now(name), strict=True)
-            joined[name] = [kind.joined(one, after) for kind, one, after in triples]
-        return joined
+        triples = zip(self.types, self.initial, self._now(), strict=True)
+        return [kind.joined(one, after) for kind, one, after in triples]
 
     def _read_turn(self, *, literal: bool = False) -> None:
         frame = self.frame
         self.refs = []
         frame.restore(self.outside)
         frame.done, frame.result = False, None
-        for name, kinds in () if literal else self.types.items():
-            heads = [Value(self._ref(kind.dtype), kind.weak) for kind in kinds]
-            frame.names[name] = _rebuilt(self.before[name], iter(heads))
+        if not literal:
+            heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
+            frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
-        with ops.turn(self.body):
+        with turn(self.body):
             self.going = self._turn()
 
     def _ref(self, dtype: DType) -> Ref:
@@ -159,39 +151,37 @@ class CarriedLoop:
         self.refs.append(Ref(dtype, f"c{self.level}_{len(self.refs)}"))
         return self.refs[-1]
 
-    def _now(self, name: str) -> list[Value]:
-        """The numbers that a name holds at the end of a turn."""
-        value = self.frame.names.get(name)
-        numbers = list(_numbers(value)) if _is_numeric(value) else []
-        if len(numbers) != len(self.initial[name]):
-            raise NotUnderstood("a name that is one thing or another", self.span)
-        return [ops.lift(one) for one in numbers]
+    def _now(self) -> list[Value]:
+        """The numbers that the names hold at the end of a turn."""
+        now = [self.frame.names.get(name) for name in self.names]
+        for before, after in zip(self.held, now, strict=True):
+            if not _is_numeric(after) or len([*_numbers(after)]) != len([*_numbers(before)]):
+                raise NotUnderstood("a name that is one thing or another", self.span)
+        return [lift(one) for one in _numbers(tuple(now))]
 
     def _carry(self, value: Any) -> tuple[Any, range]:
         """Carry numbers that only the last turn tells; gives which they are beside the value."""
         begin = len(self.ends)
-        for after in map(ops.lift, _numbers(value)):
+        for after in map(lift, _numbers(value)):
             self._ref(after.dtype)
             # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=ops.cast(ops.lift(0), after.dtype))
+            any_one = replace(after, atom=cast(lift(0), after.dtype))
             self.ends.append((any_one, after))
         return value, range(begin, len(self.ends))
 
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        places: dict[str, tuple[Any, range]] = {}
-        for name, initial in self.initial.items():
-            begin = len(self.ends)
-            self.ends += zip(initial, self._now(name), strict=True)
-            places[name] = self.before[name], range(begin, len(self.ends))
-        for name in sorted(self.stored - places.keys()):
+        self.ends += zip(self.initial, self._now(), strict=True)
+        held = self.held, range(len(self.ends))
+        more: dict[str, tuple[Any, range]] = {}
+        for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
-            if old is not None and not isinstance(old, Undefined):
-                if not _same(old, new):
+            if old is not None and old is not UNDEFINED:
+                if old is not new and not (isinstance(old, Value) and old == new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
-                places[name] = self._carry(new)
+                more[name] = self._carry(new)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
             raise NotUnderstood("a loop that returns no number", self.span)
@@ -204,7 +194,7 @@ class CarriedLoop:
         def end(value: Any, numbers: range) -> Any:
             """A value after the last turn."""
             found = (
-                ops.emit(
+                emit(
                     ir.Carried(self.refs[number].dtype, whole, number + 1),
                     all(one.weak for one in self.ends[number]),
                 )
@@ -213,11 +203,9 @@ class CarriedLoop:
             return _rebuilt(value, found)
 
         frame.restore(self.outside)
-        for name in sorted(self.stored):
-            if name in places:
-                frame.names[name] = end(*places[name])
-            elif name not in self.before:
-                frame.names[name] = Undefined(name)
+        frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
+        frame.names |= zip(self.names, end(*held), strict=True)
+        frame.names |= {name: end(*place) for name, place in more.items()}
         frame.broken = end(*truths[0]) if truths[0] else broken
         if given:
             always = broken is False and self.endless
@@ -226,11 +214,11 @@ class CarriedLoop:
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         pairs = list(zip(self.refs, self.ends, strict=True))
-        with ops.turn(self.body):
-            after = [ops.lift(self.going).atom]
-            after += [ops.cast(value, ref.dtype) for ref, (_, value) in pairs]
-        initial = [ops.lift(start).atom]
-        initial += [ops.cast(value, ref.dtype) for ref, (value, _) in pairs]
+        with turn(self.body):
+            after = [lift(self.going).atom]
+            after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
+        initial = [lift(start).atom]
+        initial += [cast(value, ref.dtype) for ref, (value, _) in pairs]
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
@@ -313,7 +301,3 @@ def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
     if isinstance(value, Buffer):
         return replace(value, items=_rebuilt(value.items, numbers))
     return next(numbers)
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(one, Value) and one == other)

@@ -1,8 +1,4 @@
-"""The types a value has inside a kernel, and how they mix.
-
-Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
-are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
-holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+"""How stored elements and arguments become values of a kernel, and how types of these mix.
 
 A float of 16 bits is stored only: it is loaded as a float32, and a float32 is rounded to it where
 it is stored.  `SHORT_FLOATS` says how, of each of them; no other place knows which there are.
@@ -14,39 +10,11 @@ shape.  They stand for what is given where a kernel is read, and name what was c
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, TypeAlias
 
 import numpy as np
 
-
-class DType(Enum):
-    """The type of a value at one point."""
-
-    BOOL = "bool"
-    INT = "int"
-    UINT = "uint"
-    F32 = "float32"
-    F64 = "float64"
-    C64 = "complex64"
-    C128 = "complex128"
-
-    @property
-    def is_integer(self) -> bool:
-        return self in (DType.BOOL, DType.INT, DType.UINT)
-
-    @property
-    def is_float(self) -> bool:
-        return self in (DType.F32, DType.F64)
-
-    @property
-    def is_complex(self) -> bool:
-        return self in (DType.C64, DType.C128)
-
-    @property
-    def numpy(self) -> np.dtype:
-        """The storage that holds every value of this type."""
-        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
+from .ir import DType
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +118,21 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
     return DType.F32 if narrow else DType.F64
 
 
+class _Array:
+    """What is given as an array."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel: never one of ours, such as v0."""
+        own = self.name[-1].isdigit() or self.name[-1] == "_"
+        return f"{self.name}_" if own else self.name
+
+
 @dataclass(frozen=True, slots=True)
-class Field:
+class Field(_Array):
     """A parameter that is read relative to the point.
 
     In a function of numbers it is read at the point itself (`pointwise`), where it is the number
@@ -162,24 +143,14 @@ class Field:
     storage: np.dtype
     pointwise: bool = False
 
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return _label(self.name)
-
 
 @dataclass(frozen=True, slots=True)
-class Coefficients:
+class Coefficients(_Array):
     """A parameter that is a small array read absolutely."""
 
     name: str
     storage: np.dtype
     shape: tuple[int, ...]
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel."""
-        return _label(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +172,3 @@ class Scalar:
 
 
 Argument: TypeAlias = Field | Coefficients | Scalar
-
-
-def _label(name: str) -> str:
-    """The name of a field or of coefficients in the kernel: never one of ours, such as v0."""
-    return f"{name}_" if name[-1].isdigit() or name[-1] == "_" else name

@@ -11,8 +11,8 @@ import difflib
 import threading
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +111,28 @@ class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
 
     Without a place it is one of what is read now.  The names of the facts stand in braces in the
-    words; they are given in the order in which the words name them first.
+    words; they are given in the order in which the words name them first.  What helps may be said
+    by the first words of a fact.
     """
 
     code: str
     message: str
     label: str
     help: str
+    cures: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *facts: object) -> StencilError:
-        rest = iter(facts)
-        span = next(rest) if facts and isinstance(facts[0], Span) else None
+        first = facts[0] if facts else None
+        span = first if isinstance(first, Span) else None
+        rest = iter(facts[1:] if span else facts)
         known = defaultdict[str, object](lambda: next(rest))
-        words = (self.message, self.label, self.help)
+        told = (
+            cure
+            for start, cure in self.cures.items()
+            for one in facts
+            if str(one).startswith(start)
+        )
+        words = (self.message, self.label, next(told, self.help))
         message, label, cure = (text.format_map(known) for text in words)
         assert next(rest, known) is known, facts
         return _mistake(self.code, message, label, cure, span)
@@ -555,23 +564,21 @@ def foreign_function(span: Span, name: str, module: str, reason: str) -> Stencil
 # Expressions and statements.
 
 
-def unknown_method(words: str, name: str) -> StencilError:
-    if words.startswith("the field"):
-        cure = "Take a window of the field first, such as x[-1:2].mean(); the whole is not seen."
-    elif words not in ("a window", "a number"):
-        cure = "Compute it outside the kernel, and use the result inside."
-    else:
-        cure = (
-            "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and "
-            "ptp; a number has real and imag."
-        )
-    return _mistake(
-        "unknown-method",
-        f"{words[:1].upper()}{words[1:]} has no '{name}' in a kernel.",
-        "not known here",
-        cure,
+unknown_method = Mistake(
+    "unknown-method",
+    "{words} has no '{name}' in a kernel.",
+    "not known here",
+    "Compute it outside the kernel, and use the result inside.",
+    dict.fromkeys(
+        ("A window", "A number"),
+        "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and "
+        "ptp; a number has real and imag.",
     )
-
+    | {
+        "The field": "Take a window of the field first, such as x[-1:2].mean(); the whole is not "
+        "seen."
+    },
+)
 
 unknown_function = Mistake(
     "unknown-function",
@@ -596,32 +603,22 @@ wrong_arguments = Mistake(
 )
 
 
-# What helps against an operand that does not fit, by the first words of what it is.
-_OPERAND_CURES = {
-    "the field": "Index the field: x[0] is a number of it, x[-1:2] a window.",
-    "complex": "Take a real number first: .real, .imag or abs().",
-    "floats": "Convert the operands first, with int() or an integer type of NumPy.",
-    "a window": "Reduce the window first, such as .any(), .all(), .sum() or .max().",
-    "an array": "Index the array, or combine it with a window of its shape.",
-    "a function": "Call the function, or leave it out.",
-}
-
-
-def bad_operand(operation: str, words: str) -> StencilError:
-    cure = "Give it numbers; int(), float() and NumPy's types convert them."
-    if operation == "Unpacking":
-        cure = "Unpack a tuple, a window or a constant array."
-    elif operation == "Indexing":
-        cure = "Index a field once, with all its offsets together, such as x[0, 1]."
-    else:
-        for start, better in _OPERAND_CURES.items():
-            cure = better if words.startswith(start) else cure
-    return _mistake(
-        "bad-operand",
-        f"{operation} has no meaning for {words}.",
-        "the operands do not fit",
-        cure,
-    )
+bad_operand = Mistake(
+    "bad-operand",
+    "{operation} has no meaning for {words}.",
+    "the operands do not fit",
+    "Give it numbers; int(), float() and NumPy's types convert them.",
+    {
+        "Unpacking": "Unpack a tuple, a window or a constant array.",
+        "Indexing": "Index a field once, with all its offsets together, such as x[0, 1].",
+        "the field": "Index the field: x[0] is a number of it, x[-1:2] a window.",
+        "complex": "Take a real number first: .real, .imag or abs().",
+        "floats": "Convert the operands first, with int() or an integer type of NumPy.",
+        "a window": "Reduce the window first, such as .any(), .all(), .sum() or .max().",
+        "an array": "Index the array, or combine it with a window of its shape.",
+        "a function": "Call the function, or leave it out.",
+    },
+)
 
 
 def literal_range(value: int, *, floating: bool = False) -> StencilError:

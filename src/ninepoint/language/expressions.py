@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 
 from . import errors, frame
-from . import operations as ops
 from .callables import FUNCTIONS, is_pure, known_call, strong
 from .definitions import Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here
 from .frame import Frame, node_root, refuse_node
-from .functions import is_shape
+from .functions import from_numpy, is_shape
+from .operations import binary, folded, logical, select, truth, unary, under
 from .operators import SYMBOLS
 from .positions import Spacing, index
-from .reductions import KNOWN, METHODS
+from .reductions import METHODS, REDUCTIONS
 from .subscripts import subscript
 from .values import (
     Closure,
@@ -42,6 +42,9 @@ from .values import (
     settled,
     words,
 )
+
+# Every function that is understood.
+KNOWN = FUNCTIONS | REDUCTIONS
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
@@ -75,15 +78,15 @@ class Expressions(Frame):
             case ast.Compare():
                 return self.compare(node)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                truth = self.truth(test)
-                if isinstance(truth, bool):
-                    return self.eval(body if truth else orelse)
-                with ops.under(truth, True):
+                holds = self.truth(test)
+                if isinstance(holds, bool):
+                    return self.eval(body if holds else orelse)
+                with under(holds, True):
                     then = self.eval(body)
-                with ops.under(truth, False):
+                with under(holds, False):
                     other = self.eval(orelse)
                 self.at(node)
-                return self.merge(truth, then, other)
+                return self.merge(holds, then, other)
             case ast.Subscript():
                 base = self.buffer(node.value) or self.eval(node.value)
                 return subscript(base, self.eval(node.slice), node, self.at)
@@ -123,12 +126,12 @@ class Expressions(Frame):
         raise NotUnderstood("a loop whose range is not constant")
 
     def unary(self, node: ast.expr, op: str, value: Any) -> Any:
+        self.at(node)
         if op == "not":
             self.check_truth(node, value)
-            return ops.unary(op, value)
-        self.at(node)
-        self.check_numbers(f"'{op}'", value)
-        return settled(ops.unary(op, value))
+        else:
+            self.check_numbers(f"'{op}'", value)
+        return settled(unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
@@ -140,33 +143,33 @@ class Expressions(Frame):
                 raise errors.bad_operand("'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        return settled(ops.binary(op, left, right))
+        return settled(binary(op, left, right))
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)
         self.check_truth(node, value)
-        return ops.truth(value)
+        return truth(value)
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
         value = self.eval(nodes[0])
         for before, node in itertools.pairwise(nodes):
             self.check_truth(before, value)
-            truth = ops.truth(value)
-            if isinstance(truth, bool):
-                if truth is isinstance(op, ast.Or):
+            holds = truth(value)
+            if isinstance(holds, bool):
+                if holds is isinstance(op, ast.Or):
                     return value
                 value = self.eval(node)
                 continue
             both = isinstance(op, ast.And)
-            with ops.under(truth, both):
+            with under(holds, both):
                 other = self.eval(node)
             self.at(node)
             self.check_numbers("'and'" if both else "'or'", other)
-            if truth is value and ops.truth(other) is other and isinstance(other, Value):
-                value = ops.logical("&" if both else "|", truth, other)
+            if holds is value and truth(other) is other and isinstance(other, Value):
+                value = logical("&" if both else "|", holds, other)
             else:
                 then, value = (other, value) if both else (value, other)
-                value = ops.select(truth, then, value)
+                value = select(holds, then, value)
         return value
 
     def compare(self, node: ast.Compare) -> Any:
@@ -185,17 +188,17 @@ class Expressions(Frame):
                     raise NotUnderstood("'in' something that is no tuple")
                 one = False
                 for item in right:
-                    one = ops.logical("|", one, ops.binary("==", left, item))
-                one = ops.unary("not", one) if isinstance(op, ast.NotIn) else one
+                    one = logical("|", one, binary("==", left, item))
+                one = unary("not", one) if isinstance(op, ast.NotIn) else one
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
                 if holds_value(left) or holds_value(right):
                     raise NotUnderstood("a comparison of tuples")
-                one = ops._known(SYMBOLS[type(op)], left, right)
+                one = folded(SYMBOLS[type(op)], left, right)
             else:
                 one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
-            result = one if result is True else ops.logical("&", result, one)
+            result = one if result is True else logical("&", result, one)
             left = right
         return result
 
@@ -210,13 +213,12 @@ class Expressions(Frame):
             shape = frame.whole_shape() if isinstance(base, Field) else getattr(base, "shape", ())
             if shape or isinstance(base, np.ndarray):
                 return frame.measured(shape, node.attr)
-        if isinstance(base, Value) and node.attr in ("real", "imag"):
-            return FUNCTIONS[np.real if node.attr == "real" else np.imag](base)
-        if isinstance(base, np.ndarray) and node.attr == "T":
-            return base.T
-        if isinstance(base, slice) and node.attr in ("start", "stop", "step"):
-            return getattr(base, node.attr)
-        if is_number(base) and node.attr in ("real", "imag"):
+        part = node.attr in ("real", "imag")
+        if part and isinstance(base, Value):
+            return FUNCTIONS[getattr(np, node.attr)](base)
+        known = part and is_number(base)
+        known |= isinstance(base, np.ndarray) and node.attr == "T"
+        if known or (isinstance(base, slice) and node.attr in ("start", "stop", "step")):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of a window")
@@ -342,14 +344,14 @@ class Expressions(Frame):
             if result is not None:
                 return settled(result)
         if function not in KNOWN:
-            if function is sorted or _from_numpy(function):
+            if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
             raise errors.unknown_function(name)
         for one in everything:
             if isinstance(one, Field):
                 raise errors.bad_operand(f"'{name}'", words(one))
         result = _built(KNOWN[function], name, args, keywords)
-        numpys = isinstance(function, np.ufunc) or _from_numpy(function)
+        numpys = isinstance(function, np.ufunc) or from_numpy(function)
         # A part of a number of Python's is one.
         return strong(result) if numpys and function not in (np.real, np.imag) else result
 
@@ -488,10 +490,3 @@ def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
     """Builtins that arrange values without looking at them."""
     made = function(*args, **keywords)
     return made if function in (range, len) else tuple(map(constant, made))
-
-
-def _from_numpy(function: Any) -> bool:
-    """Whether NumPy has it; a method of one of its objects counts."""
-    owner = type(getattr(function, "__self__", None)).__module__
-    module = getattr(function, "__module__", None) or owner
-    return str(module).partition(".")[0] == "numpy"

@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
 from .definitions import ArrayFunction, Function, Unusable
-from .dtypes import Coefficients, DType, Field
+from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import Position
+from .ir import DType, Position
+from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
@@ -25,19 +25,15 @@ from .values import (
     NotUnderstood,
     Value,
     constant,
+    emit,
     is_number,
     length_label,
-    position_label,
     reading,
     words,
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Undefined:
-    """A local that has no value on some path."""
-
-    name: str
+# What a local is that has no value on some path.
+UNDEFINED: Any = object()
 
 
 @dataclass(eq=False)
@@ -80,7 +76,7 @@ class Frame(ABC):
         self.at(node)
         if node.id in self.names:
             value = self.names[node.id]
-            if isinstance(value, Undefined):
+            if value is UNDEFINED:
                 raise errors.maybe_undefined(node.id)
             if isinstance(value, Buffer):
                 raise NotUnderstood("a buffer as a whole")
@@ -92,9 +88,11 @@ class Frame(ABC):
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
         found = self.names.get(node.id) if isinstance(node, ast.Name) else None
-        if isinstance(found, Buffer) and found.owner is not self:
+        if not isinstance(found, Buffer):
+            return None
+        if found.owner is not self:
             raise NotUnderstood("a buffer of another function", self.at(node))
-        return found if isinstance(found, Buffer) else None
+        return found
 
     def usable(self, name: str) -> Any:
         value = constant(self.function.constants[name])
@@ -119,26 +117,27 @@ class Frame(ABC):
             raise errors.bad_operand("The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
-        if isinstance(then, Buffer) and then == replace(other, items=then.items):
-            return replace(then, items=ops.select(test, then.items, other.items))
-        plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if then is other:
             return then
+        if then is UNDEFINED or other is UNDEFINED:
+            return UNDEFINED
+        if isinstance(then, Buffer) and then == replace(other, items=then.items):
+            return replace(then, items=select(test, then.items, other.items))
+        plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if not isinstance(then, plain) or not isinstance(other, plain):
             raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
             raise errors.choice_mismatch(words(then), words(other))
-        return ops.select(test, then, other)
+        return select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
         if self.done is False:
             self.done, self.result = done, result
             return
-        first, second = self.result, result
-        self.check_counts(first, second)
-        self.result = ops.select(self.done, first, second)
-        self.done = ops.logical("|", self.done, done)
+        self.check_counts(self.result, result)
+        self.result = select(self.done, self.result, result)
+        self.done = logical("|", self.done, done)
 
     def check_counts(self, one: Any, other: Any) -> None:
         """Raise where two ways to return give another number of values."""
@@ -202,18 +201,19 @@ def _along(axis: int, element: bool) -> Any:
     Of several results around an element those of one phase are k * I + r.
     """
     one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-    label = position_label(axis, one.among)
+    # It ends in a digit, as no name of the user's does in a kernel.
+    label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     assert reading.axes.count is not None
     read = ir.Read(DType.INT, label, (0,) * reading.axes.count)
-    where, factors = ops.emit(read, weak=True), reading.axes.factors
+    where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where
     point = Index(where.atom, True)
     if element:
         return point
-    result = ops.binary("*", point, factors[axis])
-    return ops.binary("+", result, reading.axes.phase[axis])
+    result = binary("*", point, factors[axis])
+    return binary("+", result, reading.axes.phase[axis])
 
 
 def measured(shape: tuple[Any, ...], name: str) -> Any:
@@ -224,7 +224,7 @@ def measured(shape: tuple[Any, ...], name: str) -> Any:
         case "ndim":
             return len(shape)
         case _:
-            return functools.reduce(partial(ops.binary, "*"), shape or (1,))
+            return functools.reduce(partial(binary, "*"), shape or (1,))
 
 
 # What neither tier runs: the construct in words, and what to write instead.

@@ -74,3 +74,10 @@ FLOAT_FUNCTIONS = {
 def is_shape(value: Any) -> bool:
     """Whether it is one of the functions of `ninepoint.shapes`, which a kernel may call."""
     return getattr(value, "__module__", "") == "ninepoint.shapes" and callable(value)
+
+
+def from_numpy(value: Any) -> bool:
+    """Whether it is a function of NumPy's; a method of one of its objects counts."""
+    owner = type(getattr(value, "__self__", None)).__module__
+    module = getattr(value, "__module__", None) or owner
+    return callable(value) and str(module).partition(".")[0] == "numpy"

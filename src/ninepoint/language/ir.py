@@ -27,12 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import numpy as np
-
-from .box import Length
-from .dtypes import DType
 
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
@@ -47,7 +45,43 @@ ReduceKind: TypeAlias = Literal[
 ]  # fmt: skip
 # Those for which the elements are put in order.
 RANKED: frozenset[str] = frozenset({"quantile", "nanquantile", "nanrank"})
-COMPARISONS: frozenset[str] = frozenset({"<", "<=", ">", ">=", "==", "!="})
+# What each comparison is with its operands exchanged.
+MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+COMPARISONS = frozenset(MIRRORED)
+
+
+class DType(Enum):
+    """The type of a value at one point.
+
+    Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
+    are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
+    holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+    """
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    F32 = "float32"
+    F64 = "float64"
+    C64 = "complex64"
+    C128 = "complex128"
+
+    @property
+    def is_integer(self) -> bool:
+        return self in (DType.BOOL, DType.INT, DType.UINT)
+
+    @property
+    def is_float(self) -> bool:
+        return self in (DType.F32, DType.F64)
+
+    @property
+    def is_complex(self) -> bool:
+        return self in (DType.C64, DType.C128)
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The storage that holds every value of this type."""
+        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +391,6 @@ class Histogram:
     after it; both are NaN where an element is.  `element` reads the first element of the window.
     That is a box of `shape`, over the last two axes; or its `runs` are, each with the steps to it
     along axes before the last, its first column and its length, counted from that element.
-    Columns are so many `lanes` apart, more than one only where the lowering has interleaved them.
     """
 
     names: tuple[str, ...]
@@ -365,7 +398,6 @@ class Histogram:
     shape: Offset
     rank: int
     runs: tuple[Offset, ...] = ()
-    lanes: int = 1
 
     @property
     def lines(self) -> tuple[Offset, ...]:
@@ -418,6 +450,13 @@ class Lines:
 
     kernel: Kernel
     dtypes: tuple[np.dtype, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
+
+    axis: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,16 +15,16 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import errors, ir
-from .dtypes import Coefficients, DType, promote, value_type
-from .ir import Atom, Binary, Const, Offset, Unary, Weight
+from .dtypes import Coefficients, promote, value_type
+from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
 from .operators import PYTHON, UNARY
 from .positions import Line
 from .values import (
@@ -33,12 +33,16 @@ from .values import (
     NotUnderstood,
     Value,
     constant,
+    emit,
     is_large,
     is_number,
     reading,
     words,
     wrapped,
 )
+
+# What a function that kernels call writes, given its arguments.
+Builder: TypeAlias = Callable[..., Any]
 
 # Making values.
 
@@ -74,12 +78,6 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
     if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
     raise errors.literal_range(value)
-
-
-def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
-    """What an operation gives, in a window of that shape if it has one."""
-    body = reading.windows if shape else reading.body
-    return Value(body.emit(expr), weak, shape)
 
 
 def as_window(value: Any, shape: Offset) -> Value:
@@ -166,7 +164,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
     left, right = constant(left), constant(right)
     known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
     if all(known) and op not in _EXTREMES:
-        return _known(op, left, right)
+        return folded(op, left, right)
     line = _line(op, left, right)
     if isinstance(line, int):
         return line
@@ -218,9 +216,8 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
 
 def _shift(op: Any, a: Value, b: Value) -> Value:
     """A shift has the type of what is shifted."""
-    kinds = [DType.INT if v.dtype is DType.BOOL else v.dtype for v in (a, b)]
-    left, right = (cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
-    expr = ir.Binary(kinds[0], op, left, right)
+    left, right = unary("+", a), unary("+", b)
+    expr = Binary(left.dtype, op, left.atom, right.atom)
     return emit(expr, a.weak and b.weak, a.shape or b.shape)
 
 
@@ -240,7 +237,8 @@ def _power(a: Value, b: Value, common: DType) -> Value:
     return in_common("**", common, a, b)
 
 
-def _known(op: str, left: Any, right: Any) -> Any:
+def folded(op: str, left: Any, right: Any) -> Any:
+    """An operation on what is known, by the rules of what is not."""
     try:
         with np.errstate(all="ignore"):
             return constant(PYTHON[op](left, right))
@@ -346,9 +344,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
     """`int(value)`, or the cast to a narrower integer type."""
     if is_number(value) and not storage:
         return _saturated(value)
-    lifted = lift(value)
-    if lifted.dtype.is_complex:
-        raise errors.bad_operand("int()", "complex numbers")
+    lifted = real_number(value, "int()")
     if not storage:
         return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
     dtype = DType.UINT if storage == "uint64" else DType.INT
@@ -392,17 +388,37 @@ def _converted(value: Any, dtype: DType) -> str | None:
         return repr(dtype.numpy.type(value).item())
 
 
+def float_of(dtype: DType) -> DType:
+    """The type of what a function of floats gives."""
+    return DType.F64 if dtype.is_integer else dtype
+
+
+def float_pair(
+    name: str, label: str, weak: bool, left: Any, right: Any
+) -> Any:  # fmt: skip
+    """A function of two floats; a large integer of the text is one."""
+    a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
+    if name == "power":
+        return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
+    dtype = DType.F64 if weak else float_of(common((a, b)))
+    return call(name, dtype, a, b, weak=weak)
+
+
+def real_number(value: Any, name: str) -> Value:
+    """A number that is not complex, for a function of this name."""
+    lifted = lift(value)
+    if lifted.dtype.is_complex:
+        raise errors.bad_operand(name, "complex numbers")
+    return lifted
+
+
 # uint64 beside integers that may be negative.
-
-
-_MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
 def _mixed(left: Value, right: Value) -> bool:
     """Whether one is of uint64 and the other an integer that may be negative."""
-    return (left.dtype is DType.UINT and _signed(right)) or (
-        right.dtype is DType.UINT and _signed(left)
-    )
+    pairs = (left, right), (right, left)
+    return any(one.dtype is DType.UINT and _signed(other) for one, other in pairs)
 
 
 def _signed(value: Value) -> bool:
@@ -418,7 +434,7 @@ def _signed(value: Value) -> bool:
 def _compared(op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
-        left, right, op = right, left, _MIRRORED[op]
+        left, right, op = right, left, ir.MIRRORED[op]
     above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.
@@ -432,17 +448,13 @@ def _extreme(op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left
-    _, shape = together(left, right)
     if isinstance(right.atom, Const):
         chosen = right.atom if op == "minimum" else left.atom
-        return replace(right, atom=chosen, weak=False, shape=shape)
-    zero = Const(DType.INT, "0")
-    floor = emit(Binary(DType.INT, "maximum", right.atom, zero), False, right.shape)
-    word = cast(floor, DType.UINT)
-    found = emit(Binary(DType.UINT, op, left.atom, word), False, shape)
-    if op == "maximum":
-        return found
-    return emit(Binary(DType.INT, op, cast(found, DType.INT), right.atom), False, shape)
+        return Value(chosen, False, left.shape or right.shape)
+    right = replace(right, weak=False)
+    natural = in_common("maximum", DType.INT, right, lift(0))
+    found = in_common(op, DType.UINT, left, natural)
+    return found if op == "maximum" else in_common(op, DType.INT, found, right)
 
 
 def _divided(op: str, left: Value, right: Value) -> Any:
@@ -452,8 +464,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     """
     signed = left if left.dtype is DType.INT else right
     negative = binary("<", signed, 0)
-    size = emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
-    size = _word(size)
+    size = _word(emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape))
     top, bottom = (size, right) if signed is left else (left, size)
     rest = binary("%", top, bottom)
     inexact = binary("!=", rest, 0)
@@ -464,7 +475,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
         turned = binary("-", rest, bottom)
     else:
         # Both are of uint64, and the remainder is the lesser.
-        turned = emit(Binary(DType.UINT, "-", bottom.atom, rest.atom), False, rest.shape)
+        turned = in_common("-", DType.UINT, bottom, rest)
     return select(binary("&", negative, inexact), turned, rest)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from .definitions import Function, SelfReference
+from .definitions import Function, SelfReference, with_helpers
 from .errors import Span
 from .positions import index
 
@@ -81,8 +81,7 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
 def asks_position(function: Function) -> bool:
     """Whether a function asks for the position of the point, or a helper that it calls does."""
     return any(
-        value is index or (isinstance(value, Function) and asks_position(value))
-        for value in function.constants.values()
+        value is index for one in with_helpers(function) for value in one.constants.values()
     )
 
 

@@ -25,15 +25,14 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
-from .box import Length, Neighborhood
+from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import Function
-from .dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
-from .frame import Undefined, refuse_node
-from .ir import Kernel
-from .operators import SYMBOLS
+from .frame import UNDEFINED, refuse_node
+from .ir import DType, Kernel, Length
+from .operations import alike, binary, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
@@ -44,6 +43,7 @@ from .values import (
     Steps,
     Value,
     constant,
+    emit,
     is_number,
     length_label,
     reading,
@@ -94,8 +94,8 @@ def read(
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
         raise errors.no_field(function.place, function.name)
-    alike = [ops.alike(same) for same in zip(*found, strict=True)]
-    outputs = tuple(one for together in zip(*alike, strict=True) for one in together)
+    together = [alike(same) for same in zip(*found, strict=True)]
+    outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
     return _kernel(arguments, outputs)
 
 
@@ -135,7 +135,7 @@ def _results(frame: Statements) -> list[Value]:
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if isinstance(value, Value) or is_number(value):
-            lifted = ops.lift(value)
+            lifted = lift(value)
             if not lifted.shape:
                 values.append(lifted)
                 continue
@@ -149,7 +149,7 @@ def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
         case Scalar():
             return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return ops.emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return emit(ir.Read(value_type(argument.storage), argument.label, here))
         case _:
             return argument
 
@@ -188,9 +188,8 @@ class Statements(Expressions):
                 if not isinstance(target, ast.Name) and not self.buffer(target.value):
                     # What cannot be assigned to, which this raises.
                     self.assign(target, None)
-                left, right = self.eval(target), self.eval(value)
-                self.at(node)
-                self.assign(target, self.binary(SYMBOLS.get(type(op), "@"), left, right))
+                both = ast.copy_location(ast.BinOp(target, op, value), node)
+                self.assign(target, self.eval(both))
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = partial(self.block, body), partial(self.block, orelse)
                 self.split(self.truth(test), then, other)
@@ -213,15 +212,12 @@ class Statements(Expressions):
 
     def _return(self, node: ast.expr, value: Any) -> None:
         self.returned = self.at(node)
-        if len(self.active) == 1:
-            self._checked_result(value)
-        self.has_returned(True, value)
-
-    def _checked_result(self, value: Any) -> None:
-        """Raise for what can never be the value of a point; helpers may return more."""
         for item in value if isinstance(value, tuple) and value else (value,):
-            if item is None or isinstance(item, str | tuple | Field):
+            # What can never be the value of a point; helpers may return more.
+            never = item is None or isinstance(item, str | tuple | Field)
+            if never and len(self.active) == 1:
                 raise errors.not_a_number(self.returned, words(item))
+        self.has_returned(True, value)
 
     def split(
         self,
@@ -240,19 +236,22 @@ class Statements(Expressions):
         before = self.state()
         if rest:
             self.left = self.broken = False
-        with ops.under(test, True):
+        with under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
             self.left = True
-        with ops.under(test, False):
+        with under(test, False):
             other()
         self.left = self._either(test, left, self.left)
         self.broken = self._either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
-            self.names = self._joined(test, names, self.names)
+            self.names = {
+                name: self.merge(test, names.get(name, UNDEFINED), self.names.get(name, UNDEFINED))
+                for name in names | self.names
+            }
         elif done is not True:
             self.names = names
         second, self.done = self.done, self._either(test, done, self.done)
@@ -266,23 +265,11 @@ class Statements(Expressions):
         """One truth where a test holds, and the other where it does not."""
         if then is other:
             return then
-        return ops.logical(
+        return logical(
             "|",
-            ops.logical("&", test, then),
-            ops.logical("&", ops.unary("not", test), other),
+            logical("&", test, then),
+            logical("&", unary("not", test), other),
         )
-
-    def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-        joined: dict[str, Any] = {}
-        for name in then | other:
-            a, b = then.get(name, Undefined(name)), other.get(name, Undefined(name))
-            if a is b:
-                joined[name] = a
-            elif isinstance(a, Undefined) or isinstance(b, Undefined):
-                joined[name] = Undefined(name)
-            else:
-                joined[name] = self.merge(test, a, b)
-        return joined
 
     def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
         """A new array that only its name stands for, as a buffer if that is written to."""
@@ -362,12 +349,12 @@ class Statements(Expressions):
                 return
             going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(ops.unary("not", ended), going, rest=True)
+                self.split(unary("not", ended), going, rest=True)
                 if turns:
                     self.left = False
                 return
             if self.done is not before:
-                with ops.under(self.done, False):
+                with under(self.done, False):
                     going()
                 return
 
@@ -376,21 +363,16 @@ class Statements(Expressions):
         outside = self.left, self.broken
         self.left = self.broken = False
         if isinstance(node, ast.While):
-            self._while(node)
+            test, again = self.truth(node.test), lambda _: self.truth(node.test)
+            CarriedLoop(self, node, test, lambda _: None, again).follow()
         else:
             self._for(node)
         broken = self.broken
         self.left, self.broken = outside
         if node.orelse and broken is not True and self.done is not True:
-            self.split(ops.unary("not", broken), partial(self.block, node.orelse))
+            self.split(unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
-
-    def _while(self, node: ast.While) -> None:
-        def again(_: Any) -> Any:
-            return self.truth(node.test)
-
-        CarriedLoop(self, node, self.truth(node.test), lambda _: None, again).follow()
 
     def _for(self, node: ast.For) -> None:
         steps, counted = self.eval(node.iter), None
@@ -422,7 +404,7 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), reading.body.size
+        before, size = self.state(), len(reading.body.values)
         try:
             follow()
         except (NotUnderstood, errors.StencilError) as error:
@@ -437,19 +419,19 @@ class Statements(Expressions):
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
         if not isinstance(low, int) or low:
-            count = ops.binary("-", count, low)
+            count = binary("-", count, low)
         if abs(step) > 1:
-            count = ops.binary("//", ops.binary("+", count, abs(step) - 1), abs(step))
+            count = binary("//", binary("+", count, abs(step) - 1), abs(step))
 
         def begin(turn: Any) -> None:
             self.at(node.target)
-            value = turn if step == 1 else ops.binary("*", turn, step)
+            value = turn if step == 1 else binary("*", turn, step)
             first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else ops.binary("+", value, start))
+            self.assign(node.target, value if first else binary("+", value, start))
 
         def again(turn: Any) -> Any:
             self.at(node.iter)
-            return ops.binary("<", ops.binary("+", turn, 1), count)
+            return binary("<", binary("+", turn, 1), count)
 
-        first = ops.truth(ops.binary(">", count, 0))
+        first = truth(binary(">", count, 0))
         CarriedLoop(self, node, first, begin, again, most).follow()

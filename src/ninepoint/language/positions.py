@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..base.tracebacks import door
+from .operators import PYTHON
 
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
 # array has more elements.
@@ -78,22 +79,22 @@ class Line:
     def combined(self, symbol: str, other: int, reflected: bool = False) -> Line | int | None:
         """It with a known number; a known number where I drops out, None where it is no line."""
         match symbol, reflected:
-            case "+", _:
-                return Line(self.scale, self.shift + other)
-            case "-", False:
-                return Line(self.scale, self.shift - other)
+            case ("+", _) | ("-", False):
+                steps = 1
             case "*", _ if other > 0:
-                return Line(self.scale * other, self.shift * other)
-            case "//", False if other > 0 and self.scale % other == 0:
-                return Line(self.scale // other, self.shift // other)
-            case "%", False if other > 0 and self.scale % other == 0:
-                return self.shift % other
-            case "&", _ if other == 1 and self.scale % 2 == 0:
-                return self.shift % 2
-            case ">>", False if other >= 0 and self.scale % 2**other == 0:
-                return Line(self.scale >> other, self.shift >> other)
+                steps = 1
+            case ("//" | "%", False) if other > 0:
+                steps = other
+            case "&", _ if other == 1:
+                steps = 2
+            case ">>", False if other >= 0:
+                steps = 2**other
             case _:
                 return None
+        if self.scale % steps:
+            return None
+        first, second = (PYTHON[symbol](self.shift + one, other) for one in (0, self.scale))
+        return first if first == second else Line(second - first, first)
 
 
 # The element around which a point is.

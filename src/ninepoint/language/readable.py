@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import errors
-from .definitions import Function, Unusable
+from .definitions import Function, Unusable, with_helpers
 from .errors import Span, StencilError
 from .source import package, place_of, rebuild
 
@@ -119,14 +119,7 @@ def _call(function: Function, file: str) -> tuple[Span, str] | None:
             continue
         name = ast.unparse(node)
         helper = function.constants.get(name)
-        if isinstance(helper, Function) and _leads(helper, file):
+        if isinstance(helper, Function) and any(one.file == file for one in with_helpers(helper)):
             inside = None if package(helper.file) else _call(helper, file)
             return inside or (function.span(node), name)
     return None
-
-
-def _leads(function: Function, file: str) -> bool:
-    return function.file == file or any(
-        isinstance(value, Function) and _leads(value, file)
-        for value in function.constants.values()
-    )

@@ -25,13 +25,25 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from . import operations as ops
-from .callables import FUNCTIONS, Builder, float_of
-from .dtypes import Coefficients, DType
-from .ir import RANKED, Atom, Binary, Const, Expr, Reduce, ReduceKind
+from .dtypes import Coefficients
+from .ir import RANKED, Atom, Const, DType, Expr, Reduce, ReduceKind
 from .networks import merged, sort
+from .operations import (
+    Builder,
+    as_window,
+    binary,
+    call,
+    cast,
+    float_of,
+    float_pair,
+    in_common,
+    lift,
+    logical,
+    select,
+    truth,
+)
 from .statistics import in_order, ranked
-from .values import NotUnderstood, Value, is_number, reading, words
+from .values import NotUnderstood, Value, emit, is_number, reading, words
 from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
@@ -54,7 +66,7 @@ def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False)
         raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
         raise errors.bad_operand(f"'{name}'", words(value))
-    window = ops.lift(value)
+    window = lift(value)
     if not window.shape:
         raise errors.bad_operand(f"'{name}'", "a single number")
     if ordered and window.dtype.is_complex:
@@ -83,9 +95,9 @@ def reduce(
             taken, natural = DType.BOOL, DType.BOOL
         case "argmin" | "argmax":
             natural = DType.INT
-    atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
+    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken)
     body = reading.windows.assignments((atom,))
-    return ops.emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
+    return emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
 
 
 # Which elements count.
@@ -109,8 +121,8 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     if where is not None and where is not True:
         test = _truths_of(window, where)
     if kind != name and not window.dtype.is_integer:
-        there = ops.binary("==", window, window)
-        test = there if test is None else ops.binary("&", there, test)
+        there = binary("==", window, window)
+        test = there if test is None else binary("&", there, test)
     return window, test
 
 
@@ -119,7 +131,7 @@ def _truths_of(window: Value, where: Any) -> Value:
     if not isinstance(where, Value | bool):
         array = isinstance(where, np.ndarray)
         raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
-    test = ops.lift(where)
+    test = lift(where)
     if test.dtype is not DType.BOOL:
         raise errors.where_type("numbers, not truths")
     if test.shape not in ((), window.shape):
@@ -131,15 +143,15 @@ def _filled(window: Value, test: Value | None, number: float) -> Value:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    other = Value(ops.cast(ops.lift(number), window.dtype), window.weak)
-    chosen: Value = ops.select(test, window, other)
+    other = Value(cast(lift(number), window.dtype), window.weak)
+    chosen: Value = select(test, window, other)
     return replace(chosen, shape=window.shape)
 
 
 def _counted(window: Value, test: Value) -> Any:
     """How many elements are taken."""
     if not test.shape:
-        return ops.select(test, math.prod(window.shape), 0)
+        return select(test, math.prod(window.shape), 0)
     return reduce("sum", test)
 
 
@@ -152,7 +164,7 @@ def _mean_of(window: Value, test: Value | None) -> Any:
     # A sum that does not wrap, for it becomes a float.
     exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
     total = reduce("sum", terms, dtype=exact)
-    return ops.binary("/", total, _counted(window, test))
+    return binary("/", total, _counted(window, test))
 
 
 def _nan(value: Value) -> Value:
@@ -167,9 +179,10 @@ def _total(
     where: Any = None,
 ) -> Any:  # fmt: skip
     window, test = _taken(name, value, axis, where)
-    kind, first, op = _TOTALS[name.removeprefix("nan")]
+    kind: Any = name.removeprefix("nan")
+    first, op = (0, "+") if kind == "sum" else (1, "*")
     found = reduce(kind, _filled(window, test, first))
-    return found if initial is None else ops.binary(op, found, initial)
+    return found if initial is None else binary(op, found, initial)
 
 
 def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
@@ -186,22 +199,25 @@ def _extreme(
     if where is not None and where is not True:
         if initial is None:
             raise errors.where_initial(name if skips else kind)
-        if ops.lift(initial).shape:
+        if lift(initial).shape:
             raise errors.bad_operand("'initial'", words(initial))
     if skips:
         window = _filled(window, test, math.inf if kind == "min" else -math.inf)
     elif test is not None:
-        window = ops.select(test, window, initial)
+        window = select(test, window, initial)
     found = reduce(kind, window)
     if skips:
-        found = ops.select(reduce("any", test), found, _nan(found))
-    better = f"f{kind}" if skips else f"{kind}imum"
-    return found if initial is None else FUNCTIONS[getattr(np, better)](found, initial)
+        found = select(reduce("any", test), found, _nan(found))
+    if initial is None:
+        return found
+    if skips:
+        return float_pair(f"f{kind}", f"np.f{kind}", False, found, initial)
+    return binary(f"{kind}imum", found, initial)
 
 
 def _truths(kind: ReduceKind, value: Any, axis: Any = None, *, where: Any = None) -> Any:
     window, test = _taken(kind, value, axis, where)
-    return reduce(kind, _filled(ops.truth(window), test, kind == "all"))
+    return reduce(kind, _filled(truth(window), test, kind == "all"))
 
 
 def _spread(
@@ -217,21 +233,21 @@ def _spread(
     window, test = _taken(variance, value, axis, where)
     skips = name.startswith("nan") and window.dtype.is_float
     found = _variance(window, test, ddof, skips)
-    return ops.call("sqrt", found.dtype, found) if name != variance else found
+    return call("sqrt", found.dtype, found) if name != variance else found
 
 
 def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
         return reduce("var", window, float(ddof))
-    left = ops.binary("-", _counted(window, test), ddof)
+    left = binary("-", _counted(window, test), ddof)
     divisor = left
     if not skips:
-        divisor = ops.select(ops.binary(">", left, 0), left, ops.binary("*", left, 0))
+        divisor = select(binary(">", left, 0), left, binary("*", left, 0))
     # In two passes, as NumPy does it: nothing cancels.
-    apart = ops.binary("-", window, _mean_of(window, test))
-    squares = reduce("sum", _filled(ops.binary("*", apart, apart), test, -0.0))
-    found = ops.binary("/", squares, divisor)
-    return ops.select(ops.binary(">", left, 0), found, _nan(found)) if skips else found
+    apart = binary("-", window, _mean_of(window, test))
+    squares = reduce("sum", _filled(binary("*", apart, apart), test, -0.0))
+    found = binary("/", squares, divisor)
+    return select(binary(">", left, 0), found, _nan(found)) if skips else found
 
 
 def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
@@ -262,11 +278,11 @@ def _median(name: str, value: Any, axis: Any = None) -> Any:
 
 
 def _peak_to_peak(value: Any) -> Any:
-    most, least = (ops.lift(reduce(kind, value)) for kind in ("max", "min"))
+    most, least = (lift(reduce(kind, value)) for kind in ("max", "min"))
     if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
-        return ops.emit(Binary(DType.UINT, "-", most.atom, least.atom))
-    return ops.binary("-", most, least)
+        return in_common("-", DType.UINT, most, least)
+    return binary("-", most, least)
 
 
 def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
@@ -275,13 +291,13 @@ def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
         return reduce(kind, items)
     result: Any = op == "&"
     for item in items:
-        result = ops.logical(op, result, ops.truth(item))
+        result = logical(op, result, truth(item))
     return result
 
 
 def _count_nonzero(value: Any) -> Any:
     window = window_of(value, "np.count_nonzero")
-    return reduce("sum", ops.truth(window))
+    return reduce("sum", truth(window))
 
 
 def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
@@ -296,15 +312,15 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
         if not total:
             raise errors.wrong_arguments("average", "the sum of the weights is zero")
     else:
-        total = reduce("sum", ops.as_window(weights, window.shape))
-    return ops.binary("/", reduce("sum", ops.binary("*", window, weights)), total)
+        total = reduce("sum", as_window(weights, window.shape))
+    return binary("/", reduce("sum", binary("*", window, weights)), total)
 
 
 def _ranked(value: Any, percentage: Any) -> Any:
     # Only filters call it, by these names.
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
-        window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
+        window = Value(cast(window, DType.F64), window.weak, window.shape)
     _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
@@ -319,28 +335,22 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     if count > NETWORK:
         raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
 
-    def emit(expr: Expr) -> Atom:
-        return ops.emit(expr).atom
+    def write(expr: Expr) -> Atom:
+        return emit(expr).atom
 
     # Three operations for each of so many comparators, and others for what is made of them.
     reading.body.limit += 3 * count * count.bit_length() ** 2
     across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
     lists = [
-        sort([picked(window, (*i, k), name).atom for i in product(*across)], emit)
+        sort([picked(window, (*i, k), name).atom for i in product(*across)], write)
         for k in range(window.shape[-1])
     ]
-    ordered = merged(lists, emit) if across else sort([one[0] for one in lists], emit)
+    ordered = merged(lists, write) if across else sort([one[0] for one in lists], write)
     if window.dtype.is_float:
-        known = reduce("all", ops.binary("==", window, window))
-        ordered[-1] = ops.select(known, Value(ordered[-1]), _nan(window)).atom
+        known = reduce("all", binary("==", window, window))
+        ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)
 
-
-# What a sum begins with, and adds by.
-_TOTALS: dict[str, tuple[ReduceKind, int, str]] = {
-    "sum": ("sum", 0, "+"),
-    "prod": ("prod", 1, "*"),
-}
 
 # Those that there are for numbers that are no NaN as well.
 _BOTH: dict[str, Builder] = {
@@ -364,9 +374,8 @@ METHODS: dict[str, Builder] = {
     "ptp": _peak_to_peak,
 }
 
-# Every function that is understood.
-KNOWN: dict[Any, Builder] = {
-    **FUNCTIONS,
+# The functions that reduce a window, and those of its methods' names.
+REDUCTIONS: dict[Any, Builder] = {
     **{getattr(np, name): builder for name, builder in METHODS.items()},
     **{getattr(np, f"nan{name}"): partial(make, f"nan{name}") for name, make in _BOTH.items()},
     builtins.any: partial(_any_all, "any", "|"),

@@ -75,20 +75,13 @@ def as_read(function: _F) -> _F:
     return function
 
 
-class _Rest:
-    """Stands for a value that is too long to be shown."""
-
-    def __repr__(self) -> str:
-        return "..."
-
-
 def signature_text(function: Function) -> str:
     """Write the signature in one line: arrays among the defaults are left out."""
     found = signature(function)
     return str(
         found.replace(
             parameters=[
-                one.replace(default=_Rest()) if isinstance(one.default, np.ndarray) else one
+                one.replace(default=Page("...")) if isinstance(one.default, np.ndarray) else one
                 for one in found.parameters.values()
             ]
         )

@@ -43,7 +43,7 @@ from .definitions import (
 )
 from .dtypes import widened
 from .errors import Span, alike
-from .functions import is_shape
+from .functions import from_numpy, is_shape
 from .positions import Spacing, index, spacing
 
 # The functions of this package take whole arrays: filters, `imread` and others.
@@ -233,7 +233,7 @@ def _freeze(value: Any, active: _Active) -> Any:
         return value.type
     plain = getattr(value, "py_func", value)
     if isinstance(plain, types.FunctionType):
-        if _is_numpy(plain) or is_shape(plain) or plain in statistics.PRIMITIVE:
+        if from_numpy(plain) or is_shape(plain) or plain in statistics.PRIMITIVE:
             return value
         if plain is spacing:
             return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
@@ -251,18 +251,13 @@ def _freeze(value: Any, active: _Active) -> Any:
                 raise
             why = error.diagnostic.message.rstrip(".")
             return Unusable(f"a function of '{home}' that cannot be compiled: {why}")
-    if isinstance(value, types.BuiltinFunctionType) or _is_numpy(value):
+    if isinstance(value, types.BuiltinFunctionType) or from_numpy(value):
         return value
     if isinstance(value, Spacing):
         return Unusable(f"{value!r}, for a default in the signature of a stencil; give a number")
     if isinstance(value, types.ModuleType):
         return Unusable(f"the module '{value.__name__}'")
     return Unusable(f"a value of type '{type(value).__name__}'")
-
-
-def _is_numpy(value: Any) -> bool:
-    module = getattr(value, "__module__", None) or ""
-    return callable(value) and module.partition(".")[0] == "numpy"
 
 
 def live_names(function: Function) -> dict[str, Any]:

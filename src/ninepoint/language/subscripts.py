@@ -23,16 +23,17 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
-from . import operations as ops
-from .dtypes import Coefficients, DType, Field, value_type
+from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
-from .ir import Atom, Const, Offset
+from .ir import Atom, Const, DType, Offset
+from .operations import active, binary, cast, lift, select
 from .values import (
     Buffer,
     Index,
     NotUnderstood,
     Value,
     constant,
+    emit,
     reading,
     settled,
     varies_index,
@@ -110,8 +111,8 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at:
     first, last, shape = _box(ends, along)
     reading.axes.check(field.name, first, last)
     if not along:
-        return ops.emit(ir.Read(dtype, field.label, first))
-    return ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+        return emit(ir.Read(dtype, field.label, first))
+    return emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any], span: Span) -> Value:
@@ -121,14 +122,14 @@ def _gather(field: Field, ends: list[Any], span: Span) -> Value:
     within = dict(enumerate(reading.axes.neighborhood or ()))
     for axis, one in enumerate(ends):
         if isinstance(one, Value):
-            parts.append((0, ops.cast(one, DType.INT), *within.get(axis, (0, 0))))
+            parts.append((0, cast(one, DType.INT), *within.get(axis, (0, 0))))
         else:
             parts.append((one[0], Const(DType.INT, "0"), 0, 0))
     origins, steps, low, high = zip(*parts, strict=True)
     reading.axes.check(field.name, ir.added(origins, low), ir.added(origins, high))
-    active = ops.lift(ops.active()).atom
+    inside = lift(active()).atom
     dtype, where = value_type(field.storage), f"{span.file}|{span.line}"
-    return ops.emit(ir.Gather(dtype, field.label, origins, steps, low, high, active, where))
+    return emit(ir.Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
 def _read_value(value: Value, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
@@ -224,7 +225,7 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
         return array
     # What an empty one holds is nobody's business, but the same each time.
     numbers = (array * 0 if maker is np.empty else array).ravel()
-    items = tuple(replace(ops.lift(one), weak=False) for one in numbers)
+    items = tuple(replace(lift(one), weak=False) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
@@ -241,10 +242,10 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(index, Value) and index.dtype.is_integer:
-            active = ops.lift(ops.active()).atom
+            inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
-            step = ops.cast(index, DType.INT)
-            found.append(ops.emit(ir.Inside(DType.INT, step, length, active, where)))
+            step = cast(index, DType.INT)
+            found.append(emit(ir.Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise errors.index_type(name, words(index))
         elif not -length <= index < length:
@@ -264,7 +265,7 @@ def which(array: Array, index: Any, name: str) -> Any:
     found: Any = 0
     for axis, step in enumerate(known):
         rest = math.prod(array.shape[axis + 1 :])
-        found = ops.binary("+", found, ops.binary("*", step, rest) if rest > 1 else step)
+        found = binary("+", found, binary("*", step, rest) if rest > 1 else step)
     return found
 
 
@@ -274,7 +275,7 @@ def _element(array: Array, where: Any) -> Value:
         return _item(array, where)
     found, *more = (_item(array, number) for number in range(math.prod(array.shape)))
     for number, item in enumerate(more, 1):
-        found = ops.select(ops.binary("==", where, number), item, found)
+        found = select(binary("==", where, number), item, found)
     return found
 
 
@@ -285,21 +286,21 @@ def _item(array: Array, number: int) -> Value:
         case Coefficients():
             at = np.unravel_index(number, array.shape)
             dtype = value_type(array.storage)
-            return ops.emit(ir.Element(dtype, array.label, tuple(map(int, at))))
+            return emit(ir.Element(dtype, array.label, tuple(map(int, at))))
         case _:
-            return replace(ops.lift(array.flat[number]), weak=False)
+            return replace(lift(array.flat[number]), weak=False)
 
 
 def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     """The buffer after one of its elements was written to."""
-    lifted = ops.lift(value)
+    lifted = lift(value)
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to")
-    new = Value(ops.cast(lifted, buffer.dtype))
+    new = Value(cast(lifted, buffer.dtype))
     items = (
         (new if where == number else item)
         if isinstance(where, int)
-        else ops.select(ops.binary("==", where, number), new, item)
+        else select(binary("==", where, number), new, item)
         for number, item in enumerate(buffer.items)
     )
     return replace(buffer, items=tuple(items))

@@ -91,8 +91,7 @@ def _kind(stage: Stage) -> str:
             what = f"over {_size(stage.shape)} elements"
             if stage.runs:
                 what = f"over {_places(stage.runs)} of {_size(stage.shape)}"
-            lanes = f", {stage.lanes} lanes apart" if stage.lanes > 1 else ""
-            return f"the elements from rank {stage.rank} on {what}{lanes}"
+            return f"the elements from rank {stage.rank} on {what}"
         case State():
             loose = ", of any value beyond the ends" if stage.unbounded else ""
             return f"a state kept as {', '.join(map(str, stage.storage))}{loose}"

@@ -20,9 +20,9 @@ import numpy as np
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
-from .dtypes import Coefficients, DType, Field
+from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import Atom, Offset, Ref
+from .ir import Atom, DType, Offset, Ref
 from .positions import ELEMENT, Line
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
@@ -71,11 +71,6 @@ def length_label(axis: int) -> str:
     It ends in a digit, as no name of the user's does there.
     """
     return f"length{axis}"
-
-
-def position_label(axis: int, among: str) -> str:
-    """The name in the kernel of the positions along an axis."""
-    return f"{'index' if among == 'elements' else 'place'}{axis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +139,6 @@ class Body:
     def depth(self) -> int:
         """How many loops it stands in."""
         return 0 if self.outer is None else self.outer.depth + 1
-
-    @property
-    def size(self) -> int:
-        """How many assignments there are so far."""
-        return len(self.values)
 
     def cut(self, size: int) -> None:
         """Forget all assignments but the first."""
@@ -266,6 +256,12 @@ class Reading(threading.local):
 reading = Reading()
 
 
+def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+    """What an operation gives, in a window of that shape if it has one."""
+    body = reading.windows if shape else reading.body
+    return Value(body.emit(expr), weak, shape)
+
+
 def words(value: Any) -> str:
     """What a value is, in words."""
     if isinstance(value, Value):
@@ -288,14 +284,13 @@ def words(value: Any) -> str:
 
 
 def kind(value: Any) -> str:
-    """What a value is, without its details, to tell what it has not."""
+    """What a value is, without its details, at the beginning of a sentence."""
     if isinstance(value, Field):
-        return f"the field '{value.name}'"
-    if isinstance(value, Value):
-        return "a window" if value.shape else "a number"
-    if is_number(value):
-        return "a number"
-    return words(value)
+        return f"The field '{value.name}'"
+    if isinstance(value, Value) and value.shape:
+        return "A window"
+    told = "a number" if isinstance(value, Value) or is_number(value) else words(value)
+    return told[0].upper() + told[1:]
 
 
 def holds_value(value: Any) -> bool:

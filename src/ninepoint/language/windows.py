@@ -16,31 +16,54 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
-from . import operations as ops
+from . import errors
 from .dtypes import Coefficients
-from .ir import Atom, Const, Offset, Ref
-from .values import NotUnderstood, Value, reading, varies_index, words
+from .ir import (
+    Assign,
+    Atom,
+    Binary,
+    Coefficient,
+    Const,
+    Expr,
+    Gather,
+    Loop,
+    Noting,
+    Offset,
+    Position,
+    Read,
+    Reduce,
+    Ref,
+    Tap,
+    Weight,
+    added,
+    at_index,
+    atoms,
+    needed,
+    renamed,
+    renamed_atom,
+    shifted,
+    zero_product,
+)
+from .values import NotUnderstood, Value, emit, reading, varies_index, words
 
-# What writes an operation again, given what puts new operands into it.
-Write: TypeAlias = Callable[[ir.Expr, Callable[[ir.Expr], ir.Expr]], Atom]
+# What writes an operation again, which is given as it was and with new operands.
+Write: TypeAlias = Callable[[Expr, Expr], Atom]
 
 
 def _again(
-    atom: Atom, expressions: Mapping[str, ir.Expr], stays: Callable[[Ref], bool], write: Write
+    atom: Atom, expressions: Mapping[str, Expr], stays: Callable[[Ref], bool], write: Write
 ) -> Atom:
     """A value whose operations are written again, each once; those that stay are as they were."""
     new: dict[str, Atom] = {}
-    for one in ir.needed(starmap(ir.Assign, expressions.items()), (atom,)):
+    for one in needed(starmap(Assign, expressions.items()), (atom,)):
         if not stays(Ref(one.value.dtype, one.name)):
-            new[one.name] = write(one.value, partial(ir.renamed, alias=new))
-    return ir.renamed_atom(atom, new)
+            new[one.name] = write(one.value, renamed(one.value, new))
+    return renamed_atom(atom, new)
 
 
 # What a value comes from.
@@ -56,9 +79,9 @@ def on_position(atom: Atom) -> bool:
     return any(_position(expr) for expr in _behind(atom))
 
 
-def _position(expr: ir.Expr) -> ir.Position | None:
+def _position(expr: Expr) -> Position | None:
     """Which position an operation reads."""
-    return reading.positions.get(expr.field) if isinstance(expr, ir.Read) else None
+    return reading.positions.get(expr.field) if isinstance(expr, Read) else None
 
 
 def reads(atom: Atom) -> Iterator[tuple[Offset, Offset]]:
@@ -68,24 +91,24 @@ def reads(atom: Atom) -> Iterator[tuple[Offset, Offset]]:
             yield from _extents(expr)
 
 
-def _extents(expr: ir.Expr) -> Iterator[tuple[Offset, Offset]]:
+def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
     match expr:
-        case ir.Read():
+        case Read():
             yield expr.offset, expr.offset
-        case ir.Gather():
-            yield ir.added(expr.origin, expr.low), ir.added(expr.origin, expr.high)
-        case ir.Reduce():
+        case Gather():
+            yield added(expr.origin, expr.low), added(expr.origin, expr.high)
+        case Reduce():
             for inner in expr.body:
-                if isinstance(inner.value, ir.Tap):
+                if isinstance(inner.value, Tap):
                     yield inner.value.ends(expr.shape)
-        case ir.Loop():
+        case Loop():
             for inner in expr.body:
                 yield from _extents(inner.value)
         case _:
             pass
 
 
-def _behind(atom: Atom) -> Iterator[ir.Expr]:
+def _behind(atom: Atom) -> Iterator[Expr]:
     """The operations that a value comes from."""
     expressions = reading.body.reachable()
     pending, seen = [atom], set[str]()
@@ -96,7 +119,7 @@ def _behind(atom: Atom) -> Iterator[ir.Expr]:
         seen.add(one.name)
         expr = expressions[one.name]
         yield expr
-        pending += ir.atoms(expr)
+        pending += atoms(expr)
 
 
 # At other points.
@@ -105,19 +128,19 @@ def _behind(atom: Atom) -> Iterator[ir.Expr]:
 def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
-    def write(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        if any(isinstance(a, Ref) and a.name in reading.body.begins for a in ir.atoms(expr)):
+    def write(expr: Expr, new: Expr) -> Atom:
+        if any(isinstance(a, Ref) and a.name in reading.body.begins for a in atoms(expr)):
             raise NotUnderstood("what a loop changes, at another point")
-        if along and isinstance(expr, ir.Reduce | ir.Noting):
-            held = "window" if isinstance(expr, ir.Reduce) else "loop"
+        if along and isinstance(expr, Reduce | Noting):
+            held = "window" if isinstance(expr, Reduce) else "loop"
             raise NotUnderstood(f"a window of what holds a {held}")
         position = _position(expr)
         if position is None:
-            if along and isinstance(expr, ir.Read):
-                origin = ir.added(expr.offset, first)
-                return ops.emit(ir.Tap(expr.dtype, expr.field, origin, along), False, shape).atom
-            return ops.emit(operands(ir.shifted(expr, first)), False, shape).atom
-        here, axis = ops.emit(expr).atom, position.axis
+            if along and isinstance(expr, Read):
+                origin = added(expr.offset, first)
+                return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
+            return emit(shifted(new, first), False, shape).atom
+        here, axis = emit(expr).atom, position.axis
         # How many steps along the axis each element of the window is from the point.
         moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
         steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
@@ -125,8 +148,8 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             return here
         there: Atom = Const(expr.dtype, steps[0])
         if along:
-            there = ops.emit(ir.Weight(expr.dtype, steps), False, shape).atom
-        return ops.emit(ir.Binary(expr.dtype, "+", here, there), False, shape).atom
+            there = emit(Weight(expr.dtype, steps), False, shape).atom
+        return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
 
     atom = _again(value.atom, reading.body.reachable(), lambda ref: not varies(ref), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
@@ -155,22 +178,20 @@ def picked(window: Value, index: Any, text: str) -> Value:
     numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        match expr:
-            case ir.Tap() | ir.Coefficient():
+    def some(_: Expr, new: Expr) -> Atom:
+        match new:
+            case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
-                own = tuple(expr.picked[i[0]] for i in at) if expr.picked else tuple(at)
-                expr = replace(expr, picked=own)
-            case ir.Weight():
-                expr = replace(expr, texts=tuple(expr.texts[number] for number in numbers))
-            case _:
-                expr = operands(expr)
-        return ops.emit(expr, False, found.shape).atom
+                own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
+                new = replace(new, picked=own)
+            case Weight():
+                new = replace(new, texts=tuple(new.texts[number] for number in numbers))
+        return emit(new, False, found.shape).atom
 
-    def one_number(expr: ir.Expr, operands: Callable[[ir.Expr], ir.Expr]) -> Atom:
-        zero = ir.zero_product(expr, expressions, numbers[0])
-        there = zero or ir.at_index(expr, at[0], numbers[0])
-        return there if isinstance(there, Const) else ops.emit(operands(there)).atom
+    def one_number(expr: Expr, new: Expr) -> Atom:
+        zero = zero_product(expr, expressions, numbers[0])
+        there = zero or at_index(new, at[0], numbers[0])
+        return there if isinstance(there, Const) else emit(there).atom
 
     expressions = reading.windows.values
     write = some if found.ndim else one_number

@@ -18,9 +18,9 @@ from typing import ClassVar
 import numpy as np
 
 from ..analysis.ranges import Interval, interval, machine_type, working_type
-from ..language.dtypes import SHORT_FLOATS, DType
+from ..language.dtypes import SHORT_FLOATS
 from ..language.functions import FLOAT_FUNCTIONS
-from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
+from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, DType, Expr, Select, Unary
 from .nodes import SHORT
 from .values import wrapped
 
@@ -226,7 +226,9 @@ class Operations:
 
         Of the elements of a field nothing is known, and few are as large as that.
         """
-        if not isinstance(expr.right, Const) or not _small_whole(expr.right):
+        divisor = expr.right.value if isinstance(expr.right, Const) else 0
+        whole = isinstance(divisor, float) and divisor.is_integer()
+        if not whole or not 0 < abs(divisor) < 2**20:
             return False
         largest = interval(expr.left, self.known).largest
         return largest < (2**24 if own == "float32" else 2**53) or math.isinf(largest)
@@ -399,9 +401,3 @@ def _positive_constant(atom: Atom) -> int | None:
     if isinstance(atom, Const) and isinstance(atom.value, int) and atom.value > 0:
         return int(atom.value)
     return None
-
-
-def _small_whole(atom: Const) -> bool:
-    value = atom.value
-    assert not isinstance(value, complex)
-    return value == value and abs(value) < 2**20 and value == int(value) and value != 0

@@ -21,10 +21,6 @@ from .nodes import BITS, COMPARISONS, FLOATS, PARTS, Number, Op, Value
 MODULAR = frozenset({"+", "-", "*", "&", "|", "^", "~"})
 
 
-class NotTyped(Exception):
-    """Operands that have no type in common."""
-
-
 def number(machine: str, value: bool | int | float | complex) -> Number:
     """A constant; an integer is taken modulo what its type holds, a float is rounded to it."""
     if machine == "bool":
@@ -115,7 +111,7 @@ def common(left: Value, right: Value) -> str:
         other = left if right.type == "uint64" else right
         if other.type == "bool" or (known(other) is not None and known(other) >= 0):
             return "uint64"
-        raise NotTyped("an unsigned integer of 64 bits beside a signed one")
+        raise TypeError("an unsigned integer of 64 bits beside a signed one")
     return "int64"
 
 

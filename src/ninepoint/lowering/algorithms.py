@@ -36,12 +36,13 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.rewrite import Emit, along_rows, as_type, binary, number, replayed
-from ..language.dtypes import DType, kind_of
+from ..language.dtypes import kind_of
 from ..language.ir import (
     Assign,
     Atom,
     Cast,
     Const,
+    DType,
     Expr,
     Histogram,
     Kernel,
@@ -51,6 +52,7 @@ from ..language.ir import (
     Ref,
     Select,
     Tap,
+    added,
     made_as,
     named,
     needed,
@@ -59,9 +61,8 @@ from ..language.ir import (
 from ..language.networks import sort
 from . import runs
 from .cost import NEAR
-from .kept import full
 from .schedule import Refused, Request, Schedule
-from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved
+from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved, planes
 from .windows import (
     OPERATIONS,
     Valid,
@@ -372,19 +373,17 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
 
     Each is the steps to it along the axes before, its first column and its length.
     """
-    offsets = sorted(full(tap.offset(index)) for index in window_indices(shape))
-    first = offsets[0]
-    depth = min(
-        (k for k in range(len(first) - 2) if any(o[k] != first[k] for o in offsets)),
-        default=len(first) - 2,
-    )
-    lines: dict[Offset, list[tuple[int, int]]] = {}
-    for offset in offsets:
-        steps = tuple(a - b for a, b in zip(offset, first, strict=True))
-        lines.setdefault(steps[depth:-1], []).append((0, steps[-1]))
-    found = [
-        (*steps, place[1], length)
-        for steps, places in lines.items()
+    found = planes(tap, tap.picked or window_indices(shape))
+    lines = [
+        (*plane, *place, length)
+        for plane, places in sorted(found.items())
         for place, length in runs.along_rows(places)
     ]
-    return first[-len(tap.origin) :], tuple(found)
+    *first, _ = min(lines)
+    steps = [
+        (*(a - b for a, b in zip(line, first, strict=False)), length) for *line, length in lines
+    ]
+    # In one plane these are the rows.
+    depth = -3 if len(found) == 1 else 0
+    element = added(tap.origin, tuple(first[-len(tap.origin) :]))
+    return element, tuple(line[depth:] for line in steps)

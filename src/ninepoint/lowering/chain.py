@@ -23,8 +23,8 @@ import numpy as np
 
 from ..analysis.rewrite import Body, reads
 from ..language.box import Box
-from ..language.dtypes import DType, short, value_type
-from ..language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
+from ..language.dtypes import short, value_type
+from ..language.ir import Assign, Atom, DType, Kernel, Offset, Read, Ref, Stage, State, Values
 from .fusion import inlined, relabelled, renumbered, unfit
 from .kept import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
@@ -47,9 +47,9 @@ class Link:
     """
 
     kernel: Kernel
-    sources: Mapping[str, str]
+    sources: Mapping[str, str] = field(hash=False)
     made: tuple[str, ...]
-    names: Mapping[str, str]
+    names: Mapping[str, str] = field(hash=False)
     types: tuple[np.dtype, ...]
     reaches: tuple[Box, ...]
     border: int
@@ -236,11 +236,10 @@ class _Chain:
             self._keep(position)
         stage, self.edges.results = self._made(len(self.links) - 1)
         body, outputs = self._wanted(dict(zip(stage.names, stage.values, strict=True)), stage.body)
-        # What the last of the fields are, if these are all positions that there are.
+        # What the last of the fields are.
         positions = {
             link.sources[name]: one for link in self.links for name, one in link.kernel.placed
         }
-        names = [name for name, _ in self.fields[len(self.fields) - len(positions) :]]
         kernel = Kernel(
             ndim=self.ndim,
             fields=tuple(self.fields),
@@ -253,7 +252,7 @@ class _Chain:
             body=body,
             outputs=outputs,
             stages=tuple(self.stages),
-            positions=tuple(positions[name] for name in names if positions.keys() == set(names)),
+            positions=tuple(positions[name] for name, _ in self.fields if name in positions),
         )
         if self.plain or self.cpu:
             named = frozenset(name for stage in kernel.stages for name in stage.names)

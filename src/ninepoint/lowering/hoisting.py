@@ -17,13 +17,14 @@ from typing import TypeAlias
 from ..analysis.ranges import Interval, ranges
 from ..analysis.rewrite import Lines, binary, drop_dead, mapped, reads
 from ..language import ir
-from ..language.dtypes import DType, value_type
+from ..language.dtypes import value_type
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
     Carried,
     Const,
+    DType,
     Expr,
     Kernel,
     Noting,

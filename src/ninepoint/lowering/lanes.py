@@ -15,13 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..analysis.rewrite import bodies, mapped, number
 from ..language.box import Box
-from ..language.dtypes import DType
 from ..language.ir import (
-    Assign,
+    DType,
     Gather,
     Histogram,
     Kernel,
@@ -42,8 +41,8 @@ class Turn:
     """How offsets are written along other axes, and along which windows run that ran along some.
 
     Where so many `lanes` are interleaved, a step along the last axis of taps is as much longer,
-    and no offset may be computed.  Else stages have no such form that slide along rows, or run
-    down them: they would have to do so along others.
+    and no offset may be computed.  Stages that slide along rows have no such form, nor else those
+    that run down them: they would have to do so along others.
     """
 
     offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
@@ -56,7 +55,7 @@ class Turn:
 
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
-        unfit = (State,) if self.lanes else (Histogram, State, RunningSum)
+        unfit = (Histogram, State) if self.lanes else (Histogram, State, RunningSum)
         if any(isinstance(stage, unfit) for stage in kernel.stages):
             return None
         walked = (one for body in bodies(kernel) for one in within(body))
@@ -93,24 +92,22 @@ class Turn:
                 return expr
 
     def _stage(self, one: Stage) -> Stage:
-        if isinstance(one, Histogram):
-            element = Assign(one.element.name, self._expression(one.element.value))
-            return replace(one, element=element, lanes=one.lanes * (self.lanes or 1))
+        assert not isinstance(one, Histogram)
         return replace(one, body=mapped(one.body, self._expression))
 
 
-def interleaved(lanes: int) -> Turn:
-    """Rows in which each column has so many lanes."""
-    return Turn(lambda at: (*at[:-1], at[-1] * lanes), lanes=lanes)
+# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
+# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
+How: TypeAlias = int | tuple[int, ...]
 
 
-# One more axis at the end.
-LEVELLED = Turn(lambda at: (*at, 0))
-
-
-def transposed(order: Offset) -> Turn:
-    """Axis k is axis `order[k]` of the other kernel."""
-    return Turn(
-        lambda at: tuple(at[axis] for axis in order),
-        lambda axes: tuple(order.index(axis) for axis in axes),
-    )
+def turn_of(how: How) -> Turn:
+    """How kernels are written for arrays that lie so."""
+    if isinstance(how, tuple):
+        return Turn(
+            lambda at: tuple(at[axis] for axis in how),
+            lambda axes: tuple(how.index(axis) for axis in axes),
+        )
+    if how == 0:
+        return Turn(lambda at: (*at, 0))
+    return Turn(lambda at: (*at[:-1], at[-1] * how), lanes=how)

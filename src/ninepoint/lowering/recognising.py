@@ -35,13 +35,13 @@ import numpy as np
 
 from ..analysis.ranges import Interval, ranges, window_range
 from ..analysis.rewrite import mapped, number, simplify, uncast
-from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

@@ -20,7 +20,6 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 from ..analysis.rewrite import along_rows, copied, drop_dead, uncast
-from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
     Atom,
@@ -28,6 +27,7 @@ from ..language.ir import (
     Carried,
     Cast,
     Const,
+    DType,
     Expr,
     Kernel,
     Noting,

@@ -23,7 +23,6 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
-from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
@@ -31,6 +30,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,
@@ -112,10 +112,10 @@ def first(source: Tap, emit: Emit) -> Atom:
     return emit(Read(source.dtype, source.field, source.origin))
 
 
-def _planes(source: Tap) -> dict[Offset, list[runs.Pair]]:
-    """The rows and columns of the elements that are picked, in each plane of the last two axes."""
+def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[runs.Pair]]:
+    """The rows and columns of elements of a window, in each plane of the last two axes."""
     found: dict[Offset, list[runs.Pair]] = {}
-    for index in source.picked:
+    for index in picked:
         place = [0] * max(2, len(source.origin))
         for axis, step in zip(source.axes, index, strict=True):
             place[axis - len(source.origin)] = step
@@ -270,7 +270,9 @@ class Staging:
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
         if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
-        found = [boxes(tuple(places), idempotent) for places in _planes(source).values()]
+        found = [
+            boxes(tuple(places), idempotent) for places in planes(source, source.picked).values()
+        ]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
             raise Refused("its elements stand in no runs that are worth keeping")
         if sum(one.reads for one in found) > most(reduce, self.schedule):
@@ -290,7 +292,7 @@ class Staging:
             down, right = place
             return moved(moved(box, last - 1, down), last, right), None
 
-        for plane, places in _planes(source).items():
+        for plane, places in planes(source, source.picked).items():
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
             made = boxes(tuple(places), fold.idempotent)
             known = {(1, 1): base}

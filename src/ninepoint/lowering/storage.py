@@ -33,15 +33,15 @@ from ..analysis.ranges import (
     bound,
     holds,
     interval,
-    nearest,
     of_storage,
     ranges,
     smallest_integer,
+    stepped,
     window_range,
     words,
 )
 from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
-from ..language.dtypes import DType, common, short, value_type
+from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -50,6 +50,7 @@ from ..language.ir import (
     Call,
     Cast,
     Const,
+    DType,
     Expr,
     Kernel,
     Reduce,
@@ -139,7 +140,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
 def _integer(
     output: Atom, value: Interval, storage: np.dtype, overflow: Overflow, emit: Emit
 ) -> Atom:
-    fits = holds(storage, nearest(value)) and not value.nan
+    fits = holds(storage, stepped(value)) and not value.nan
     if not fits and overflow is None:
         raise misfit(storage, words(value))
     target = DType.UINT if storage == np.dtype("uint64") else DType.INT

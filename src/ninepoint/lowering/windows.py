@@ -47,7 +47,6 @@ from dataclasses import dataclass, replace
 
 from ..analysis.ranges import Interval, machine_type
 from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
-from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
@@ -56,6 +55,7 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    DType,
     Expr,
     Kernel,
     Offset,

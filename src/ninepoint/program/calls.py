@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -13,12 +13,10 @@ import numpy as np
 from ..arrays import spacings
 from ..arrays.accepted import storage_types
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis, steps_of
+from ..arrays.every import Every, per_axis
 from ..arrays.keys import Key, kinds
-from ..backends.compiled import Compiled
 from ..base.remembered import digest
 from ..language.positions import Spacing
-from ..lowering.schedule import Request, Schedule
 from .definition import Definition
 from .options import as_it_is, check_grid, overflow_rule
 
@@ -29,8 +27,7 @@ _NUMBERS = (int, float, complex, np.generic)
 class Call:
     """One call without its fields.  Pickles, so that workers can have it.
 
-    Equal calls give equal results; a call with an array among its scalars equals no other one,
-    and has no hash, for the elements of the array may change.
+    Calls with equal keys give equal results, if they are plain: elements of arrays may change.
     """
 
     definition: Definition
@@ -76,16 +73,6 @@ class Call:
             steps,
         )
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Call):
-            return NotImplemented
-        return self is other or (self.is_plain and other.is_plain and self.key == other.key)
-
-    def __hash__(self) -> int:
-        if not self.is_plain:
-            raise TypeError("a call that is given an array has no hash.")
-        return hash(self.key)
-
     @property
     def is_plain(self) -> bool:
         """Whether it is given numbers only, which never change."""
@@ -127,25 +114,6 @@ class Call:
         found = dict.fromkeys(self.spacings, 1.0) if found is None else found
         return replace(self, scalars={**self.scalars, **found}) if found else self
 
-    def compiled(self, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
-        """What the definition is compiled to, with a schedule of its own or another one."""
-        definition, options = self.definition, self.definition.options
-        request = Request(
-            options.neighborhood,
-            self.dtypes,
-            self.overflow,
-            definition.kept if self.boundary.uses("keep") else 0,
-            options.fastmath,
-            schedule or definition.schedule_for(types),
-            definition.factors,
-            () if self.every == 1 else steps_of(self.every, definition.rank),
-        )
-        found = definition.compiled(types, self.scalars, request)
-        if request.every and len(found.out_dtypes) > 1 and self.boundary.uses("valid"):
-            # Each result may have a first point of its own: all points are made, and then cut.
-            return definition.compiled(types, self.scalars, replace(request, every=()))
-        return found
-
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
@@ -169,49 +137,41 @@ def identity(value: Any) -> Any:
 Leaves: TypeAlias = Sequence[Mapping[str, Any]]
 
 
-class Flow:
-    """How the numbers of a call come to the calls that its definition makes.
+# How the numbers of a call come to the calls that its definition makes:
+#
+#     def twice(x, r):                 twice(x, 0.25)
+#         s = heat(x, r)         ->        heat    r = 0.25
+#         return s[1] - r * s[0]           rest    r = 0.25
+#
+# A program of these calls is bound for the types of their numbers.  What a number comes to is
+# evaluated in each call; as long as its type stays the same, the program does as well.
 
-        def twice(x, r):                 twice(x, 0.25)
-            s = heat(x, r)         ->        heat    r = 0.25
-            return s[1] - r * s[0]           rest    r = 0.25
 
-    A program of these calls is bound for the types of their numbers.  What a number comes to is
-    evaluated in each call; as long as its type stays the same, the program does as well.  Options
-    of these calls that depend on numbers would have to be compared each time; it is `settled` if
-    there are none.
-    """
-
-    def __init__(self, definition: Definition) -> None:
-        self._definition = definition
-        self._places = tuple(
-            (name, definition.parameters.index(name)) for name in definition.scalars
-        )
-        self.settled = not any(map(_asks_numbers, _called(definition)))
-        self._known: tuple[Leaves, Key | None] | None = None
-
-    def of(self, values: Sequence[Any]) -> tuple[Leaves, Key | None]:
-        """Give the numbers of all calls, and what programs depend on of them, for arguments.
-
-        The latter is None if programs cannot depend on them.
-        """
-        if self._known is not None:
-            return self._known
-        leaves = self.told({name: values[k] for name, k in self._places})
-        found = leaves, numbers_key(leaves)
-        if not self._places:
-            self._known = found
-        return found
-
-    def told(self, scalars: Mapping[str, Any]) -> Leaves:
-        """The numbers of all calls, for values of the scalars by name."""
-        return list(_leaves(self._definition, scalars))
+def leaves_of(definition: Definition, scalars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The numbers of all calls, for values of the scalars by name."""
+    found: list[Mapping[str, Any]] = []
+    for one in definition.calls:
+        given = definition.evaluated(one.scalars, scalars)
+        numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}
+        found += leaves_of(one.callee, numbers)
+    return [*found, scalars]
 
 
 @lru_cache(maxsize=256)
-def flow_of(definition: Definition) -> Flow:
-    """Give the flow of a definition, from memory if it was asked for before."""
-    return Flow(definition)
+def options_stay(definition: Definition) -> bool:
+    """Whether no option of a call that it makes depends on numbers.
+
+    Others would have to be compared each time.
+    """
+    names = {
+        name.id
+        for call in definition.calls
+        for option in call.options.values()
+        for name in ast.walk(option)
+        if isinstance(name, ast.Name)
+    }
+    calls = definition.calls
+    return names.isdisjoint(definition.scalars) and all(options_stay(c.callee) for c in calls)
 
 
 def numbers_key(leaves: Leaves) -> Key | None:
@@ -224,32 +184,3 @@ def numbers_key(leaves: Leaves) -> Key | None:
         return key
     told = [tuple([(n, identity(v)) for n, v in leaf.items()]) for leaf in leaves]
     return key + tuple([told.index(one) for one in told])
-
-
-def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    stages = definition.stages
-    for one in () if stages is None else stages.calls:
-        callee = one.callee
-        given = stages.values(one.scalars, scalars) if stages and one.scalars else {}
-        yield from _leaves(
-            callee, {n: given[n] if n in given else callee.defaults[n] for n in callee.scalars}
-        )
-    yield scalars
-
-
-def _called(definition: Definition) -> Iterator[Definition]:
-    """The definitions of all calls, in order."""
-    for one in () if definition.stages is None else definition.stages.calls:
-        yield from _called(one.callee)
-    yield definition
-
-
-def _asks_numbers(definition: Definition) -> bool:
-    """Whether an option of a call that it makes depends on numbers."""
-    return any(
-        name.id in definition.scalars
-        for call in (() if definition.stages is None else definition.stages.calls)
-        for option in call.options.values()
-        for name in ast.walk(option)
-        if isinstance(name, ast.Name)
-    )

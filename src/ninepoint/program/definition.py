@@ -1,4 +1,4 @@
-"""Definitions: what a stencil means, checked, and compiled for the types that come.
+"""Definitions: what a stencil means, checked.
 
     def corners(x, k):                    Definition     fields x, scalars k
         xx = square(x, 2 * k)      ->       stages       xx = square(x, 2 * k)
@@ -10,7 +10,7 @@ and the definition of what remains without them; only definitions without calls 
 
 from __future__ import annotations
 
-import functools
+import ast
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,8 @@ from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
 from ..language.definitions import Function
-from ..language.dtypes import Argument, Coefficients, DType, Field, Scalar, value_type
+from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
+from ..language.ir import DType
 from ..language.parameters import (
     array_parameters,
     array_uses,
@@ -38,19 +39,17 @@ from ..language.parameters import (
     own_calls,
 )
 from ..language.positions import Spacing
-from ..language.readable import shown_at_home, with_room
-from ..language.stages import split
+from ..language.readable import shown_at_home
+from ..language.stages import StageCall, split
 from ..language.warned import PerformanceWarning, slow_kernel, warn
-from ..lowering.schedule import Request, Schedule
+from ..lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, Parameters, no_number, renamed
 
 if TYPE_CHECKING:
-    from ..backends import pipeline
     from ..language import frame, parse, values
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later("..language.parse", __package__)
-    pipeline = Later("..backends.pipeline", __package__)
     frame = Later("..language.frame", __package__)
     values = Later("..language.values", __package__)
 
@@ -92,6 +91,10 @@ class Definition:
         That its token says all of it, functions included.
     live : function or None
         The function itself, in the process where it was decorated.
+    name, parameters, defaults
+        What the function is called, its parameters in their order, and the values of some.
+    kind : str
+        What it is, in messages.
     fields, scalars : tuple of str
         The parameters that are read relative to the point, and all others.
     arguments : Parameters
@@ -100,8 +103,10 @@ class Definition:
         The calls of other stencils.
     token : str
         Names the meaning, in any process.
-    graphs : dict
-        Graphs of its calls that differ in nothing but the data; emptied when it is tuned.
+    programs : dict
+        Programs of its calls that differ in nothing but the data; emptied when it is tuned.
+    compiled, compiling
+        What it was compiled to, and the lock of those who compile it.
     """
 
     known_by_token = True
@@ -114,19 +119,21 @@ class Definition:
         whole: Definition | None = None,
         keeping: bool = False,
     ) -> None:
-        self.function = function
-        self.options = options
+        self.function, self.options = function, options
+        self.name, self.parameters = function.name, function.parameters
+        self.defaults = function.defaults
         self.live = live
         # To a function of numbers the others that it calls are functions of numbers too.
         self.pointwise = options.pointwise
+        self.kind = "ufunc" if self.pointwise else "stencil"
         self.stages = split(function) if whole is None and not self.pointwise else None
-        self.graphs: Remembered[Any, Any] = Remembered(16)
-        self.arguments = Parameters(function, function.defaults)
+        self.programs: Remembered[Any, Any] = Remembered(16)
+        self.arguments = Parameters(function, self.defaults)
         self._whole, self._keeping = whole, keeping
-        self._compiled: dict[Any, Compiled] = {}
-        self._compiling = threading.Lock()
-        self._schedules: dict[str, Schedule] = {}
-        self._variants: dict[Any, Definition] = {}
+        self.compiled: dict[Any, Compiled] = {}
+        self.compiling = threading.Lock()
+        self._schedules: Remembered[str, Schedule] = Remembered(256)
+        self._variants: Remembered[Any, Definition] = Remembered(256)
         arrays, standard = self._arrays(), set(options.standard_indexing)
         self.fields = tuple(p for p in function.parameters if p in arrays - standard)
         self.scalars = tuple(p for p in function.parameters if p not in self.fields)
@@ -148,7 +155,7 @@ class Definition:
                     self._check_body()
         if self.stages is not None:
             with shown_at_home(function):
-                self._rest, self._keeping_rest = self._remaining(False), self._remaining(True)
+                self._rests = self._remaining(False), self._remaining(True)
         if whole is None:
             _definitions.add(self.token, self)
 
@@ -162,21 +169,6 @@ class Definition:
 
     def __hash__(self) -> int:
         return hash(self.token)
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.function.name
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-        return self.function.parameters
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one."""
-        return self.function.defaults
 
     @property
     def rank(self) -> int:
@@ -217,17 +209,25 @@ class Definition:
 
     def _variant(self, **changes: Any) -> Definition:
         """The same function with other options, made once."""
-        key = tuple(changes.items())
-        if key not in self._variants:
-            options = replace(self.options, **changes)
-            self._variants[key] = Definition(self.function, options, self.live)
-        return self._variants[key]
+        return self._variants.made(
+            tuple(changes.items()),
+            lambda: Definition(self.function, replace(self.options, **changes), self.live),
+        )
+
+    @property
+    def calls(self) -> tuple[StageCall, ...]:
+        """The calls of other stencils that it makes, in order."""
+        return () if self.stages is None else self.stages.calls
+
+    def evaluated(
+        self, given: Mapping[str, ast.expr], scalars: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the arguments of a call that it makes come to, for values of its scalars."""
+        return self.stages.values(given, scalars) if self.stages and given else {}
 
     def rest(self, keeping: bool) -> Definition:
         """Give what remains without the calls; `keeping` all fields, for the rule "keep"."""
-        if self.stages is None:
-            return self
-        return self._keeping_rest if keeping else self._rest
+        return self if self.stages is None else self._rests[keeping]
 
     def _remaining(self, keeping: bool) -> Definition:
         assert self.stages is not None
@@ -244,8 +244,7 @@ class Definition:
         found = indexed_parameters(self.function)
         if self.pointwise:
             found |= set(array_parameters(self.function)) - set(self.options.numbers)
-        if self.stages is not None:
-            found |= {name for call in self.stages.calls for name in call.fields}
+        found |= {name for call in self.calls for name in call.fields}
         if self._whole is not None:
             assert self._whole.stages is not None
             # A field of which nothing is left but its length is one all the same.
@@ -331,42 +330,22 @@ class Definition:
                 return
             raise
 
-    # Compiling.
+    # What is compiled.
 
     @property
     def kept(self) -> int:
         """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
         return len((self._whole or self).fields)
 
-    def compiled(
-        self, types: Sequence[np.dtype], scalars: Mapping[str, Any], request: Request
-    ) -> Compiled:
-        """Compile for fields of these types and scalars such as these, once."""
+    def kinds(self, types: Sequence[np.dtype], scalars: Mapping[str, Any]) -> tuple[Argument, ...]:
+        """The kinds of all arguments, for fields of these types and scalars such as these."""
         fields = dict(zip(self.fields, types, strict=True))
-        kinds = tuple(
+        return tuple(
             Field(name, fields[name], self.pointwise)
             if name in fields
             else kind_of(name, scalars[name], name in self._standard)
             for name in self.parameters
         )
-        key = (kinds, request)
-        found = self._compiled.get(key)
-        if found is None:
-            with self._compiling:
-                found = self._compiled.get(key)
-                if found is None:
-                    compile = functools.partial(self._make, kinds, request)
-                    found = records.recalled(self.name, (self.token, key), compile)
-                    if not found.unread:
-                        records.note(self.name, self.token)
-                    self._compiled[key] = found
-        return found
-
-    def _make(self, kinds: Sequence[Argument], request: Request) -> Compiled:
-        arguments = {kind.name: kind for kind in kinds}
-        compile = functools.partial(pipeline.compile_kernel, self.function, arguments, request)
-        with shown_at_home(self.function):
-            return with_room(compile, self.function)
 
     def check(self, scalars: Mapping[str, Any]) -> None:
         """Raise for a value that is no scalar, whether anything uses it or not."""
@@ -393,18 +372,15 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
-        found = self._schedules.get(kinds)
-        if found is None:
-            found = self._schedules[kinds] = records.tuned(self.token, kinds) or Schedule()
-        return found
+        return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
 
     def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
         path = records.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
-        self._compiled.clear()
-        self.graphs.clear()
+        self.compiled.clear()
+        self.programs.clear()
         return path
 
     def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:

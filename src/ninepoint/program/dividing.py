@@ -21,9 +21,9 @@ from typing import Any
 
 from ..arrays.accepted import is_chunked, is_cupy
 from ..arrays.chunked.computation import Computation, readable
-from ..arrays.chunked.layer import Lazy, known
+from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.every import cut_shapes
-from ..arrays.grid import Chunks, grid_of
+from ..arrays.grid import grid_of
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import finer_values, look, needed, rings
@@ -175,42 +175,45 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     made : sequence of dask.array.Array
         What the program makes of them, whose layers nobody else has yet.
     """
-    found = known(made[0]).origin
-    if found is None or _asks(program):
+    origin = known(made[0], "origin")
+    if origin is None or _asks(program):
         return
-    own, layer = found[0], found[0].layer
+    own, layer = origin.computation, origin.computation.layer
     if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
         return
-    makers = [_maker(array, own) for array in own.arrays]
-    whole = _composed(own, layer.rule.chunks, makers) if any(makers) else None
+    makers = [_maker(array, program, layer) for array in own.arrays]
+    whole = _composed(own, program, makers) if any(makers) else None
     if whole is None:
         return
     whole.sources = readable(whole.program, whole.arrays, whole.chunks)
+    before = [maker.computation for maker in makers if maker]
     if not whole.sources:
         # What Dask makes one with something else is not there for others.
-        fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
+        fused = not all(isinstance(one.layer, Lazy) for one in before)
         there = set() if fused else made[0].dask.layers.keys()
         if not whole.fits or not {array.name for array in whole.arrays} <= there:
             return
-    passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
+    passed = frozenset().union(*(one.passed for one in before))
     whole.layer = Lazy(whole.blocks(layer.rule.name))
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources)
     own.further = whole
 
 
-def _maker(array: Any, own: Any) -> tuple[Computation, int] | None:
+def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
     """What made a field, and as which result, where that may be one with what it is given to."""
-    found = known(array).origin
+    found: Origin | None = known(array, "origin")
     if found is None:
         return None
-    one, position = found
-    work, layers = one.program, (one.layer, own.layer)
-    if type(work) is not Program or _asks(work) or work.schedule != own.program.schedule:
+    one = found.computation
+    if (
+        type(one.program) is not Program
+        or _asks(one.program)
+        or one.program.schedule != program.schedule
+        or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
+    ):
         return None
-    if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
-        return None
-    return one.further or one, position
+    return Origin(one.further or one, found.which)
 
 
 def _asks(program: Program) -> bool:
@@ -219,16 +222,14 @@ def _asks(program: Program) -> bool:
 
 
 def _composed(
-    one: Computation, chunks: Chunks, makers: Sequence[tuple[Computation, int] | None]
+    one: Computation, program: Program, makers: Sequence[Origin | None]
 ) -> Computation | None:
     """What makers and a program do, as one program of what these were given.
 
     There is none where the calls are better done in several tasks a block.
     """
-    program = one.program
-    assert isinstance(program, Program)
     given = [
-        maker[0].inputs if maker else [field]
+        maker.computation.inputs if maker else [field]
         for field, maker in zip(one.inputs, makers, strict=True)
     ]
     inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
@@ -239,9 +240,9 @@ def _composed(
     for some, maker in zip(given, makers, strict=True):
         values = [places[array.name] for array, _ in some]
         if maker is not None:
-            work: Any = maker[0].program
-            numbers = graph.append(work.graph, dict(enumerate(values)))
-            values = [numbers[work.wanted[maker[1]]]]
+            made = maker.computation.program
+            numbers = graph.append(made.graph, dict(enumerate(values)))
+            values = [numbers[made.wanted[maker.which]]]
         starts += values
     numbers = graph.append(program.graph, dict(enumerate(starts)))
     wanted = [numbers[value] for value in program.wanted]
@@ -253,4 +254,4 @@ def _composed(
     if grid_of(order)[0] != one.shape:
         # A longer one is cut where a call takes it with a shorter one.
         return None
-    return Computation(whole, one.shape, chunks, order)
+    return Computation(whole, one.shape, one.chunks, order)

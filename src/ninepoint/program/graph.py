@@ -23,35 +23,28 @@ from ..arrays.executable import Executable
 from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
+from ..backends import records
 from ..backends.compiled import Bound, Compiled
-from ..base.remembered import digest
+from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
 from ..language.box import Box
+from ..language.dtypes import Argument
+from ..language.readable import shown_at_home, with_room
+from ..lowering.schedule import Request, Schedule
 from .calls import Call
 from .definition import Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
-    from ..backends.compiled import Forms
     from ..backends.cuda.source import Source
     from ..language.ir import Lines, Position
 else:
+    # What was compiled before is neither read nor lowered.
     pipeline = Later("..backends.pipeline", __package__)
 
 # Values of a graph, by number.
 Values: TypeAlias = Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What a value is that no call makes and nobody gives: positions, which a node reads.
-
-    `node` is its number.  Beside the value the node reads at least one other.
-    """
-
-    node: int
-    position: Position
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +52,9 @@ class Node:
     """One call: its fields and its results are values, by number.
 
     `types` are those of the fields that the call is given; after these come positions.  `axes` are
-    those that the call names, counted from the end, or None where it names none.  It pickles as
-    the call, which is compiled once somebody asks for it.
+    those that the call names, counted from the end, or None where it names none.  It is the call
+    of this `number` that was recorded.  It pickles as the call, which is compiled once somebody
+    asks for it.
     """
 
     label: str
@@ -69,6 +63,7 @@ class Node:
     outputs: tuple[int, ...]
     types: tuple[np.dtype, ...]
     axes: Behind | None = None
+    number: int = 0
 
     def __reduce__(self) -> Any:
         return Node, (self.label, self.call, self.fields, self.outputs, self.types, self.axes)
@@ -76,14 +71,13 @@ class Node:
     @cached_property
     def compiled(self) -> Compiled:
         """What the call is compiled to."""
-        return self.call.compiled(self.types)
+        return compiled(self.call, self.types)
 
     @cached_property
-    def part(self) -> Forms | str:
+    def part(self) -> Any:
         """The forms of its compilation for being a part of a kernel; or why it has none."""
         schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
-        forms: Forms | str = self.call.compiled(self.types, schedule).as_part
-        return forms
+        return compiled(self.call, self.types, schedule).as_part
 
     def text(self, border: Border) -> Source:
         """What does it on a GPU, under a border."""
@@ -111,11 +105,6 @@ class Node:
     def border(self) -> Border:
         """Its border rules; names in the place of conditions, with which results are as large."""
         return self.call.boundary.on(self.ndim)
-
-    @property
-    def thick(self) -> int:
-        """How many elements at an end what stands outside depends on, at least."""
-        return 1 + max((one.order for one in self.boundary.conditions), default=0)
 
     @property
     def every(self) -> Shape:
@@ -176,30 +165,23 @@ Nodes: TypeAlias = Sequence[Node]
 class Graph:
     """Calls in an order in which they can be done; equal calls are one."""
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        dtypes: Sequence[np.dtype],
-        places: tuple[Place, ...] = (),
-    ) -> None:
+    def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
-        # What the last of the given values are, which are made for the arrays that come.
-        self.places = places
-        # The results of each call that was added; of equal calls they are the same.
-        self.added: list[tuple[int, ...]] = []
+        # How many calls were recorded, of which equal ones are one node.
+        self.calls = 0
         # Values that end a step: what follows does not become one kernel with what was before.
         self.stored: set[int] = set()
         # What was planned for it: see `planning.plan`.
-        self.plans: dict[Any, Any] = {}
+        self.plans: Remembered[Any, Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, tuple[int, ...]] = {}
-        self._turned: dict[Behind, Graph] = {}
+        self._turned: Remembered[Behind, Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
-        return Graph, (self.names, self.dtypes, self.places), state
+        return Graph, (self.names, self.dtypes), state
 
     @property
     def token(self) -> str:
@@ -213,47 +195,61 @@ class Graph:
         """The graph, in which calls that name no axes work along the last of these."""
         if axes is None:
             return self
-        if axes not in self._turned:
-            self._turned[axes] = self.of(
-                [n if n.axes is not None else n.turned(axes) for n in self.nodes]
-            )
-        return self._turned[axes]
+
+        def turned() -> Graph:
+            return self.of([n if n.axes is not None else n.turned(axes) for n in self.nodes])
+
+        return self._turned.made(axes, turned)
 
     def of(self, nodes: Nodes) -> Graph:
         """The graph with other nodes in the place of its own."""
-        graph = Graph(self.names, self.dtypes, self.places)
+        graph = Graph(self.names, self.dtypes)
         graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
-        graph.added = self.added
         return graph
 
     def append(
-        self, other: Graph, given: Mapping[int, int], nodes: Nodes | None = None
+        self,
+        other: Graph,
+        given: Mapping[int, int],
+        nodes: Nodes | None = None,
+        more: Sequence[Values] | None = None,
     ) -> dict[int, int]:
         """Add the calls of another graph, or some of them, on values that it is given.
 
-        Gives the numbers of its values here, of those that it is given as well.
+        Each may read `more` values of this graph.  Gives the numbers of the other's values here,
+        of those that it is given as well.
         """
-        numbers = dict(given)
-        for node in other.nodes if nodes is None else nodes:
-            own = replace(node, fields=tuple([numbers[value] for value in node.fields]))
+        numbers, before = dict(given), self.calls
+        for k, node in enumerate(other.nodes if nodes is None else nodes):
+            fields = (*(numbers[value] for value in node.fields), *(more[k] if more else ()))
+            own = replace(node, fields=fields, number=before + node.number)
             names = [other.names[value] for value in node.outputs]
             made = self._add(own, names, [other.dtypes[value] for value in node.outputs])
             numbers |= zip(node.outputs, made, strict=True)
             if not other.stored.isdisjoint(node.outputs):
                 self.stored.update(made)
-        there = (one for one in other.added if numbers.keys() >= {*one})
-        self.added += [tuple([numbers[value] for value in one]) for one in there]
+        self.calls += other.calls
         return numbers
 
-    def part(self, nodes: Nodes) -> tuple[Graph, dict[int, int]]:
-        """Some of the calls as a graph, and the numbers that the values have there."""
-        sources = read_by(nodes)
-        graph = Graph([self.names[v] for v in sources], [self.dtypes[v] for v in sources])
-        # Equal calls are one, so that a task that has many of them is short.
-        calls: dict[str, Call] = {}
-        settled = [(node, node.call.settled()) for node in nodes]
-        nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
-        return graph, graph.append(self, {value: k for k, value in enumerate(sources)}, nodes)
+    def copied(
+        self,
+        nodes: Nodes,
+        given: Values,
+        more: Sequence[Sequence[tuple[str, np.dtype]]] | None = None,
+    ) -> tuple[Graph, dict[int, int]]:
+        """Some calls as a graph that is given these values, and the numbers of values there.
+
+        Of each node `more` says what further given values are called, which it reads after its
+        fields, and their types.
+        """
+        graph = Graph([self.names[v] for v in given], [self.dtypes[v] for v in given])
+        own: list[Values] = []
+        for some in more or [()] * len(nodes):
+            own.append(range(len(graph.names), len(graph.names) + len(some)))
+            graph.names += [name for name, _ in some]
+            graph.dtypes += [dtype for _, dtype in some]
+        graph.given = len(graph.names)
+        return graph, graph.append(self, {v: k for k, v in enumerate(given)}, nodes, own)
 
     def _add(
         self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]
@@ -281,18 +277,18 @@ class Graph:
         A call of fewer axes than `axes` names works on the last of them.
         """
         types = tuple(self.dtypes[k] for k in fields)
-        compiled = call.compiled(types)
+        made = compiled(call, types)
         for condition in call.boundary.said:
             for name, k in zip(call.definition.fields, fields, strict=False):
                 check_range(condition, name, self.dtypes[k])
         # Raises where the steps are not as many as the axes.
-        steps_of(call.every, compiled.ndim)
+        steps_of(call.every, made.ndim)
         whole = labels[0] if labels else call.definition.name
-        node = Node(whole, call, tuple(fields), (), types).turned(axes)
-        dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
+        node = Node(whole, call, tuple(fields), (), types, None, self.calls).turned(axes)
+        self.calls += 1
+        dtypes = made.out_dtypes[: len(made.out_dtypes) // made.phases]
         names = [labels[k] if k < len(labels) else whole for k in range(len(dtypes))]
-        self.added.append(self._add(node, names, dtypes))
-        return self.added[-1]
+        return self._add(node, names, dtypes)
 
     def record(
         self,
@@ -302,18 +298,14 @@ class Graph:
         axes: Behind | None = None,
     ) -> tuple[int, ...]:
         """Add a call, after those that its definition makes; gives its results, by number."""
-        definition, stages = call.definition, call.definition.stages
-        if stages is None:
-            return self.add(call, fields, labels, axes)
+        definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
-        for one in stages.calls:
-            callee = one.callee
-            assert isinstance(callee, Definition)
-            callee = callee.along(definition.rank)
-            values = {**callee.defaults, **stages.values(one.scalars, call.scalars)}
+        for one in definition.calls:
+            callee = one.callee.along(definition.rank)
+            values = {**callee.defaults, **definition.evaluated(one.scalars, call.scalars)}
             made = self.record(
-                Call.of(callee, values, **stages.values(one.options, call.scalars)),
+                Call.of(callee, values, **definition.evaluated(one.options, call.scalars)),
                 [numbers[name] for name in one.fields],
                 [inside + name for name in one.made],
                 axes,
@@ -331,28 +323,7 @@ class Graph:
             axes,
         )
 
-    def given_more(
-        self, more: Iterable[tuple[Call, Sequence[tuple[str, np.dtype]]]]
-    ) -> tuple[Graph, dict[int, int]]:
-        """The graph with more given values, which nodes read after their fields.
-
-        Of each node `more` says the call that it is then, and what the values are called, and
-        their types.  Values have other numbers there.
-        """
-        graph = Graph(self.names[: self.given], self.dtypes[: self.given], self.places)
-        numbers = {value: value for value in range(self.given)}
-        nodes = []
-        for node, (call, some) in zip(self.nodes, more, strict=True):
-            # Numbers that no value has.
-            own = [len(self.names) + len(graph.names) + k for k in range(len(some))]
-            numbers |= {value: value - len(self.names) for value in own}
-            graph.names += [name for name, _ in some]
-            graph.dtypes += [dtype for _, dtype in some]
-            nodes.append(replace(node, call=call, fields=(*node.fields, *own)))
-        graph.given = len(graph.names)
-        return graph, graph.append(self, numbers, nodes)
-
-    def placed(self, wanted: Values) -> Recorded:
+    def placed(self, wanted: Values) -> tuple[Graph, tuple[int, ...]]:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -367,19 +338,23 @@ class Graph:
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
             )
-        places = [
-            Place(k, one) for k, node in enumerate(self.nodes) for one in node.compiled.positions
-        ]
-        if not places:
+        compiled = [node.compiled for node in self.nodes]
+        words = [[one.words for one in made.positions] for made in compiled]
+        if not any(words):
             return self, tuple(wanted)
-        more = []
-        for node in self.nodes:
-            types = node.compiled.field_dtypes[len(node.fields) :]
-            words = [one.words for one in node.compiled.positions]
-            more.append((node.call, list(zip(words, types, strict=True))))
-        graph, numbers = self.given_more(more)
-        graph.places = tuple(places)
+        pairs = zip(words, compiled, strict=True)
+        more = [[*zip(own, made.position_dtypes, strict=True)] for own, made in pairs]
+        graph, numbers = self.copied(self.nodes, range(self.given), more)
         return graph, tuple(numbers[value] for value in wanted)
+
+    @property
+    def places(self) -> dict[int, tuple[Node, Position]]:
+        """The positions among the given values, and which node asks for them."""
+        found: dict[int, tuple[Node, Position]] = {}
+        for node in self.nodes:
+            asked = zip(node.fields[len(node.types) :], node.compiled.positions, strict=False)
+            found = {value: (node, one) for value, one in asked} | found
+        return found
 
     def warn(self) -> None:
         """Say of each call once if it takes the general path."""
@@ -387,50 +362,23 @@ class Graph:
             node.call.definition.warn(node.compiled)
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
-        """What the last of the given values are, for fields of these shapes before them."""
-        if not self.places:
-            return []
+        """The positions, for fields of these shapes."""
         known = self.shapes(shapes)
-        first = self.given - len(self.places)
-        return [self._along(place, known[value]) for value, place in enumerate(self.places, first)]
-
-    def _along(self, place: Place, shape: Shape) -> np.ndarray:
-        """The positions along an axis, for the shape of their value."""
-        node, one = self.nodes[place.node], place.position
-        if one.lines is not None:
-            made = [
-                self._along(replace(place, position=replace(raw, axis=one.axis)), shape).ravel()
-                for raw in one.lines.kernel.positions
-            ]
-            return lines(one.lines, made)[one.number].reshape(shape)
-        along = np.arange(shape[node.along[one.axis]])
-        if one.among == "results" and node.border.rules[one.axis][0] == "valid":
-            looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
-            if len(looks) > 1:
-                raise ValueError(
-                    f"'{node.call.definition.name}' asks for its position among the results, but "
-                    'with boundary="valid" its results have different shapes; ask for that in a '
-                    "field, npt.index(x)."
-                )
-            along -= looks.pop()
-        if one.among == "results":
-            along //= node.every[one.axis]
-        return along.reshape(shape)
+        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
-        found = list(given)
-        fields = self.given - len(self.places)
-        if len(found) == fields:
-            found += [()] * len(self.places)
+        found, places = list(given), self.places
+        found += [()] * (self.given - len(found))
         smaller: dict[int, Node] = {}
         fine = finer_values(self.nodes)
-        for number, node in enumerate(self.nodes):
+        for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
             shape = list(self._broadcast(node, own, smaller, fine))
-            for value, place in enumerate(self.places, fields):
-                if place.node == number:
-                    found[value] = _thin(shape, node.along[place.position.axis])
+            for value, (user, position) in places.items():
+                if user is node:
+                    axis = node.along[position.axis] + len(shape)
+                    found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
@@ -490,10 +438,6 @@ class Graph:
         return found[::-1]
 
 
-# A graph of calls, and which of its values are the results.
-Recorded: TypeAlias = tuple[Graph, tuple[int, ...]]
-
-
 def has_conditions(graph: Graph) -> bool:
     """Whether the border of some call has conditions."""
     return any(node.boundary.conditions for node in graph.nodes)
@@ -520,34 +464,77 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def graph_of(call: Call, types: Sequence[np.dtype]) -> Recorded:
-    """Give the graph of a call on fields of given types, and which of its values are results."""
-
-    def record() -> Recorded:
-        graph = Graph(call.definition.fields, types)
-        return graph.placed(graph.record(call, range(len(types))))
-
-    return recalled(call, (*types, call), record)
-
-
-def recalled(call: Call, key: Any, record: Callable[[], Recorded]) -> Recorded:
-    """What was recorded of a call that never changes, by a key that names it; once."""
-    if not call.is_plain:
-        return record()
-    found: Recorded | None = call.definition.graphs.get(key)
-    if found is None:
-        found = call.definition.graphs[key] = record()
+def compiled(call: Call, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
+    """What a call on fields of these types is compiled to, with its schedule or another one."""
+    definition, options = call.definition, call.definition.options
+    request = Request(
+        options.neighborhood,
+        call.dtypes,
+        call.overflow,
+        definition.kept if call.boundary.uses("keep") else 0,
+        options.fastmath,
+        schedule or definition.schedule_for(types),
+        definition.factors,
+        () if call.every == 1 else steps_of(call.every, definition.rank),
+    )
+    kinds = definition.kinds(types, call.scalars)
+    found = _compiled(definition, kinds, request)
+    if request.every and len(found.out_dtypes) > 1 and call.boundary.uses("valid"):
+        # Each result may have a first point of its own: all points are made, and then cut.
+        return _compiled(definition, kinds, replace(request, every=()))
     return found
 
 
-def _thin(shape: Sequence[int], axis: int) -> Shape:
-    """A shape that is 1 along all axes but one."""
-    return tuple(n if k - len(shape) == axis else 1 for k, n in enumerate(shape))
+def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Request) -> Compiled:
+    """What a definition is compiled to for arguments of these kinds, once."""
+    key = kinds, request
+    found = definition.compiled.get(key)
+    if found is not None:
+        return found
+
+    def compile() -> Compiled:
+        function, arguments = definition.function, {kind.name: kind for kind in kinds}
+        with shown_at_home(function):
+            return with_room(
+                lambda: pipeline.compile_kernel(function, arguments, request), function
+            )
+
+    with definition.compiling:
+        found = definition.compiled.get(key)
+        if found is None:
+            found = records.recalled(definition.name, (definition.token, key), compile)
+            if not found.unread:
+                records.note(definition.name, definition.token)
+            definition.compiled[key] = found
+    return found
 
 
-def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
+    """The positions along an axis, for the shape of their value."""
+    if one.lines is not None:
+        made = [
+            _along(node, replace(raw, axis=one.axis), shape).ravel()
+            for raw in one.lines.kernel.positions
+        ]
+        return _lines(one.lines, made)[one.number].reshape(shape)
+    along = np.arange(shape[node.along[one.axis]])
+    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
+        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
+        if len(looks) > 1:
+            raise ValueError(
+                f"'{node.call.definition.name}' asks for its position among the results, but "
+                'with boundary="valid" its results have different shapes; ask for that in a '
+                "field, npt.index(x)."
+            )
+        along -= looks.pop()
+    if one.among == "results":
+        along //= node.every[one.axis]
+    return along.reshape(shape)
+
+
+def _lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
     program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
-    run = Executable(program, positions, Border((("nearest", "nearest"),)), threads=1)
+    run = Executable(program, positions, (-1,), Border((("nearest", "nearest"),)), threads=1)
     made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)

@@ -5,6 +5,8 @@
 A node is a stage of those that read it wherever they can read stages; else what it makes is
 stored whole, and the plan says why.  A group of one node is an ordinary call.  Groups that are
 steps of an iteration become one as well.
+
+    8 steps             ->     as one, with the borders' rules between      one pass over memory
 """
 
 from __future__ import annotations
@@ -15,52 +17,36 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
-from ..arrays.chains import KEPT, NARROW, Chain, usual_length
+import numpy as np
+
+from ..arrays.borders import ABSENT, Border
+from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
 from ..arrays.layout import Region
-from ..backends.compiled import Bound
+from ..arrays.regions import Looking, rings
+from ..arrays.work import Group
+from ..backends.compiled import Bound, Compiled, Forms
 from ..base.remembered import Remembered
+from ..base.undisturbed import Later
+from ..language.box import Box
 from ..language.dtypes import short
 from ..language.ir import Kernel
-from ..language.text import kernel_text
-from ..lowering.chain import chained
-from ..lowering.kept import rows_kept
-from ..lowering.schedule import Schedule
-from .chaining import (
-    MIXED_RINGS,
-    Pipeline,
-    apart,
-    bound,
-    common_margin,
-    rings_of,
-    unfit,
-)
+from ..lowering.chain import Link, unchainable
+from ..lowering.fusion import unlike
+from ..lowering.lanes import How, turn_of
+from ..lowering.schedule import Request, Schedule
 from .graph import Graph, Node, Nodes, Values, read_by, reads
 
 if TYPE_CHECKING:
-    from ..backends.cuda.source import Source
+    from ..backends import pipeline
+    from .program import Program
+else:
+    # Single calls whose machine code is on disk need no compiler.
+    pipeline = Later("..backends.pipeline", __package__)
 
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Nodes that are done together: the values they read, and those that others need.
-
-    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
-    `kernel` is that of all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
-    `at_once` does all nodes on arrays of a GPU, if that can be.
-    """
-
-    nodes: tuple[Node, ...]
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
-    kernel: Kernel | None = None
-    names: Mapping[int, str] = field(default_factory=dict)
-    asked: bool = False
-    program: Bound | None = None
-    steps: tuple[Group, ...] = ()
-    chain: Chain | None = None
-    at_once: Any = None
+# Why calls are done one by one.
+MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
+TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,39 +61,37 @@ class Plan:
     )
 
 
-def plan(graph: Graph, wanted: Values, schedule: Schedule, there: bool = False) -> Plan:
+def plan(program: Program, there: bool = False) -> Plan:
     """Choose which nodes become stages of others, and compile the groups; once for a graph.
 
     It is for arrays of the CPU, or for those that are `there`, on a GPU.
     """
-    key = tuple(wanted), schedule, there
-    found = graph.plans.get(key)
-    if found is None:
-        found = (_on_gpu if there else _planned)(graph, wanted, schedule)
-        graph.plans[key] = found
+    key = program.wanted, program.schedule, there
+    found: Plan = program.graph.plans.made(key, lambda: (_on_gpu if there else _planned)(program))
     return found
 
 
-def _planned(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
+def _planned(program: Program) -> Plan:
+    schedule = program.schedule
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
-        sets, whole = _grouped(graph, wanted, forced)
+        sets, whole = _grouped(program, forced)
         mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
             continue
-        groups = [_group(graph, nodes, wanted, schedule) for nodes in sets]
+        groups = [_group(program, nodes) for nodes in sets]
         wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
-            if graph.stored and schedule.steps != 1:
-                groups = _in_steps(graph, groups, wanted, schedule)
+            if program.graph.stored and schedule.steps != 1:
+                groups = _in_steps(program, groups)
             return Plan(tuple(groups), whole)
         height, node = _tallest(wide[0].nodes)
         forced |= {node.label: f"{height} of its rows would have to be kept"}
 
 
 def _grouped(
-    graph: Graph, wanted: Values, forced: Mapping[str, str], across: bool = False
+    program: Program, forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes that can be done in one pass, in order, and why some are no stages.
 
@@ -122,13 +106,13 @@ def _grouped(
             reason = apart(one, one.part, node)
             if reason:
                 return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if not across and not graph.stored.isdisjoint(node.outputs):
+        if not across and not program.graph.stored.isdisjoint(node.outputs):
             return "the next step begins with it"
         if any(map(short, node.compiled.out_dtypes)):
             return "floats of 16 bits are rounded when they are stored"
         return ""
 
-    return in_sets(graph.needed(wanted), parted)
+    return in_sets(program.nodes, parted)
 
 
 def in_sets(
@@ -188,31 +172,38 @@ def _tallest(nodes: Nodes) -> tuple[int, Node]:
     return max(heights, key=operator.itemgetter(0))
 
 
-def given_on(graph: Graph, nodes: Nodes, wanted: Values) -> tuple[int, ...]:
+def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
     """What some nodes make that others need, or that is wanted."""
-    others = (v for node in graph.needed(wanted) if node not in nodes for v in node.fields)
-    outside = {*wanted, *others}
+    others = (v for node in program.nodes if node not in nodes for v in node.fields)
+    outside = {*program.wanted, *others}
     return tuple(v for node in nodes for v in node.outputs if v in outside)
 
 
-def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Group:
+def _group(program: Program, nodes: Nodes) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs = given_on(graph, nodes, wanted)
-    if any(not graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
+    outputs, schedule = given_on(program, nodes), program.schedule
+    if any(not program.graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
         # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
-        forms = tuple([node.compiled.as_part for node in nodes])
-        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
+        kernels = [node.compiled.as_part.single for node in nodes]
     else:
-        forms = tuple([node.part for node in nodes])
-        pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule).in_place()
+        kernels = [_rolling(node.part) for node in nodes]
+    pipeline = Pipeline.of(program.graph, nodes, kernels, outputs, schedule)
     kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    program = bound(chain.compiled, nodes)
+    bounds = bound(chain.compiled, nodes)
     return Group(
-        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, program, chain=chain
+        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, bounds, chain=chain
     )
+
+
+def _rolling(forms: Forms) -> Kernel:
+    """The kernel of a call whose rows roll; several in place where others would be one by one."""
+    lowered = forms.lowered
+    if lowered.ndim < 3 and lowered.rows > 1 and not lowered.stages:
+        return replace(lowered, rows=1)
+    return forms.single
 
 
 # On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
@@ -220,57 +211,46 @@ def _group(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> Gr
 # done one by one.
 
 
-def _on_gpu(graph: Graph, wanted: Values, schedule: Schedule) -> Plan:
+def _on_gpu(program: Program) -> Plan:
     """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
 
     Steps of an iteration are in one set as well, unless the schedule has them apart.
     """
-    sets, _ = _grouped(graph, wanted, {}, across=schedule.steps != 1)
-    groups = [group for nodes in sets for group in _divided(graph, nodes, wanted, schedule)]
-    return Plan(tuple(groups), {})
+    sets, _ = _grouped(program, {}, across=program.schedule.steps != 1)
+    return Plan(tuple(group for nodes in sets for group in _divided(program, nodes)), {})
 
 
-def _divided(graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule) -> list[Group]:
+def _divided(program: Program, nodes: Nodes) -> list[Group]:
     """Calls in halves, and these again, until there are registers enough for each."""
     if len(nodes) == 1:
-        return [_group(graph, nodes, wanted, schedule)]
-    whole = _one_pass(graph, nodes, given_on(graph, nodes, wanted), schedule)
+        return [_group(program, nodes)]
+    whole = _one_pass(program, nodes)
     if whole is not None:
         return [whole]
     half = len(nodes) // 2
-    return [
-        group
-        for some in (nodes[:half], nodes[half:])
-        for group in _divided(graph, some, wanted, schedule)
-    ]
+    return [*_divided(program, nodes[:half]), *_divided(program, nodes[half:])]
 
 
-def _one_pass(
-    graph: Graph,
-    nodes: Nodes,
-    outputs: Values,
-    schedule: Schedule,
-) -> Group | None:
+def _one_pass(program: Program, nodes: Nodes) -> Group | None:
     """Calls that are fit to be done at once; None where registers are few."""
     # Imported here: what writes texts for a GPU is not needed elsewhere.
     from ..arrays.cuda import Work
-    from ..backends.cuda.strips import strips
-    from ..backends.cuda.writing import title
+    from ..backends.cuda.writing import title, together
 
-    forms = tuple([node.part for node in nodes])
-    pipeline = Pipeline.of(graph, nodes, forms, outputs, schedule)
-    rules = tuple(border.rules for border, _ in pipeline.borders)
-    types = [graph.dtypes[value] for value in outputs]
-
-    def text() -> Source | None:
-        name = title(nodes[-1].compiled.name)
-        steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
-        if steps > 1:
-            name = f"{name}_{steps}"
-        whole = chained(pipeline.links, pipeline.fields, pipeline.outputs, schedule)
-        return strips(*whole, rules, name, types)
-
-    source = pipeline.once((rules, schedule), text)
+    graph, outputs = program.graph, given_on(program, nodes)
+    kernels = [node.part.single for node in nodes]
+    pipeline = Pipeline.of(graph, nodes, kernels, outputs, program.schedule)
+    types = tuple(graph.dtypes[value] for value in outputs)
+    name = title(nodes[-1].compiled.name)
+    steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
+    source = together(
+        f"{name}_{steps}" if steps > 1 else name,
+        pipeline.links,
+        pipeline.fields,
+        pipeline.outputs,
+        types,
+        (program.schedule, tuple(border.rules for border, _ in pipeline.borders)),
+    )
     if source is None:
         return None
     work = Work(
@@ -282,16 +262,14 @@ def _one_pass(
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
     )
-    program = bound(nodes[-1].compiled, nodes)
-    return Group(tuple(nodes), pipeline.read, tuple(outputs), program=program, at_once=work)
+    bounds = bound(nodes[-1].compiled, nodes)
+    return Group(tuple(nodes), pipeline.read, outputs, program=bounds, at_once=work)
 
 
 # Steps of an iteration.
 
 
-def _in_steps(
-    graph: Graph, groups: Sequence[Group], wanted: Values, schedule: Schedule
-) -> list[Group]:
+def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
     """Groups of which those that are steps are done in one pass, if they can be.
 
     Steps are groups that end with what the graph says is stored.
@@ -299,18 +277,16 @@ def _in_steps(
     found: list[Group] = []
     left = list(groups)
     while left:
-        steps = list(takewhile(lambda one: graph.stored.issuperset(one.outputs), left))
-        made = _together(graph, steps, wanted, schedule) if len(steps) > 1 else None
+        steps = list(takewhile(lambda one: program.graph.stored.issuperset(one.outputs), left))
+        made = _together(program, steps) if len(steps) > 1 else None
         found.append(made or left[0])
         left = left[len(made.steps) if made else 1 :]
     return found
 
 
-def _together(
-    graph: Graph, steps: Sequence[Group], wanted: Values, schedule: Schedule
-) -> Group | None:
+def _together(program: Program, steps: Sequence[Group]) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
-    first = steps[0]
+    first, schedule = steps[0], program.schedule
     longest = schedule.steps
     if not longest and not unfit(first.nodes, first.outputs, schedule):
         longest = usual_length(common_margin(first.nodes, first.outputs))
@@ -320,66 +296,214 @@ def _together(
     nodes = [node for step in steps for node in step.nodes]
     if len(steps) < 2 or unfit(nodes, steps[-1].outputs, schedule):
         return None
-    group = _group(graph, nodes, wanted, schedule)
-    return replace(group, steps=tuple(steps), asked=schedule.steps > 1)
+    return replace(_group(program, nodes), steps=tuple(steps), asked=schedule.steps > 1)
 
 
-# In words.
+# Calls as one kernel, or several steps, each of which is the graph.
 
 
-def graph_text(graph: Graph, nodes: Nodes) -> str:
-    """The intermediate forms of nodes, each under what it is called."""
-    texts: list[str] = []
+def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
+    """Why steps of these calls cannot be done several in one pass; empty where they can."""
+    last = nodes[-1]
+    whole = {name for name, how in schedule.stages if how == "whole"}
+    if last.outputs != tuple(wanted):
+        return "the results are not those of the last call"
     for node in nodes:
-        texts.append(f"{_call_text(graph, node)}:")
-        text = f"it holds {node.part}"
-        if not isinstance(node.part, str):
-            text = kernel_text(node.part.simplified)
-        texts.append("\n".join(f"    {line}" for line in text.split("\n")))
-    return "\n".join(texts)
+        reason = apart(node, node.compiled.as_part, last, node.compiled.out_dtypes)
+        if not reason and node.along != tuple(range(-last.ndim, 0)):
+            reason = "it has other axes"
+        if not reason and node.label != last.label and node.label in whole:
+            reason = "it is stored whole: the schedule says so"
+        if reason:
+            return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
+    if rings_of(nodes) is None:
+        return MIXED_RINGS
+    return ""
 
 
-def plan_text(name: str, graph: Graph, found: Plan) -> str:
-    """What is done in which pass over memory, how each stage is kept, and why."""
-    given = ", ".join(
-        f"{n} {d}" for n, d in zip(graph.names, graph.dtypes[: graph.given], strict=False)
-    )
-    results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
-    lines = [f"{name}: {given} -> {results}"]
-    for number, group in enumerate(found.groups, start=1):
-        inside = sum(graph.dtypes[value].itemsize for value in group.fields)
-        outside = sum(graph.dtypes[value].itemsize for value in group.outputs)
-        reads_ = ", ".join(graph.names[value] for value in group.fields)
-        lines.append(
-            f"  pass {number}      reads {reads_}: {inside + outside} bytes a point "
-            f"with what it writes"
+def apart(node: Node, forms: Any, other: Node, stored: Sequence[np.dtype] = ()) -> str:
+    """Why a call cannot be done in one pass with another one; empty where it can.
+
+    Types of its results are `stored` that are kept for a call.
+    """
+    if isinstance(forms, str):
+        return f"it holds {forms}"
+    reason = unchainable(forms.single, stored)
+    if reason:
+        return reason
+    if node.boundary.conditions:
+        return "values at the border are laid beside what it reads"
+    if node.factors:
+        return "it gives more points than it is given"
+    if node.resizes:
+        return "it gives fewer points than it is given"
+    if node.ndim > MOST_AXES:
+        return TOO_MANY_AXES
+    if node.ndim != other.ndim or node.along != other.along:
+        return "it has other axes"
+    if node.compiled.fastmath != other.compiled.fastmath:
+        return "some calls are compiled with fastmath, and some are not"
+    return ""
+
+
+def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
+    """Along which axes nodes look as along a ring; None if some do, and others do not."""
+    found = []
+    for axis in nodes[0].along:
+        kinds = rings(nodes, axis)
+        if len(kinds) > 1:
+            return None
+        found.append(True in kinds)
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Calls that are done at once.
+
+    They are links, whose values are called as `names` says, and given the values `read`; the
+    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
+    """
+
+    name: str
+    names: Mapping[int, str]
+    links: tuple[Link, ...]
+    borders: tuple[tuple[Border, Any], ...]
+    read: tuple[int, ...]
+    fields: tuple[tuple[str, np.dtype], ...]
+    outputs: tuple[str, ...]
+    margin: Box
+    rings: tuple[bool, ...] | None
+    request: Request
+
+    @staticmethod
+    def of(
+        graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], outputs: Values, schedule: Schedule
+    ) -> Pipeline:
+        """Calls of a graph, of which others need the outputs; some may end steps."""
+        ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
+        places = graph.places
+        read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
+        taken: set[str] = set()
+        names = {
+            value: unlike(graph.names[value], taken)
+            for value in (*read, *(v for node in nodes for v in node.outputs))
+        }
+        links, borders = _linked(nodes, kernels, names, taken)
+        called = {node.label: names[node.outputs[0]] for node in nodes}
+        stages = [(called.get(label, label), how) for label, how in schedule.stages]
+        # To compute a step again, or some rows of it at once, takes longer to compile than it
+        # gains.
+        stages += [(names[value], "rows") for value in ends]
+        schedule = replace(schedule, stages=tuple(stages), rows=1 if ends else schedule.rows)
+        return Pipeline(
+            nodes[-1].label,
+            names,
+            tuple(links),
+            tuple(borders),
+            read,
+            tuple((names[value], graph.dtypes[value]) for value in read),
+            tuple(names[value] for value in outputs),
+            common_margin(nodes, outputs),
+            rings_of(nodes),
+            Request(fastmath=nodes[0].compiled.fastmath, schedule=schedule),
         )
-        rows = rows_kept(group.kernel) if group.kernel is not None else {}
-        for node in group.nodes:
-            shown = node.call.boundary if node.call.boundary.conditions else node.border
-            border = "" if node.call.definition.pointwise else f", border {shown}"
-            every = f", every {node.call.every}" if node.thins else ""
-            lines.append(f"    {_call_text(graph, node)}{border}{every}")
-            lines.append(f"      {_kept_text(node, group, rows, found)}")
-    return "\n".join(lines)
+
+    def done(self) -> tuple[Kernel, Chain]:
+        """The kernel of all calls, and what does it.
+
+        The borders and their constants are no part of what is compiled.
+        """
+        kernel, compiled, edges = pipeline.compile_chain(
+            self.name, self.links, self.fields, self.outputs, self.margin,
+            self.request, self.borders[0][0].deciding,
+        )  # fmt: skip
+        assert self.rings is not None, self.names
+        tile = self.request.schedule.tile
+        return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
+
+    def _laid(self, how: How) -> Chain | None:
+        """The same for arrays that lie in another way, if all calls have such a form."""
+        turn, rings, links = turn_of(how), self.rings, []
+        assert rings is not None, self.names
+        if isinstance(how, tuple):
+            rings = tuple(rings[axis] for axis in how)
+        elif how == 0:
+            rings = (*rings, False)
+        for link in self.links:
+            kernel = turn.kernel(link.kernel)
+            if kernel is None:
+                return None
+            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
+        turned = replace(
+            self,
+            links=tuple(links),
+            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
+            margin=turn.box(self.margin),
+            rings=rings,
+        )
+        return turned.done()[1]
 
 
-def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
-    """How what a node makes is kept."""
-    if node.label in found.whole:
-        return f"stored whole: {found.whole[node.label]}"
-    if set(node.outputs) <= set(group.outputs):
-        return "the result"
-    kept = [rows[n] for value in node.outputs if (n := group.names.get(value, "")) in rows]
-    if not kept:
-        return "computed again where it is read: that costs less than to keep it"
-    count = max(kept)
-    return (
-        f"kept in {count} {'row' if count == 1 else 'rows'}, until they are read for the last time"
+def bound(whole: Compiled, nodes: Nodes) -> Bound:
+    """What calls are compiled to, all in one, with the numbers of all of them."""
+    bounds = [node.program for node in nodes]
+    return Bound(
+        whole,
+        tuple(array for one in bounds for array in one.coefficients),
+        tuple(value for one in bounds for value in one.scalars),
     )
 
 
-def _call_text(graph: Graph, node: Node) -> str:
-    fields = ", ".join(graph.names[value] for value in node.fields)
-    made = ", ".join(graph.names[value] for value in node.outputs)
-    return f"{made} = {node.call.definition.name}({fields})"
+def _linked(
+    nodes: Nodes, kernels: Sequence[Kernel], names: Mapping[int, str], taken: set[str]
+) -> tuple[list[Link], list[tuple[Border, Any]]]:
+    """The nodes as links of a chain, and their borders with the constants, each once.
+
+    Values are called as `names` says, and what nodes have besides as nothing that is `taken`.
+    """
+    borders: list[tuple[Border, Any]] = []
+    numbers: dict[Any, int] = {}
+    links: list[Link] = []
+    for node, kernel in zip(nodes, kernels, strict=True):
+        border, cval = node.border, node.call.cval
+        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
+        if number == len(borders):
+            borders.append((border, cval))
+        zero = type(cval) in (int, float) and cval == 0
+        asked = border.uses("fill") or border.uses("constant")
+        fields = zip(kernel.fields, node.fields, strict=True)
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
+        links.append(
+            Link(
+                kernel,
+                {name: names[value] for (name, _), value in fields},
+                tuple(names[value] for value in node.outputs),
+                {name: unlike(name, taken) for name in own},
+                node.compiled.out_dtypes,
+                node.compiled.reaches,
+                number,
+                border.uses("keep"),
+                _leaves(node),
+                border.uses("keep") or (asked and not zero),
+            )
+        )
+    return links, borders
+
+
+def _leaves(node: Node) -> bool:
+    """Whether its border's rule leaves out points near the ends of an axis."""
+    reach = node.compiled.reach
+    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
+    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
+
+
+def common_margin(nodes: Nodes, outputs: Values) -> Box:
+    """Where the nodes look, all together, to give one point of the outputs.
+
+    Each counts as if it looked at the point itself too: at a border a neighbour to the one side
+    may stand on the other, and from there the next node looks on.
+    """
+    count, wanted = 1 + max(nodes[-1].outputs), tuple(outputs)
+    looks = [Looking.of(nodes, wanted, count, axis) for axis in nodes[0].along]
+    return Box(tuple(one.low for one in looks), tuple(one.high for one in looks))

@@ -20,21 +20,23 @@ import numpy as np
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_cupy, listed, write
 from ..arrays.arranging import are_writable
-from ..arrays.borders import Array
+from ..arrays.borders import Array, Boundary
+from ..arrays.ghosts import GhostCall
 from ..arrays.keys import device_key
-from ..arrays.launching import NOTHING, Given, Launches
+from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Shape
 from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.regions import Block, check_device
-from ..backends.compiled import Compiled, readable
+from ..arrays.work import Work, taken
+from ..backends.compiled import readable
 from ..base.remembered import Remembered
-from ..language.box import Length
 from ..language.dtypes import computed
+from ..language.ir import Length
 from ..lowering.schedule import Schedule
-from .calls import Leaves
-from .graph import Graph, Node, Nodes, Values
+from .calls import Call, Leaves
+from .graph import Graph, Node, Nodes, Values, read_by
 from .options import as_it_is
-from .planning import Plan, plan
+from .planning import plan
 
 # Bytes of pickles beyond which none is kept.
 LARGE = 1 << 20
@@ -42,6 +44,9 @@ LARGE = 1 << 20
 # Where each number of a call is found, and how it is converted, if it is; or None and a number
 # that calls with equal keys have in common.
 Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# Where nothing is to be made current.
+_HERE = nullcontext()
 
 # Machine code takes Python's numbers.
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
@@ -61,28 +66,37 @@ class Program:
     token: str = ""
 
     @staticmethod
+    def of(graph: Graph, wanted: Values, schedule: Schedule) -> Program:
+        """The program of a graph, to which are added the positions that its calls ask for."""
+        return Program(*graph.placed(wanted), schedule)
+
+    @staticmethod
     def of_calls(
         graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule
-    ) -> tuple[Program, list[int]]:
+    ) -> tuple[Program, Sequence[int]]:
         """Some calls of a graph as a program of their own, and which values that is given."""
-        part, numbers = graph.part(nodes)
+        # Equal calls are one, so that a task that has many of them is short.
+        calls: dict[str, Call] = {}
+        settled = [(node, node.call.settled()) for node in nodes]
+        nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
+        sources = read_by(nodes)
+        part, numbers = graph.copied(nodes, sources)
         own = tuple(numbers[value] for value in wanted)
-        return _restored(part, own, schedule, part.token), list(numbers)[: part.given]
+        return _restored(part, own, schedule, part.token), sources
 
     def __reduce__(self) -> Any:
-        return (_unpacked, (self._packed,)) if self._packed else (_restored, self._parts)
-
-    @property
-    def _parts(self) -> tuple[Graph, tuple[int, ...], Schedule, str]:
-        return self.graph, self.wanted, self.schedule, self.token
+        if self._packed:
+            return _unpacked, (self._packed,)
+        return _restored, (self.graph, self.wanted, self.schedule, self.token)
 
     @cached_property
     def _packed(self) -> bytes:
         """What it pickles as, once for all tasks; nothing where only its pickler knows how."""
         if not self.token:
             return b""
+        parts = self.graph, self.wanted, self.schedule, self.token
         try:
-            packed = pickle.dumps(self._parts, pickle.HIGHEST_PROTOCOL)
+            packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError):
             return b""
         # What is named so is another thing in another process, and is to be pickled by value; and
@@ -93,16 +107,21 @@ class Program:
         """The program, whose calls that name no axes work along the last of these of arrays."""
         if axes is None:
             return self
-        ndim = self.graph.nodes[-1].ndim
+        ndim = self.last.ndim
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
         return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
 
-    @property
+    @cached_property
     def nodes(self) -> list[Node]:
         """The calls that are needed."""
         return self.graph.needed(self.wanted)
+
+    @property
+    def last(self) -> Node:
+        """The last of all calls."""
+        return self.graph.nodes[-1]
 
     @property
     def field_dtypes(self) -> list[np.dtype]:
@@ -112,7 +131,7 @@ class Program:
     @property
     def name(self) -> str:
         """What its last call is called."""
-        return self.graph.nodes[-1].call.definition.name.strip("<>")
+        return self.last.call.definition.name.strip("<>")
 
     @property
     def held(self) -> int:
@@ -139,30 +158,23 @@ class Program:
         threads: int | None = None,
     ) -> Launches:
         """What does blocks like this one, from memory if there was one before."""
-        outs = outs or {}
-        plan = self.plan_for(block.arrays)
+        outs, there = outs or {}, any(map(is_cupy, block.arrays))
+        if there:
+            check_device(self.nodes)
+        planned = plan(self, there)
         key = (
             tuple([kind(one) for one in (*block.arrays, *outs.values())]),
             tuple(outs), block.domain, threads,
         )  # fmt: skip
-        found = plan.launches.get(key)
-        if found is None:
-            found = Launches(plan.groups, self.wanted, block, threads)
-            plan.launches[key] = found
-        return found
-
-    def plan_for(self, arrays: Arrays) -> Plan:
-        """Which calls are done together, and which steps, on the CPU or on the GPU of arrays."""
-        there = any(map(is_cupy, arrays))
-        if there:
-            check_device(self.nodes)
-        return plan(self.graph, self.wanted, self.schedule, there)
+        return planned.launches.made(
+            key, lambda: Launches(planned.groups, self.wanted, block, threads)
+        )
 
 
-class BoundProgram:
+def bound(
+    program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
+) -> BoundCall | BoundProgram:
     """What does a program on arrays in memory of the shapes, strides and types of these.
-
-    The arrays are those of its calls, or these and their positions.
 
     Raises
     ------
@@ -170,12 +182,79 @@ class BoundProgram:
         If the arrays do not go together, or the results cannot be written to what is given for
         them.
     """
+    graph, node = program.graph, program.last
+    alone = len(graph.nodes) == 1 and not graph.places and not any(map(is_cupy, arrays))
+    if not alone or node.factors or node.outputs != program.wanted:
+        return BoundProgram(program, arrays, out, threads)
+    shape = whole_shape(arrays)
+    if len(shape) < -min(node.along):
+        raise on_numpy.too_few_axes(node.ndim, shape)
+    outs = () if out is None else on_numpy.each_out(out, len(node.outputs))
+    step = bind_call(
+        Work([node], node.outputs, Block(tuple(arrays)), threads),
+        node,
+        dict(enumerate(arrays)),
+        dict(zip(node.outputs, outs, strict=False)),
+    )
+    if not isinstance(step, OneCall):
+        # Points are left out afterwards.
+        return BoundProgram(program, arrays, out, threads)
+    return BoundCall(step, taken_of(node))
+
+
+class BoundCall:
+    """One call on arrays of NumPy, without a detour; `numbers` are its own."""
+
+    def __init__(self, step: OneCall, found: Taken) -> None:
+        self._run, self._taken, self.numbers = step.run, found, step.numbers.told(NOTHING)
+        # What is taken of the fields, if it is not all of each in order.
+        whole = all(place == (k, ()) for k, place in enumerate(step.fields))
+        self._fields = () if whole else step.fields
+        self._lengths = step.numbers.lengths
+        # The border that was given last: its values are laid once.
+        self._last: tuple[Any, Any] = None, None
+
+    def by_place(self, names: Sequence[str]) -> None:
+        """Take numbers from values in this order: that is faster than by name."""
+        self._taken = [(k if k is None else names.index(k), to) for k, to in self._taken]
+
+    def told(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """The numbers of the call, from leaves."""
+        numbers = numbers_of(self._taken, leaves[0])
+        for place, length in self._lengths:
+            numbers[place] = length
+        return numbers
+
+    def __call__(
+        self, fields: Arrays, numbers: Any = None, out: Any = None, boundary: Any = None
+    ) -> Sequence[Any]:
+        """The results; a border of conditions may have other values."""
+        run = self._run
+        if self._fields:
+            fields = taken(fields, self._fields)
+        if numbers is None:
+            numbers = self.numbers
+        if boundary is None or not isinstance(run, GhostCall):
+            made = run(fields, numbers, out)
+        else:
+            last = self._last
+            if boundary is not last[0]:
+                last = self._last = boundary, Boundary.of(boundary)
+            made = run(fields, numbers, out, last[1])
+        return made if type(made) is tuple else (made,)
+
+
+class BoundProgram:
+    """Several calls on arrays of NumPy, or any on arrays of a GPU.
+
+    The arrays are those of the calls, or these and their positions.
+    """
 
     def __init__(
         self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
     ) -> None:
         self._program, self._threads = program, threads
-        graph, nodes = program.graph, program.nodes
+        graph = program.graph
         self._there = any(map(is_cupy, arrays))
         if self._there:
             check_device(graph.nodes)
@@ -185,30 +264,26 @@ class BoundProgram:
         # Raises, and says what is too small, where the arrays of a call do not go together.
         shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
         self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
-        # One call can write to the place of what it reads, or finds that it cannot.
-        self._alone = len(nodes) == 1 and not nodes[0].resizes and not self._there
         self._checked(out, fields)
         # Where results are those that are given, and where they are not.
-        self._known: dict[bool, Launches] = {}
+        self._known: Remembered[bool, Launches] = Remembered(2)
 
-    def __call__(self, arrays: Arrays, numbers: Given = NOTHING, out: Any = None) -> list[Any]:
-        """The wanted values."""
+    def __call__(
+        self, arrays: Arrays, numbers: Given | None = None, out: Any = None, boundary: Any = None
+    ) -> Sequence[Any]:
+        """The wanted values; the border is that of the calls."""
         program = self._program
         if self._reaches:
             arrays = reaching(program.graph, arrays)
         fields = [*arrays, *self._placed]
         results, apart = ([], True) if out is None else self._checked(out, fields)
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
-        launches = self._known.get(apart)
-        if launches is None:
-            launches = program.bound(Block(tuple(fields)), outs, self._threads)
-            self._known[apart] = launches
+        launches = self._known.made(
+            apart, lambda: program.bound(Block(tuple(fields)), outs, self._threads)
+        )
         # No context is made for the CPU: that took a sixth of a call of a small pipeline.
-        if not self._there:
-            made = launches(fields, numbers, outs)
-        else:
-            with beside(fields):
-                made = launches(fields, numbers, outs)
+        with beside(fields) if self._there else _HERE:
+            made = launches(fields, numbers or NOTHING, outs)
         for target, one in zip(results, made, strict=False):
             if self._there and target is not one:
                 target[...] = one
@@ -225,7 +300,7 @@ class BoundProgram:
         """The arrays that results are written to, and whether they are as they are made."""
         given = targets(out, self._made, fields)
         if not given or not self._there:
-            return given, self._alone or are_writable(given, fields)
+            return given, are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
@@ -254,48 +329,44 @@ def numbers_in(graph: Graph) -> Callable[[Leaves], Given]:
     found = [
         (
             node.outputs[0],
-            graph.added.index(node.outputs),
-            taken_of(node.compiled, node.call.scalars, None, str),
+            node.number,
+            taken_of(node),
             len(node.compiled.coefficients),
         )
         for node in graph.nodes
     ]
-    if not any(taken for _, _, taken, _ in found):
+    if not any(places for _, _, places, _ in found):
         return lambda leaves: NOTHING
 
     def told(leaves: Leaves) -> Given:
         numbers = {}
-        for first, leaf, taken, count in found:
-            own = numbers_of(taken, leaves[leaf])
+        for first, leaf, places, count in found:
+            own = numbers_of(places, leaves[leaf])
             numbers[first] = own[:count], own[count:]
         return Given(numbers)
 
     return told
 
 
-def taken_of(
-    compiled: Compiled,
-    scalars: Mapping[str, Any],
-    core: Sequence[int] | None,
-    place: Callable[[str], Any],
-) -> Taken:
+def taken_of(node: Node) -> Taken:
     """Say where the numbers of a call are found, and how machine code is given numbers like them.
 
-    `place` says where the number of a name is; without a `core`, lengths are told later.
+    Lengths are told later.
     """
-    taken: list[tuple[Any, Any]] = []
+    compiled, scalars = node.compiled, node.call.scalars
+    found: list[tuple[Any, Any]] = []
     for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
         value, wanted = scalars[name], computed(dtype)
         as_it_is = readable(value, wanted) is value
-        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+        found.append((name, None if as_it_is else partial(readable, dtype=wanted)))
     for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
         if isinstance(one, Length):
-            taken.append((None, one if core is None else core[one.axis]))
+            found.append((None, one))
             continue
         kind: type = _KINDS[scalar.numpy.kind]
         same = type(scalars[one]) is kind
-        taken.append((place(one), None if same else partial(_number, kind)))
-    return taken
+        found.append((one, None if same else partial(_number, kind)))
+    return found
 
 
 def _number(kind: type, value: Any) -> Any:
@@ -360,7 +431,7 @@ def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
 def beside(arrays: Arrays) -> AbstractContextManager[Any]:
     """Make the GPU on which arrays lie the current one for a while, if they lie on one."""
     if not any(map(is_cupy, arrays)):
-        return nullcontext()
+        return _HERE
     # Imported here: CuPy is optional, and the caller has it.
     from ..arrays import cuda
 
@@ -377,21 +448,12 @@ def kind(array: Any) -> Any:
 def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
     """The program that means this: one that has a token is planned once, for all tasks."""
     program = Program(graph, wanted, schedule, token)
-    if not token:
-        return program
-    key = token, wanted, schedule
-    found = _known.get(key)
-    if found is None:
-        found = _known[key] = program
-    return found
+    return _known.made((token, wanted, schedule), lambda: program) if token else program
 
 
 def _unpacked(packed: bytes) -> Program:
     """The program that was packed so; the same one for all tasks of a process."""
-    found = _received.get(packed)
-    if found is None:
-        found = _received[packed] = _restored(*pickle.loads(packed))
-    return found
+    return _received.made(packed, lambda: _restored(*pickle.loads(packed)))
 
 
 # The programs that were received last, by what they were packed as.
@@ -399,3 +461,22 @@ _received: Remembered[bytes, Program] = Remembered(64)
 
 # The programs that came last, by their tokens and what is wanted of them.
 _known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)
+
+
+def program_of(call: Call, types: Sequence[np.dtype]) -> Program:
+    """The program of a call on fields of given types."""
+
+    def record() -> Program:
+        graph = Graph(call.definition.fields, types)
+        wanted = graph.record(call, range(len(types)))
+        return Program.of(graph, wanted, call.definition.schedule_for(types))
+
+    return recalled(call, (*types, call.key), record)
+
+
+def recalled(call: Call, key: Any, record: Callable[[], Program]) -> Program:
+    """What was recorded of a call that never changes, by a key that names it; once."""
+    if not call.is_plain:
+        return record()
+    found: Program = call.definition.programs.made(key, record)
+    return found

@@ -1,10 +1,15 @@
-"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU."""
+"""Run a program on arrays of any kind without names: of NumPy, of Dask, or of a GPU.
+
+call, values of parameters     ->     what does all calls like it, for stencils to remember
+program, arrays                ->     the values that are wanted
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,15 +21,21 @@ from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
+from ..arrays.executable import SPLIT_POINTS, note_pace, threads_for
 from ..arrays.grid import refuse_unknown
 from ..arrays.regions import check_device, finer_values
-from ..backends.memory import empty
-from ..program.calls import Call
+from ..backends.memory import LEAST, empty
+from ..backends.threads import CREW_HANDOFF
+from ..backends.universal import Elements
+from ..program.calls import Call, Leaves, options_stay
 from ..program.definition import Definition
-from ..program.graph import Graph, Node, has_conditions, read_by
+from ..program.graph import Graph, Node, has_conditions, read_by, with_boundaries
 from ..program.options import Place
 from ..program.planning import given_on
-from ..program.program import BoundProgram, Program, positions, reaching, targets
+from ..program.program import BoundCall, Program, bound, positions, program_of, reaching, targets
+
+# Calls on more elements are done the ordinary way, which shares them among threads.
+MOST = 1 << 16
 
 # What is wrong where a GPU is to lay values at the border.
 ON_GPU = (
@@ -41,6 +52,50 @@ def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dt
     for dtype, name in zip(types, names, strict=True):
         accepted.check_dtype(dtype, name)
     return fields, types
+
+
+# Values of all parameters, numbers of all calls, out -> result.
+Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
+
+
+def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
+    """How calls like this one are done; nothing where that depends on more than their kind.
+
+    `values` are those of all parameters.  What does the calls is bound to the arrays of the first
+    one; whoever asks remembers it.
+    """
+    definition, names = call.definition, call.definition.parameters
+    at = [names.index(name) for name in definition.fields]
+    scalars = [(name, names.index(name)) for name in definition.scalars]
+    fields, count = [values[k] for k in at], len(values)
+    there = all(map(is_cupy, fields))
+    if not there and any(type(field) is not np.ndarray for field in fields):
+        return None
+    if not options_stay(definition):
+        return None
+    place.check(fields)
+    fields, types = typed(definition, fields)
+    program = program_of(call, types).along(place.axes, fields)
+    if not there:
+        program.graph.warn()
+    run = bound(program, fields, place.out, place.threads)
+    single = isinstance(run, BoundCall)
+    if isinstance(run, BoundCall):
+        run.by_place(names)
+    elif has_conditions(program.graph):
+        # The next call may have other values at the border.
+        return None
+
+    def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        numbers: Any = None
+        if scalars:
+            own: Any = values if single else {name: values[k] for name, k in scalars}
+            numbers = run.told(leaves or (own,))
+        # A border of conditions may be given behind all values.
+        made = run([values[k] for k in at], numbers, out, *values[count:])
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return done
 
 
 def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
@@ -64,10 +119,16 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     cut = any(map(is_chunked, arrays))
     sent = device is not None and not any(map(is_cupy, arrays))
     if not sent and not cut:
-        return BoundProgram(program, arrays, place.out, place.threads)(arrays, out=place.out)
+        return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     if cut:
         _check_chunks(graph, arrays)
-    arrays = [*reaching(graph, arrays), *_positions(graph, arrays)]
+    arrays, made = reaching(graph, arrays), positions(graph, arrays)
+    if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+        # Imported here: Dask is optional, and the caller has it.
+        from ..arrays import chunked
+
+        made = chunked.taken_to(arrays, made)
+    arrays = [*arrays, *made]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
@@ -93,17 +154,6 @@ def _check_chunks(graph: Graph, arrays: Arrays) -> None:
             refuse_unknown(array, along)
 
 
-def _positions(graph: Graph, arrays: Arrays) -> list[Any]:
-    """The positions that a graph asks for, beside lazy arrays as well."""
-    made = positions(graph, arrays)
-    if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
-        # Imported here: Dask is optional, and the caller has it.
-        from ..arrays import chunked
-
-        return chunked.taken_to(arrays, made)
-    return made
-
-
 def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
     """The program with values along edges among what it is given, for lazy arrays.
 
@@ -117,19 +167,18 @@ def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
             "other lazy arrays."
         )
     shapes = graph.shapes([array.shape for array in arrays])
-    more: list[tuple[Call, list[tuple[str, np.dtype]]]] = []
-    given: list[Any] = []
-    for node in graph.nodes:
-        call = node.call
-        values: list[Any] = []
-        if node.boundary.conditions:
-            shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
-            call = replace(call, boundary=_with_slots(node, shape, values))
-        more.append((call, [("a border value", value.dtype) for value in values]))
-        given += values
-    graph, numbers = graph.given_more(more)
+    given: dict[Node, list[Any]] = {node: [] for node in graph.nodes}
+
+    def slots(node: Node) -> Boundary:
+        shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+        return _with_slots(node, shape, given[node])
+
+    nodes = with_boundaries(graph.nodes, slots)
+    more = [[("a border value", value.dtype) for value in some] for some in given.values()]
+    graph, numbers = graph.copied(nodes, range(graph.given), more)
     wanted = tuple(numbers[value] for value in program.wanted)
-    return replace(program, graph=graph, wanted=wanted), [*arrays, *given]
+    values = [value for some in given.values() for value in some]
+    return replace(program, graph=graph, wanted=wanted), [*arrays, *values]
 
 
 def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Boundary:
@@ -201,7 +250,7 @@ def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any
     if ready:
         done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
         plain = [values[value] for value in sources]
-        values |= zip(ready, BoundProgram(done, plain)(plain), strict=True)
+        values |= zip(ready, bound(done, plain)(plain), strict=True)
     for nodes in sets:
         values |= _task(program, nodes, values, device)
     return [values[value] for value in wanted]
@@ -226,7 +275,7 @@ def _task(
     if thin and may and chunked.takes_whole(nodes, given):
         thin = []
     full = [node.full if node in thin else node for node in nodes]
-    order = given_on(graph, nodes, program.wanted)
+    order = given_on(program, nodes)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
     work = done
@@ -246,3 +295,98 @@ def _task(
         for value in found.keys() & set(node.outputs):
             found[value] = thinned(found[value], node.every, node.along)
     return found
+
+
+# Functions of numbers.
+
+
+class Quick:
+    """Calls of a function of numbers on arrays of one shape that is not large, once more.
+
+    To look at types and shapes takes a fraction of the microseconds in which all else that a call
+    may be is found out (see `arrays.keys`).  What is not quick after all gives nothing.
+
+    `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
+    the function of NumPy's finds what it takes; `pace` is the kernel's.  Calls that take long are
+    none of these: the ordinary way shares them among threads.
+    """
+
+    __slots__ = (
+        "_at", "_call", "_check", "_first", "_most", "_order", "_out", "_pace", "kinds",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        elements: Elements,
+        values: Sequence[Any],
+        at: Sequence[int],
+        order: Sequence[int],
+        pace: list[float],
+    ) -> None:
+        self.kinds = list(map(type, values))
+        self._first = at[0]
+        self._at = tuple([(k, values[k].dtype) for k in at])
+        self._order = None if list(order) == list(range(len(values))) else tuple(order)
+        self._call, self._check = elements.call, elements.check
+        (self._out, *more) = elements.out_dtypes
+        itemsize = max(dtype.itemsize for dtype in (self._out, *more))
+        # Larger results are made of memory that is warm.
+        self._most = min(MOST, (LEAST - 1) // itemsize)
+        self._pace = pace
+
+    def call(self, values: Sequence[Any], out: Any) -> Any:
+        """What a call gives; nothing if it is not one of these."""
+        first = values[self._first]
+        shape, size = first.shape, first.size
+        if not shape or size > self._most:
+            return None
+        for k, dtype in self._at:
+            one = values[k]
+            if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
+                return None
+        if out is not None and (
+            type(out) is not np.ndarray or out.dtype != self._out or out.shape != shape
+        ):
+            return None
+        if size < SPLIT_POINTS:
+            return self._alone(values, out)
+        if threads_for(self._pace, size, None, CREW_HANDOFF) > 1:
+            return None
+        began = perf_counter()
+        made = self._alone(values, out)
+        note_pace(self._pace, size, perf_counter() - began, 1)
+        return made
+
+    def _alone(self, values: Sequence[Any], out: Any) -> Any:
+        if self._order is not None:
+            values = [values[k] for k in self._order]
+        try:
+            made = self._call(*values) if out is None else self._call(*values, out=out)
+        except (TypeError, ValueError, OverflowError):
+            # What is wrong is said in our own words.
+            return None
+        self._check()
+        return made
+
+
+def quick(call: Call, values: Sequence[Any]) -> Quick | None:
+    """How calls of a function of numbers are done at once; `values` are those of all parameters.
+
+    Nothing where calls need more than NumPy's function for their types, as half floats do.
+    """
+    names, fields = call.definition.parameters, call.definition.fields
+    at = [names.index(name) for name in fields]
+    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
+        return None
+    if any(not values[k].dtype.isnative for k in at):
+        return None
+    graph = program_of(call, [values[k].dtype for k in at]).graph
+    if len(graph.nodes) != 1:
+        return None
+    compiled = graph.nodes[0].compiled
+    elements = compiled.elements
+    numbers = [name for name in compiled.scalars if isinstance(name, str)]
+    # An array without axes is of the type of one that has some.
+    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
+        return None
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)], compiled.pace)

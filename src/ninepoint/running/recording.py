@@ -18,15 +18,15 @@ from ..arrays.borders import Boundary
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, behind, stretched, whole_shape
+from ..arrays.numpy import Behind, stretched
 from ..arrays.sides import unnamed
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, flow_of, numbers_key
-from ..program.graph import Graph, Node, Recorded, graph_of, has_conditions, with_boundaries
+from ..program.calls import Call, leaves_of, numbers_key, options_stay
+from ..program.graph import Graph, Node, has_conditions, with_boundaries
 from ..program.options import Place
-from ..program.program import BoundProgram, Program, least_axes
+from ..program.program import Program, bound, program_of, reaching
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 Dims: TypeAlias = tuple[Hashable, ...]
 
 # What does programs that were computed, by what they depend on.
-_programs: Remembered[Key, BoundProgram] = Remembered(64)
+_programs: Remembered[Key, Any] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -71,11 +71,7 @@ class Lazy(NDArrayOperatorsMixin):
         # What calls read is the node: as long as this object is there, somebody wants the value.
         self._node = node
         self.shape, self.dtype, self.dims = node.shape, node.dtype, node.dims
-
-    @property
-    def ndim(self) -> int:
-        """How many axes it has."""
-        return len(self.shape)
+        self.ndim = node.ndim
 
     def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
         """Do all recorded calls that this value needs, as far as they were not done before.
@@ -149,18 +145,15 @@ class _Node:
     `like` is a DataArray that is named as the value is, or anything without names.
     """
 
-    __slots__ = ("dims", "dtype", "like", "made", "position", "shape", "value")
+    __slots__ = ("dims", "dtype", "like", "made", "ndim", "position", "shape", "value")
 
     def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
         self.value, self.made, self.position = value, made, position
         self.shape: Shape = made.shapes[position] if made else value.shape
+        self.ndim = len(self.shape)
         self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
         self.like = value if made is None else made.likes[position] if made.likes else None
         self.dims: Dims | None = getattr(self.like, "dims", None)
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
 
 
 def _node(x: Any, name: str = "") -> _Node:
@@ -200,12 +193,13 @@ class _Made:
         call.check_spaced()
         self._find_axes(place.axes)
 
-    def _graph(self) -> Recorded:
-        """The calls of which it consists, and which of their values are the results."""
-        recorded = graph_of(self.call.spaced(), self.types)
+    @property
+    def _program(self) -> Program:
+        """What does it, on fields of these types."""
+        program = program_of(self.call.spaced(), self.types)
         if self.device is None and not any(is_device(field.value) for field in self.fields):
-            recorded[0].warn()
-        return recorded
+            program.graph.warn()
+        return program
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
@@ -213,19 +207,13 @@ class _Made:
         # What is made of whole numbers is its own key.
         lasts = axes is None or option_key(axes) == axes
         outcome = _outcome if lasts else _outcome.__wrapped__
-        found = outcome(
-            self._graph(),
-            tuple(field.shape for field in self.fields),
-            axes,
-            self.coloured,
+        shapes = tuple(field.shape for field in self.fields)
+        found = outcome(self._program, shapes, axes, self.coloured)
+        self.ndim, self.axes, reached, self.shapes, self.dtypes = found
+        self.fields = tuple(
+            field if field.shape == shape else _node(stretched(_array(field), len(shape), shape))
+            for field, shape in zip(self.fields, reached, strict=True)
         )
-        self.ndim, self.axes, least, self.shapes, self.dtypes = found
-        if any(field.ndim < n for field, n in zip(self.fields, least, strict=True)):
-            shape = whole_shape(self.fields)
-            self.fields = tuple(
-                field if field.ndim >= n else _node(stretched(_array(field), n, shape))
-                for field, n in zip(self.fields, least, strict=True)
-            )
 
     def _name(self, place: Place) -> None:
         """Find the dimensions along which the call works, and name its results."""
@@ -233,8 +221,8 @@ class _Made:
         from ..arrays.xarray import Named
 
         Place(out=place.out).check(field.like for field in self.fields)
-        graph, _ = self._graph()
-        ndim, axes = graph.nodes[-1].ndim, place.axes
+        program = self._program
+        ndim, axes = program.last.ndim, place.axes
         if axes is None and place.dims is None:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
@@ -253,7 +241,7 @@ class _Made:
         found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
         self.call = self.call.spaced(found)
         self.named = named
-        self.likes = named_results(graph, named)
+        self.likes = named_results(program.graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]
 
@@ -285,32 +273,20 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
 
 @lru_cache(maxsize=256)
 def _outcome(
-    recorded: Recorded,
-    shapes: tuple[Shape, ...],
-    axes: Any,
-    coloured: bool,
-) -> tuple[int, Behind | None, Sequence[int], list[Shape], list[np.dtype[Any]]]:
+    program: Program, shapes: tuple[Shape, ...], axes: Any, coloured: bool
+) -> tuple[int, Behind | None, Sequence[Shape], list[Shape], list[np.dtype[Any]]]:
     """What calls give for arrays of these shapes, without names for their axes.
 
-    Along how many axes they work and which, how many each field needs, shapes and types.
+    Along how many axes they work and which, what the shapes must be, and shapes and types.
     """
-    graph, wanted = recorded
-    ndim, rank = graph.nodes[-1].ndim, max(map(len, shapes))
-    along: Behind | None = None
-    if axes is not None:
-        if rank < ndim:
-            raise on_numpy.too_few_axes(ndim, on_numpy.broadcast_shape(shapes))
-        along = behind(axes, rank, ndim)
-    elif coloured and ndim < rank:
-        along = tuple(range(-1 - ndim, -1))
-    graph = graph.along(along)
-    least = [n if n <= rank else 0 for n in least_axes(graph, map(len, shapes))]
-    short = [len(one) < n for one, n in zip(shapes, least, strict=True)]
-    if any(short):
-        whole = on_numpy.broadcast_shape(shapes)
-        shapes = tuple(whole if own else one for one, own in zip(shapes, short, strict=True))
-    made = graph.shapes(shapes)
-    return ndim, along, least, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
+    ndim, arrays = program.last.ndim, [np.broadcast_to(False, shape) for shape in shapes]
+    if axes is None and coloured and ndim < max(map(len, shapes)):
+        axes = tuple(range(-1 - ndim, -1))
+    program = program.along(axes, arrays)
+    graph, along = program.graph, None if axes is None else program.last.along
+    reached = [array.shape for array in reaching(graph, arrays)]
+    made, wanted = graph.shapes(reached), program.wanted
+    return ndim, along, reached, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
 
 
 @door
@@ -469,10 +445,12 @@ def _compute(
         core = named.core[len(named.core) - node.ndim :]
         return unnamed(node.boundary, core, partial(named.edge, dims=dims))
 
-    recorded = tuple(
-        (_called(made, like), along(like), tuple(map(place, made.fields)))
-        for made, like in zip(order, _agreed(order), strict=True)
-    )
+    def entry(made: _Made, like: _Made) -> _Entry:
+        definition = made.call.definition.along(like.ndim)
+        call = replace(made.call, definition=definition)
+        return call, along(like), tuple(map(place, made.fields))
+
+    recorded = list(map(entry, order, _agreed(order)))
     goals = [place(one) for one in wanted]
     _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
 
@@ -488,18 +466,15 @@ def _evaluated(
 
     `bare` gives the border of a node without names, which is one of those of a recorded call.
     """
-    flows = [flow_of(call.definition) for call, _, _ in recorded]
-    leaves = [
-        leaf
-        for (call, _, _), flow in zip(recorded, flows, strict=True)
-        for leaf in flow.told(call.scalars)
-    ]
+    calls = [call for call, _, _ in recorded]
+    leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
     key = None
-    if all(flow.settled for flow in flows):
+    if all(options_stay(call.definition) for call in calls):
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        return found(arrays, found.told(leaves), place.out)
+        made: Sequence[Any] = found(arrays, found.told(leaves), place.out)
+        return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
@@ -508,17 +483,16 @@ def _evaluated(
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
         if bare is not None:
             graph.nodes[count:] = with_boundaries(graph.nodes[count:], partial(bare, number))
-    graph, asked = graph.placed([results[k][which] for k, which in goals])
     schedule = Schedule()
     if len(recorded) == 1:
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
-    program = Program(graph, asked, schedule)
+    program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
-    bound = BoundProgram(program, arrays, place.out, place.threads)
-    made = bound(arrays, out=place.out)
-    _programs[key] = bound
+    found = bound(program, arrays, place.out, place.threads)
+    made = found(arrays, out=place.out)
+    _programs[key] = found
     return made
 
 
@@ -560,18 +534,16 @@ def _agreed(order: Sequence[_Made]) -> list[_Made]:
     """
     chosen = {id(made): made for made in order if not made.call.definition.pointwise}
 
-    def choose(one: _Made, other: _Made | None) -> None:
+    def choose(one: _Made, other: _Made) -> None:
         like = chosen.get(id(other))
         if like is not None and id(one) not in chosen and _has_axes(one, like):
             chosen[id(one)] = like
 
-    for made in order:
-        for field in made.fields:
-            choose(made, field.made)
-    for made in reversed(order):
-        for field in made.fields:
-            if field.made is not None:
-                choose(field.made, made)
+    read = [(made, field.made) for made in order for field in made.fields if field.made]
+    for made, other in read:
+        choose(made, other)
+    for made, other in reversed(read):
+        choose(other, made)
     return [chosen.get(id(made), made) for made in order]
 
 
@@ -581,11 +553,3 @@ def _has_axes(made: _Made, like: _Made) -> bool:
         return all(set(like.core) <= set(field.dims or ()) for field in made.fields)
     depth = max([like.ndim, *(-axis for axis in like.axes or ())])
     return all(field.ndim >= depth and field.dims is None for field in made.fields)
-
-
-def _called(made: _Made, like: _Made) -> Call:
-    """The call, along as many axes as another one."""
-    definition = made.call.definition
-    if not definition.pointwise:
-        return made.call
-    return replace(made.call, definition=definition.along(like.ndim))

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import write
+from ..arrays.accepted import is_cupy, write
 from ..arrays.blocks import Job, put_together
 from ..arrays.borders import Array
 from ..arrays.cuda import understood
@@ -180,16 +180,15 @@ class _Pieces:
         lanes = [Lane() for _ in range(count)]
         try:
             # What is the same for all pieces is there before the first.
-            shared = {
-                k: lanes[0].send(field)
-                for k, field in enumerate(fields)
-                if field.ndim < -axis or field.shape[axis] != n
-            }
+            given = [
+                field if field.ndim >= -axis and field.shape[axis] == n else lanes[0].send(field)
+                for field in fields
+            ]
             lanes[0].finish()
             for lane, span in zip(cycle(lanes), spans, strict=False):
                 lane.finish()
                 with lane.stream:
-                    self._begin(lane, along(self.job.shape, axis, span), (fields, shared), targets)
+                    self._begin(lane, along(self.job.shape, axis, span), given, targets)
             for lane in lanes:
                 lane.finish()
         finally:
@@ -201,19 +200,18 @@ class _Pieces:
         self,
         lane: Lane,
         region: Region,
-        given: tuple[Sequence[Array], Mapping[int, DeviceArray]],
+        given: Sequence[Any],
         targets: Sequence[Array],
     ) -> None:
         """Send what a piece depends on that is not there, compute it, and begin to fetch it."""
         job, domain = self.job, self.job.domain(region)
-        fields, shared = given
-        cuts = [tuple([(n,) for n in field.shape]) for field in fields]
-        reads = job.reads(domain, region.start, cuts)
+        cuts = [tuple([(n,) for n in field.shape]) for field in given]
+        reads = zip(given, job.reads(domain, region.start, cuts), strict=True)
         arrays = [
-            shared[k]
-            if k in shared
-            else lane.send(put_together(reads[k], [field], partial(empty, dtype=field.dtype)))
-            for k, field in enumerate(fields)
+            field
+            if is_cupy(field)
+            else lane.send(put_together(own, [field], partial(empty, dtype=field.dtype)))
+            for field, own in reads
         ]
         outputs = outputs_of(job.program, job.shape)
         for target, result, one in zip(targets, job.run(domain, arrays), outputs, strict=True):

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import getitem
 from typing import Any
@@ -23,11 +23,13 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
+from dask.delayed import delayed
+from dask.highlevelgraph import HighLevelGraph
 
 from ...base import limits
 from .. import accepted
-from ..blocks import Job, meta_of, part_of
+from ..accepted import is_cupy
+from ..blocks import Job, meta_of, part_of, whole_of
 from ..grid import (
     Chunks,
     Output,
@@ -38,13 +40,15 @@ from ..grid import (
     grouped,
     lazy,
     outputs_of,
+    refuse_unknown,
 )
 from ..layout import Shape
-from ..regions import Node, Program, rings, spans_of
-from .layer import Blocks, Field, Lazy, Source, Symbolic, known
+from ..regions import Node, Program, rings
+from .layer import Blocks, Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
+untyped_delayed: Any = delayed
 
 
 @dataclass(eq=False)
@@ -61,7 +65,7 @@ class Computation:
     chunks: Chunks
     arrays: Sequence[Any] = ()
     sources: Sequence[Source] | None = None
-    layer: Lazy | Symbolic | None = None
+    layer: Any = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
 
@@ -122,47 +126,77 @@ class Computation:
             return Blocks(name, job, self.chunks, tuple(self.sources))
         axes = [] if self.alone else axes_of(self.program, self.chunks)
         # A text: Dask takes long to go through many numbers.
-        thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
+        thick = repr([axis.faces for axis in axes])
         fields = []
         for array in self.arrays:
-            missing = len(self.chunks) - len(array.chunks)
-            pairs = zip(map(sum, array.chunks), map(sum, self.chunks[missing:]), strict=True)
+            pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
         return Blocks(name, job, self.chunks, tuple(fields))
 
-    def results(self) -> list[Any]:
-        """The results as arrays of Dask."""
-        blocks, ndim = self.blocks(), len(self.chunks)
-        graph = HighLevelGraph.merge(
-            *(one.dask for one in self.arrays if one.name in blocks.below)
-        )
-        layers: dict[str, Any] = {blocks.name: Lazy(blocks)}
-        needs: dict[str, set[str]] = {blocks.name: set(blocks.below)}
+    def results(self, chunks: Chunks) -> list[Any]:
+        """The results as arrays of Dask, cut as these chunks of the fields."""
+        rule, axes = self.blocks(), tuple(range(len(self.chunks)))
+        metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
         if self.alone:
-            layers[blocks.name], nodes = blocks.whole()
-            layers |= {key: MaterializedLayer({key: node}) for key, node in nodes.items()}
-            needs[blocks.name] |= nodes.keys()
-            needs |= {key: set() for key in nodes}
-        self.layer = layers[blocks.name]
-        self.passed = frozenset((blocks.name, *self.names))
-        if len(self.outputs) > 1:
-            counts = {blocks.name: tuple(map(len, self.chunks))}
-            for k, name in enumerate(self.names):
-                pairs = [blocks.name, range(ndim), k, None]
-                layers[name] = Symbolic.of(name, ndim, getitem, pairs, counts)
-                needs[name] = {blocks.name}
-        graph = HighLevelGraph({**graph.layers, **layers}, {**graph.dependencies, **needs})
+            job: Any = rule.job
+            if rule.given:
+                job = untyped_delayed(job, name=rule.given, traverse=False)
+            pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
+            blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
+        else:
+            below = () if self.sources else self.arrays
+            graph = HighLevelGraph.from_collections(rule.name, Lazy(rule), below)
+            blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
+        self.layer = blocks.dask.layers[rule.name]
+        self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
-            layers[name].origin = self, k
-            meta = meta_of(self.arrays[0], ndim, output.dtype)
-            whole = output.chunks(self.chunks)
-            own = whole if self.alone else output.blocks(self.chunks)
-            array = untyped.Array(graph, name, own, meta=meta)
-            found.append(array if self.alone else array.rechunk(whole, method="tasks"))
+            one = blocks
+            if len(self.outputs) > 1:
+                one = _whole(getitem, axes, blocks, axes, k, None, name=name, meta=metas[k])
+            one.dask.layers[name].origin = Origin(self, k)
+            own = output.chunks if self.alone else output.blocks
+            array = untyped.Array(one.dask, name, own(self.chunks), meta=metas[k])
+            if not self.alone or self.chunks != chunks:
+                array = array.rechunk(output.chunks(chunks), method="tasks")
+            found.append(array)
         return found
+
+
+def _whole(*arguments: Any, **options: Any) -> Any:
+    """An array each block of which is made of those at its place; see `dask.array.blockwise`."""
+    return untyped.blockwise(*arguments, align_arrays=False, **options)
+
+
+def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
+    """Give the wanted values as lazy arrays, in the chunks of the fields.
+
+    Parameters
+    ----------
+    program : Program
+    fields : sequence
+        Dask arrays, at least one, and arrays of NumPy, each with all axes that the nodes work
+        along.
+
+    Raises
+    ------
+    ValueError
+        As for NumPy arrays, and if a field has chunks of unknown size.
+    """
+    shape, chunks = grid_of(fields)
+    arrays = [as_array(field, chunks) for field in fields]
+    given = one = Computation(program, shape, chunks, arrays)
+    if not one.alone:
+        for field in arrays:
+            # A block has a place, which is not known behind such a chunk.
+            refuse_unknown(field)
+        one.sources = readable(program, arrays, chunks)
+        if not one.sources:
+            one = given.grouped()
+    note(given, one)
+    return one.results(chunks)
 
 
 def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()) -> bool:
@@ -171,9 +205,9 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
     Every field is cut along the stack only, and all in the same way, as the whole is.
     """
     chunks = whole or grid_of(fields)[1]
-    core = {len(chunks) + axis for node in nodes for axis in node.along}
-    for own in [field.chunks for field in fields if hasattr(field, "chunks")]:
-        for axis, sizes in enumerate(own, len(chunks) - len(own)):
+    core = {axis for node in nodes for axis in node.along}
+    for own in [chunks, *(field.chunks for field in fields if hasattr(field, "chunks"))]:
+        for axis, sizes in enumerate(own, -len(own)):
             if axis in core:
                 fits = len(sizes) == 1
             elif any(map(math.isnan, sizes)):
@@ -182,7 +216,7 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
                 fits = sizes in (chunks[axis], (1,))
             if not fits:
                 return False
-    return all(len(chunks[axis]) == 1 for axis in core)
+    return True
 
 
 _WHY = {
@@ -201,29 +235,28 @@ def _described(given: Computation, one: Computation) -> str:
     The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
     which have to move where workers are many; the bytes of a task, which a thread holds.
     """
-    rule, groups = one.blocks(), one.chunks
-    plan = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    groups, moved, tasks = one.chunks, 0, 1.0
+    plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
     pairs = zip(given.arrays, one.arrays, strict=True)
     joined = sum(before.chunks != after.chunks for before, after in pairs)
-    blocks, moved, why, tasks = math.prod(map(len, groups)), 0, plan, 1.0 + joined
     axes = [] if plan == "whole cores" else axes_of(one.program, groups)
-    thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
-    for (array, dtype), field in zip(one.inputs, rule.fields, strict=True):
-        if isinstance(field, Field):
-            each = zip(array.shape, field.cut, thick[-array.ndim :], strict=False)
-            points = math.prod(array.shape)
-            faces = sum(points // max(1, n) * far for n, cut, far in each if cut)
+    if plan == "edges":
+        thick = [sum(map(sum, axis.faces)) for axis in axes]
+        for array, dtype in one.inputs:
+            points, missing = math.prod(array.shape), len(axes) - array.ndim
+            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
+            faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
             moved += faces * dtype.itemsize
             tasks += faces > 0
     if joined or groups != given.chunks:
         plan, why = "groups", "groups" if groups != given.chunks else "put together"
-    read = sum(dtype.itemsize for _, dtype in one.inputs)
+    read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
     held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
     if plan == "regions":
         held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
     else:
         held += read * _largest(groups) + moved // max(1, blocks)
-    tasks *= blocks / max(1, math.prod(map(len, given.chunks)))
+    tasks = (tasks + joined) * blocks / max(1, math.prod(map(len, given.chunks)))
     first = one.outputs[0]
     if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
         tasks += len(one.outputs)
@@ -271,7 +304,7 @@ def note(given: Computation, one: Computation) -> None:
 
 # Sources: what an array is a plain view of, and what reading it costs.  Tasks that read from them
 # take of each what their block looks at, and depend on nothing: nothing is moved.  What lies
-# around a block is decoded again for each block that looks at it: `costs` tells that price.
+# around a block is decoded again for each block that looks at it: `_decoded` tells that price.
 
 # An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
 # and keeps; a larger one is cut, as Dask does it.
@@ -284,16 +317,9 @@ def as_array(field: Any, chunks: Chunks) -> Any:
         return lazy(field, chunks, da)
     # As it is now: elements may change before a task reads them.
     field = accepted.as_field(field).copy()
-    name, own = f"array-{tokenize(field)}", cut_as(field.shape, chunks)
-    source = Source(field, field.shape, field.dtype, (1,) * field.ndim, name)
-    return source.view(own, f"{name}-{tokenize(own)}")
-
-
-def sources_of(arrays: Sequence[Any]) -> list[Source] | None:
-    """What arrays are plain views of; None if one is computed."""
-    sources = [known(array).source for array in arrays]
-    found = [source for source in sources if source is not None]
-    return found if len(found) == len(sources) else None
+    own = cut_as(field.shape, chunks)
+    name = f"array-{tokenize(field, own)}"
+    return Source(field, field.shape, field.dtype, (1,) * field.ndim, name).view(own)
 
 
 def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
@@ -302,19 +328,14 @@ def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[So
     if any(len(sizes) > 1 and len(rings(program.nodes, axis)) > 1 for axis, sizes in axes):
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
-    sources = sources_of(arrays)
-    if sources is None or costs(program, sources, chunks)[0] > limits.current.decoded_ratio:
+    sources = [known(array, "source") for array in arrays]
+    if None in sources or _decoded(program, sources, chunks) > limits.current.decoded_ratio:
         return None
     return sources
 
 
-def costs(
-    program: Program | None, sources: Sequence[Source], chunks: Chunks
-) -> tuple[float, float]:
-    """How many times as much is decoded as reading the blocks alone would decode, and in bytes.
-
-    Without a program the blocks alone are read.
-    """
+def _decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> float:
+    """How many times as much is decoded as reading the blocks alone would decode."""
     least = most = 0.0
     for source in sources:
         own = all_read = float(source.dtype.itemsize)
@@ -324,12 +345,12 @@ def costs(
             if len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            spans = spans_of(sizes) if program is None else axis_of(program, sizes, axis).needs
-            pieces = [one for span in spans for one in part_of((n,), span).pieces[0]]
-            own *= decoded(piece, spans_of(sizes))
+            one = axis_of(program, sizes, axis)
+            pieces = [one for span in one.needs for one in part_of((n,), span).pieces[0]]
+            own *= decoded(piece, one.cuts)
             all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
         least, most = least + own, most + all_read
-    return most / least if least else 1.0, most
+    return most / least if least else 1.0
 
 
 def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
@@ -342,59 +363,40 @@ def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
 
 
 def recut(array: Any, chunks: Chunks) -> Any:
-    """Give the same values in other chunks, without moving any; None where that cannot be.
+    """Give the results of a program that reads sources in other chunks, where that can be.
 
-    It can be for what is a plain view of a source, and for what a program made of such views: its
-    tasks then read other regions.  It is not where these would decode twice what there is.
-
-    Parameters
-    ----------
-    array : dask.array.Array
-    chunks : tuple of tuple of int
-        Sizes along each axis, which add up to those of the array.
+    Its tasks then read other regions, and nothing is moved; other arrays are given as they are.
     """
-    chunks = tuple(tuple(map(int, sizes)) for sizes in chunks)
-    assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
-    if array.chunks == chunks:
+    origin = known(array, "origin")
+    if origin is None or array.chunks == chunks:
         return array
-    source = known(array).source
-    if source is not None:
-        return (
-            None
-            if _is_dear(None, [source], chunks)
-            else source.view(chunks, f"{source.name}-{tokenize(chunks)}")
+    own, which = origin.computation, origin.which
+    for one in (own.further, own):
+        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
+            sources = readable(one.program, one.arrays, chunks)
+            if sources:
+                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
+    return array
+
+
+def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
+    """Give arrays of the CPU's memory as chunks that lie on a GPU, as those of fields do."""
+    there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
+    if not there:
+        return list(arrays)
+    _, chunks = grid_of(there)
+    like = there[0]
+    return [
+        lazy(array, chunks, da).map_blocks(
+            _uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
         )
-    found = known(array).origin
-    if found is None:
-        return None
-    origin, position = found
-    for one in (origin.further, origin):
-        sources = sources_of(one.arrays) if one else None
-        if one and sources:
-            return _read_so(one, sources, position, chunks)
-    return None
+        for array in arrays
+    ]
 
 
-def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
-    """A result of a computation on sources in these chunks."""
-    output = one.outputs[position]
-    ends = zip(chunks, output.extent.spans, one.shape, strict=True)
-    fields = tuple(_around(sizes, a, n - b) for sizes, (a, b), n in ends)
-    # A chunk of a finer result need be no whole number of elements; one of a result that has not
-    # all points begins at some of them only.
-    resized = any(n > 1 for n in (*output.factors, *output.every))
-    if resized or _is_dear(one.program, sources, fields):
-        return None
-    other = Computation(one.program, one.shape, fields, one.arrays, sources)
-    return other.results()[position]
+def _uploaded(block: Any) -> Any:
+    """Give a chunk on the GPU."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
 
-
-def _is_dear(program: Program | None, sources: Sequence[Source], chunks: Chunks) -> bool:
-    """Whether much more is decoded than there is."""
-    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
-    return costs(program, sources, chunks)[1] > limits.current.recut_ratio * bytes_
-
-
-def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
-    """The chunks of fields of which a result has so much less at its ends."""
-    return (*([before] if before else []), *sizes, *([after] if after else []))
+    return driver.uploaded(np.asarray(block))

@@ -22,20 +22,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
-from dask.array.core import Array as CoreArray
-from dask.array.core import getter_nofancy
+from dask.array import core
 from dask.base import clone_key, tokenize
-from dask.blockwise import Blockwise
-from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
-from dask.highlevelgraph import HighLevelGraph, Layer, MaterializedLayer
-from dask.layers import ArraySliceDep
+from dask.highlevelgraph import Layer, MaterializedLayer
 
-from ..blocks import Job, block_of, faces_of, whole_of
+from ..blocks import Job, block_of, faces_of
 from ..grid import Axis, Chunks, Near, axes_of
 from ..layout import Region, Shape
 
@@ -49,27 +46,34 @@ Refs: TypeAlias = list[TaskRef]
 WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
-blockwise: Any = core_blockwise
-Array: Any = CoreArray
+_core: Any = core
 
 
-class Known:
-    """What the client knows of the array that a layer of ours makes."""
+class Origin(NamedTuple):
+    """The `Computation` that made an array, and as which result; it stays on the client."""
 
-    # The `Computation` that made it, and as which result.
-    origin: tuple[Any, int] | None = None
-    # The `Source` that it is a plain view of.
-    source: Any = None
+    computation: Any
+    which: int
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tasks": None, "origin": None}
+    def __reduce__(self) -> Any:
+        return type(None), ()
 
 
-class Lazy(Known, Layer):
+def known(array: Any, what: str) -> Any:
+    """What the layer of an array of ours knows of it; None if it is not ours.
+
+    Its `origin` is what made it; a `source` that it is a plain view of is a `Source`.
+    """
+    layers = getattr(getattr(array, "dask", None), "layers", {})
+    return getattr(layers.get(getattr(array, "name", None)), what, None)
+
+
+class Lazy(Layer):
     """Blocks of an array, as a rule, and the places of those that are asked for."""
 
     # What Dask would write all tasks out for, to see it.
     has_legacy_tasks = False
+    origin: Origin | None = None
 
     def __init__(
         self,
@@ -83,7 +87,9 @@ class Lazy(Known, Layer):
         # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
-        self._tasks: dict[Any, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in self.__dict__.items() if name != "_written"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.rule.name!r}>"
@@ -93,11 +99,9 @@ class Lazy(Known, Layer):
             return self.places
         return itertools.product(*[range(len(sizes)) for sizes in self.rule.chunks])
 
-    @property
-    def _written(self) -> dict[Any, Any]:
-        if self._tasks is None:
-            self._tasks = self.rule.tasks(self._asked())
-        return self._tasks
+    @cached_property
+    def _written(self) -> Tasks:
+        return self.rule.tasks(self._asked())
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
@@ -110,7 +114,7 @@ class Lazy(Known, Layer):
 
     def is_materialized(self) -> bool:
         """Whether the tasks are written out."""
-        return self._tasks is not None
+        return "_written" in self.__dict__
 
     def get_output_keys(self) -> Set[Any]:
         """The keys of the blocks."""
@@ -158,30 +162,6 @@ class Lazy(Known, Layer):
         return MaterializedLayer(made, annotations=self.annotations), bound
 
 
-class Symbolic(Known, Blockwise):
-    """Blocks each made of what is at its place, which Dask joins with what is near."""
-
-    @staticmethod
-    def of(
-        name: str, ndim: int, function: Any, pairs: Sequence[Any], counts: Any, **options: Any
-    ) -> Symbolic:
-        """Call a function for each block; see `dask.blockwise.blockwise`.
-
-        Pairs are the names of arrays with their axes, counted in the whole, or with None what all
-        blocks take; `counts` are how many blocks the arrays have.
-        """
-        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=counts, **options)
-        axes, task, counts = made.output_indices, made.task, made.numblocks
-        return Symbolic(name, axes, task, made.indices, counts, io_deps=made.io_deps)
-
-
-def known(array: Any) -> Known:
-    """What is known of an array; nothing of one that is not ours."""
-    layers = getattr(getattr(array, "dask", None), "layers", {})
-    layer = layers.get(getattr(array, "name", None))
-    return layer if isinstance(layer, Known) else Known()
-
-
 def _is_result(key: Any) -> bool:
     """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
 
@@ -214,7 +194,7 @@ class Field:
                 ref = TaskRef((self.faces, *at))
                 if ref.key not in made:
                     thick = zip(axes[missing:], at, self.cut, strict=True)
-                    depths = tuple([one.depths(k) if cut else (0, 0) for one, k, cut in thick])
+                    depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
                     made[ref.key] = Task(ref.key, faces_of, chunk, depths)
             found.append(ref)
         return found
@@ -241,15 +221,13 @@ class Source:
             made[self.key] = DataNode(self.key, self.held)
         return [TaskRef(self.key)]
 
-    def view(self, chunks: Chunks, name: str) -> Any:
+    def view(self, chunks: Chunks) -> Any:
         """An array of Dask, each chunk of which is a slice."""
-        axes, node = range(len(chunks)), DataNode(self.key, self.held)
-        pairs = [TaskRef(self.key), None, ArraySliceDep(chunks), axes]
-        layer = Symbolic.of(name, len(axes), getter_nofancy, pairs, {}, _data_producer=True)
-        layer.source = self
-        layers = {self.key: MaterializedLayer({self.key: node}), name: layer}
-        graph = HighLevelGraph(layers, {self.key: set(), name: {self.key}})
-        return Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
+        getter = _core.getter_nofancy
+        graph = _core.graph_from_arraylike(self.held, chunks, self.shape, self.name, getter)
+        graph.layers[self.name].source = self
+        meta = np.empty((0,) * len(chunks), self.dtype)
+        return _core.Array(graph, self.name, chunks, meta=meta)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,41 +243,26 @@ class Blocks:
     fields: tuple[Field, ...] | tuple[Source, ...]
 
     @property
-    def _given(self) -> tuple[Tasks, Any]:
-        """What tasks are given of the job: itself, or the name of a node, which is given as well.
+    def given(self) -> str:
+        """The name of a node that is the job, if it is one.
 
         With many coefficients it is sent to a worker once, not with every task.
         """
         job, program = self.job, self.job.program
         if program.held <= WITHIN:
-            return {}, job
-        key = (
-            f"job-{program.name}-{tokenize(program.token, program.wanted, job.shape, job.fields)}"
-        )
-        return {key: DataNode(key, job)}, TaskRef(key)
-
-    @property
-    def below(self) -> list[str]:
-        """The names of the fields that others make."""
-        return [field.name for field in self.fields if isinstance(field, Field)]
-
-    def whole(self) -> tuple[Symbolic, Tasks]:
-        """The layer of blocks that are made alone, and the node of the job, if it has one."""
-        nodes, job = self._given
-        ndim, pairs, counts = len(self.chunks), [job, None], {}
-        for field in self.fields:
-            assert isinstance(field, Field), field
-            missing = ndim - len(field.cut)
-            cuts = zip(self.chunks[missing:], field.cut, strict=True)
-            pairs += [field.name, range(missing, ndim)]
-            counts[field.name] = tuple([len(sizes) if cut else 1 for sizes, cut in cuts])
-        return Symbolic.of(self.name, ndim, whole_of, pairs, counts), nodes
+            return ""
+        token = tokenize(program.token, program.wanted, job.shape, job.fields)
+        return f"job-{program.name}-{token}"
 
     def tasks(self, places: Iterable[Place]) -> Tasks:
         """The blocks at these places, and the faces that they need."""
-        made, job = self._given
-        axes = axes_of(self.job.program, self.chunks)
-        tables = [axis.beside if self.below else axis.inside for axis in axes]
+        made: Tasks = {}
+        job: Any = self.job
+        if name := self.given:
+            made[name] = DataNode(name, job)
+            job = TaskRef(name)
+        axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
+        tables = [axis.beside if cut else axis.inside for axis in axes]
         for place in places:
             near = [table[k] for table, k in zip(tables, place, strict=True)]
             region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))

@@ -1,6 +1,6 @@
 """Executables on a GPU: what a text does on arrays of one kind, bound once, called often.
 
-    work, fields, out, axes       --bind-->     Executable
+    work, fields, along, out      --bind-->     Executable
     executable(fields, numbers, out)      ->    results
 
     fields  ->  broadcast  ->  core axes last  ->  stack of few axes  ->  launches
@@ -24,7 +24,7 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import looks_at_points
+from ninepoint.arrays.arranging import core_last, looks_at_points
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
@@ -115,7 +115,7 @@ def understood(compiled: Compiled) -> None:
 class Executable:
     """What a text does on arrays that lie just like these, on the current GPU.
 
-    The core axes are `axes`, or the last.  It is called with fields and an `out` like those that
+    The core axes lie `along` some.  It is called with fields and an `out` like those that
     it was bound to, which share no memory, and with numbers: coefficient arrays, then scalars.
     What it makes is there once all is done that was begun on the current stream.
 
@@ -126,7 +126,7 @@ class Executable:
     """
 
     def __init__(
-        self, work: Work, fields: Sequence[DeviceArray], out: Any = None, axes: Any = None
+        self, work: Work, fields: Sequence[DeviceArray], along: on_numpy.Behind, out: Any = None
     ) -> None:
         ndim = work.compiled[-1].ndim
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
@@ -134,7 +134,7 @@ class Executable:
             raise on_numpy.too_few_axes(ndim, shape)
         read = [_lies(field, shape) for field in fields]
         targets = [_lies(one, one.shape) for one in listed(out)]
-        order = _order(work, shape, axes, [one for one in (*read, *targets) if one is not None])
+        order = _order(work, shape, along, [one for one in (*read, *targets) if one is not None])
         self._back = _inverse(order)
         # The fields that are copied before they are read, and the order of their axes then.
         self._copied: list[tuple[int, list[int]]] = []
@@ -254,16 +254,14 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return [order.index(axis) for axis in range(len(order))]
 
 
-def _order(work: Work, shape: Shape, axes: Any, lying: Sequence[np.ndarray]) -> tuple[int, ...]:
+def _order(
+    work: Work, shape: Shape, along: on_numpy.Behind, lying: Sequence[np.ndarray]
+) -> tuple[int, ...]:
     """Find the order in which the axes are taken: core axes last."""
-    count, ndim = len(shape), work.compiled[-1].ndim
-    core = tuple(range(count - ndim, count))
-    if axes is not None:
-        core = on_numpy.core_axes(axes, count, ndim)
     known = [one for one in lying if one.shape == shape]
     if work.points and known:
         return memory_order(shape, [one.strides for one in known])
-    return (*(axis for axis in range(count) if axis not in core), *core)
+    return core_last(len(shape), along)
 
 
 # Launches.

@@ -23,8 +23,8 @@ from importlib import resources
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.dtypes import DType, computed
-from ...language.ir import Assign, Atom, Binary, Element, Expr, Kernel, Read
+from ...language.dtypes import computed
+from ...language.ir import Assign, Atom, Binary, DType, Element, Expr, Kernel, Read
 from ...loops.operations import Operations, called
 from ...loops.reading import functions_of, read
 from ...lowering.chain import Constant

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...base.remembered import Remembered
-from ..cache import binary
+from .. import cache as disk
 from . import driver
 from .source import FAR, OPTIONS
 
@@ -63,14 +63,13 @@ def known() -> list[Functions]:
 def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Functions:
     architecture = driver.architecture(device)
     meaning = "\n".join((driver.compiler(), architecture, *options, text))
-    made = []
-
-    def make() -> bytes:
-        made.append(name)
-        return driver.compiled(text, name, architecture, options)
-
     try:
-        return Functions(binary(name, meaning, "cubin", driver.loaded, make), bool(made))
+        module, from_disk = disk.remembered(
+            disk.place(name, meaning, "cubin"),
+            lambda code, _: driver.loaded(code),
+            lambda: (driver.compiled(text, name, architecture, options), ()),
+        )
+        return Functions(module, not from_disk)
     except ValueError as error:
         raise RuntimeError(
             f"the GPU's driver does not take machine code of CUDA's compiler {driver.compiler()} "

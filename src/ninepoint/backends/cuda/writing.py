@@ -1,6 +1,6 @@
 """The one door to a GPU's text: of a kernel that was lowered, or of several done at once.
 
-    Forms, rules of a border                   ->   Source: in strips where these are better
+    Compiled, rules of a border                ->   Source: in strips where these are better
     kernel of a chain, its ends, borders       ->   Source, or None: one call after the other
 
 What is done in one pass over memory here gives the bits that the calls give one by one.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,12 +19,12 @@ from ...analysis.ranges import machine_type, ranges
 from ...analysis.rewrite import Body, in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
-from ...language.dtypes import DType
 from ...language.ir import (
     Assign,
     Atom,
     Binary,
     Const,
+    DType,
     Expr,
     Kernel,
     Reduce,
@@ -38,7 +39,8 @@ from ...lowering.chain import Constant, Link, chained
 from ...lowering.cost import operation
 from ...lowering.fusion import flattened, unfit
 from ...lowering.passes import ROWS, checked, passed
-from ..compiled import Compiled, Forms
+from ...lowering.schedule import Schedule
+from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .memory import Array, Rules, asked, maps
 from .patches import launched
@@ -61,28 +63,26 @@ _sources: Remembered[tuple[int, Rules], tuple[Compiled, Source]] = Remembered(25
 
 def source_of(compiled: Compiled, rules: Rules) -> Source:
     """The text of a kernel for one border, written once."""
-    key = id(compiled), rules
-    found = _sources.get(key)
-    if found is None:
-        found = _sources[key] = compiled, written(compiled.forms, rules)
-    return found[1]
+    return _sources.made((id(compiled), rules), lambda: (compiled, written(compiled, rules)))[1]
 
 
-def written(forms: Forms, rules: Rules) -> Source:
+def written(compiled: Compiled, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
     It is done in one piece up to `LONGEST` operations.  Else what neighbours share is kept in
     stages; sums of integers, which are exact, do not run down the rows, and no window slides along
     them.  Each float is added in the order in which the CPU adds it.
     """
-    compiled, schedule = forms.compiled, replace(forms.request.schedule, running=False)
-    request, reach = replace(forms.request, schedule=schedule, slides=False), compiled.reach
+    forms, reach = compiled.forms, compiled.reach
+    assert forms is not None, compiled.reason
+    schedule = replace(forms.request.schedule, running=False)
+    request = replace(forms.request, schedule=schedule, slides=False)
     rows = passed(ROWS, forms.windowed, request, reach)
     plain = flattened(_exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
         plain = _exchanged(rows["shared"])
     plain = checked(plain, reach)
-    source = _in_strips(forms, rows["shared"], plain, rules)
+    source = _in_strips(compiled, request.schedule, rows["shared"], plain, rules)
     if source is not None:
         return source
     return points(plain, title(compiled.name), compiled.reaches, compiled.out_dtypes, rules)
@@ -135,25 +135,39 @@ def points(
     return Source("\n".join(lines), launches, tuple(scratch), constants)
 
 
+@lru_cache(maxsize=256)
+def together(
+    name: str,
+    links: tuple[Link, ...],
+    fields: tuple[tuple[str, np.dtype], ...],
+    outputs: tuple[str, ...],
+    types: tuple[np.dtype, ...],
+    how: tuple[Schedule, tuple[Rules, ...]],
+) -> Source | None:
+    """The text of calls at once, `how` is a schedule and the rules of their borders; or None."""
+    return strips(*chained(links, fields, outputs, how[0]), how[1], name, types)
+
+
 def title(name: str) -> str:
     """What the functions of a kernel begin with; what every text has begins with "npt_"."""
     return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
 
 
-def _in_strips(forms: Forms, kernel: Kernel, plain: Kernel, rules: Rules) -> Source | None:
+def _in_strips(
+    compiled: Compiled, schedule: Schedule, kernel: Kernel, plain: Kernel, rules: Rules
+) -> Source | None:
     """A kernel in strips, if it is better done so than as it is in `plain`."""
     if unfit(kernel) or loops(kernel) or not kernel.stages:
         return None
     looped = any(isinstance(assign.value, Reduce) for assign in plain.body)
     if not plain.stages and not looped and _work(plain) < WORTH * _work(kernel):
         return None
-    compiled = forms.compiled
     made = tuple(f"result{k}" for k in range(len(compiled.out_dtypes)))
     sources = {name: name for name, _ in kernel.fields}
     keeps = any("keep" in pair for pair in rules)
     types, reaches = compiled.out_dtypes, compiled.reaches
     link = Link(kernel, sources, made, {}, types, reaches, 0, keeps, False, keeps)
-    whole = chained([link], kernel.fields, made, forms.request.schedule)
+    whole = chained([link], kernel.fields, made, schedule)
     return strips(*whole, [rules], title(compiled.name), compiled.out_dtypes)
 
 

@@ -361,7 +361,7 @@ def ordered(keys, order, counts, length):
     return turn
 
 
-def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, width, lanes, rank,
+def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, width, rank,
          valid, made, at, second):  # fmt: skip
     """Write the element of some rank at each point of a row, and if `second` the one after it.
 
@@ -374,49 +374,43 @@ def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, wid
         first = (runs[4 * r] * depth + runs[4 * r + 1] + down) * wide
         starts[2 * r] = first + runs[4 * r + 2]
         starts[2 * r + 1] = first + runs[4 * r + 3]
-    middle = 0
-    for c in range(lanes):
-        for k in range(words):
-            inside[k] = u64(0)
-        below, strange = i64(0), i64(0)
-        for r in range(count):
-            k = starts[2 * r] + c
-            while k < starts[2 * r + 1] + c:
-                place = i64(ranks[k])
-                inside[place >> 6] |= u64(1) << u64(place & 63)
-                below += i64((place >> 6) < middle)
-                strange += i64(place >= valid)
-                k += lanes
-        j = c
-        while j < width:
-            while below > rank:
-                middle -= 1
-                below -= ones(inside[middle])
+    for k in range(words):
+        inside[k] = u64(0)
+    middle, below, strange = 0, i64(0), i64(0)
+    for r in range(count):
+        for k in range(starts[2 * r], starts[2 * r + 1]):
+            place = i64(ranks[k])
+            inside[place >> 6] |= u64(1) << u64(place & 63)
+            below += i64((place >> 6) < middle)
+            strange += i64(place >= valid)
+    for j in range(width):
+        while below > rank:
+            middle -= 1
+            below -= ones(inside[middle])
+        some = ones(inside[middle])
+        while below + some <= rank:
+            below += some
+            middle += 1
             some = ones(inside[middle])
-            while below + some <= rank:
-                below += some
-                middle += 1
-                some = ones(inside[middle])
-            word, left = middle, inside[middle]
-            for _ in range(rank - below):
-                left &= left - u64(1)
-            for k in range(2 if second else 1):
-                while left == u64(0):
-                    word += 1
-                    left = inside[word]
-                key = u64(keys[(word << 6) + ones((left & (~left + u64(1))) - u64(1))])
-                bits = key ^ (masks[1] if key & masks[0] else masks[2])
-                made[at + k * second + j] = masks[4] if strange else bits
-                left &= left - u64(1)
-            if j + lanes < width:
-                # What leaves and what enters, by turns.
-                for r in range(2 * count):
-                    place = i64(ranks[starts[r] + j])
-                    inside[place >> 6] ^= u64(1) << u64(place & 63)
-                    sign = ((r & 1) << 1) - 1
-                    below += sign * i64((place >> 6) < middle)
-                    strange += sign * i64(place >= valid)
-            j += lanes
+        word, left = middle, inside[middle]
+        for _ in range(rank - below):
+            left &= left - u64(1)
+        for k in range(2 if second else 1):
+            while left == u64(0):
+                word += 1
+                left = inside[word]
+            key = u64(keys[(word << 6) + ones((left & (~left + u64(1))) - u64(1))])
+            bits = key ^ (masks[1] if key & masks[0] else masks[2])
+            made[at + k * second + j] = masks[4] if strange else bits
+            left &= left - u64(1)
+        if j + 1 < width:
+            # What leaves and what enters, by turns.
+            for r in range(2 * count):
+                place = i64(ranks[starts[r] + j])
+                inside[place >> 6] ^= u64(1) << u64(place & 63)
+                sign = ((r & 1) << 1) - 1
+                below += sign * i64((place >> 6) < middle)
+                strange += sign * i64(place >= valid)
 
 
 def ones(word):

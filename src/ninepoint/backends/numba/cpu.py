@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...base import undisturbed
-from ...language.dtypes import DType, computed, short
+from ...language.dtypes import computed, short
+from ...language.ir import DType
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..generated import Numbers, separated

@@ -159,14 +159,9 @@ class Loops(Layout):
                 assert_never(stage)
 
     def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
-        every, rows = 1, "1"
-        if self.kernel.ndim > 1:
-            # Up to which row the stage is made, counted as those of the result.
-            rows = sum_text(self.ends_at(kept, -2, True))
-            if self.axis == -2 and not self.rolled:
-                every = self.every[-2]
-        size = rows, self.columns(kept)
-        return selecting_function(name, stage, self, kept.low[-1], size, every)
+        # Up to which row the stage is made, counted as those of the result.
+        rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
+        return selecting_function(name, stage, self, kept.low[-1], (rows, self.columns(kept)))
 
     def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
@@ -418,11 +413,11 @@ class Loops(Layout):
                 continue
             head = f"beyond({array.format(self.names[name])}, {at}, "
             tail = f", ends{-axis}_{beyond[0]}, constant{beyond[1]}[0])"
-            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] if low else []
-            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] if high else []
+            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] * (low < 0)
+            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] * (high > 0)
             if turn:
                 before = _where(f"{turn} == min({-low}, {n} - 1)", before)
-                one = [f"{head}{turn}, {turn} - {n}{tail}"] if high else []
+                one = [f"{head}{turn}, {turn} - {n}{tail}"] * (high > 0)
                 after = _where(f"{n} <= {turn} < {n} + {high}", one)
             lines += [*before, *after]
         return _where(f"ended{-axis}", lines)

@@ -68,12 +68,14 @@ _SUM = """
 $kept = $total(0)
 for all:
     $kept = $total($kept + $total($item))
+$own = $type($kept)
 """
 
 _EXTREME = """
 $kept = $extreme
 for all:
     $kept = $item if $test else $kept
+$own = $type($kept)
 """
 
 _PLACE = """
@@ -89,7 +91,7 @@ for all:
 
 _PROGRAMS = {
     "sum": _SUM,
-    "mean": _SUM + "$own = $type($kept) / $type($count)",
+    "mean": _SUM + "$own = $own / $type($count)",
     "prod": _SUM.replace("(0)", "(1)").replace("+", "*"),
     "any": "$own = False\nfor all:\n    $own = $own | ($item)",
     "all": "$own = True\nfor all:\n    $own = $own & ($item)",
@@ -297,21 +299,17 @@ class Point:
             return _variance(window)
         if kind in RANKED:
             return self.ranked(window)
-        kept, total, test = name, window.short, _TESTS.get(kind, "")
+        total, test = window.short, _TESTS.get(kind, "")
         if known.nan:
             test = (_OR_FIRST_NAN if kind.startswith("arg") else _OR_NAN).format(test)
         program = _PROGRAMS[kind].replace("$test", test)
         if kind == "mean":
-            kept = f"sum_{name}"
             total = SHORT[total_type(reduce, known, self.expressions.least)]
-        if kind in ("min", "max") and machine != own:
-            # The range may allow the other sign, where an element is dropped.
-            kept, program = f"{kind}_{name}", program + "$own = $type($kept)"
         if "$extreme" in program:
             # There is none of complex numbers, which are only added and multiplied.
             extreme = _extreme("max" if kind == "max" else "min", machine)
             program = program.replace("$extreme", extreme)
-        return window.lines(program, kept=kept, total=total, count=window.count)
+        return window.lines(program, total=total, count=window.count)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -46,42 +45,41 @@ def in_bins(stage: Histogram, storage: np.dtype) -> bool:
 
 
 _BINS = """
-for c in range($lanes):
-    $fine[:] = 0
-    $coarse[:] = 0
-    for d in range($count):
-        for k in range($first, $end, $lanes):
-            value = $element
+$fine[:] = 0
+$coarse[:] = 0
+for d in range($count):
+    for k in range($first, $end):
+        value = $element
+        $fine[value] += 1
+        $coarse[value >> 4] += 1
+for j in range(n):
+    rest = $rank
+    value = 0
+    while $coarse[value] <= rest:
+        rest -= $coarse[value]
+        value += 1
+    value = value << 4
+    while $fine[value] <= rest:
+        rest -= $fine[value]
+        value += 1
+    o0[j] = $found
+    # and the next one
+    if j + 1 < n:
+        for d in range($count):
+            value = $leaving
+            $fine[value] -= 1
+            $coarse[value >> 4] -= 1
+            value = $entering
             $fine[value] += 1
             $coarse[value >> 4] += 1
-    for j in range(c, n, $lanes):
-        rest = $rank
-        value = 0
-        while $coarse[value] <= rest:
-            rest -= $coarse[value]
-            value += 1
-        value = value << 4
-        while $fine[value] <= rest:
-            rest -= $fine[value]
-            value += 1
-        o0[j] = $found
-        # and the next one
-        if j + $lanes < n:
-            for d in range($count):
-                value = $leaving
-                $fine[value] -= 1
-                $coarse[value >> 4] -= 1
-                value = $entering
-                $fine[value] += 1
-                $coarse[value >> 4] += 1
 """
 
 _AND_NEXT = """
-        if $fine[value] == rest + 1:
+    if $fine[value] == rest + 1:
+        value += 1
+        while $fine[value] == 0:
             value += 1
-            while $fine[value] == 0:
-                value += 1
-        o1[j] = $found
+    o1[j] = $found
 """
 
 
@@ -92,32 +90,34 @@ def histogram_function(name: str, stage: Histogram, layout: Layout, column: int)
     """
     low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    # Lane by lane, each along its own columns.
-    lanes, first = stage.lanes, steps[-1] + column
+    first = steps[-1] + column
     down = f"rows_{name}[d]" if stage.runs else "d"
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
     outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
 
     def at(index: str, table: str, step: int) -> str:
-        return plus(f"{index} + {table}_{name}[d]", first) if stage.runs else plus(index, step)
+        if stage.runs:
+            return plus(f"{index}{table}_{name}[d]", first)
+        return plus(index.removesuffix(" + "), step) if index else str(step)
 
     def element(place: str) -> str:
         index = ", ".join(["b", *outer, place])
         return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
 
-    end = first + lanes * stage.shape[1]
+    end = first + stage.shape[1]
     words: dict[str, object] = {
-        "lanes": lanes, "count": len(stage.lines), "rank": stage.rank,
-        "first": at("c", "begins", first), "end": at("c", "ends", end), "element": element("k"),
-        "leaving": element(at("j", "begins", first)), "entering": element(at("j", "ends", end)),
+        "count": len(stage.lines), "rank": stage.rank,
+        "first": at("", "begins", first), "end": at("", "ends", end), "element": element("k"),
+        "leaving": element(at("j + ", "begins", first)),
+        "entering": element(at("j + ", "ends", end)),
         "found": plus("value", low),
     }  # fmt: skip
     following = _AND_NEXT if len(stage.names) > 1 else "\n"
-    program = _BINS.replace("\n        # and the next one\n", following)
+    program = _BINS.replace("\n    # and the next one\n", following)
     tables = {
         "rows": ([row for row, _, _ in stage.runs], "int64"),
-        "begins": ([lanes * begin for _, begin, _ in stage.runs], "int64"),
-        "ends": ([lanes * (begin + length) for _, begin, length in stage.runs], "int64"),
+        "begins": ([begin for _, begin, _ in stage.runs], "int64"),
+        "ends": ([begin + length for _, begin, length in stage.runs], "int64"),
     }
     results, own = [f"o{k}" for k in range(len(stage.names))], (f"fine_{name}", f"coarse_{name}")
     return RowFunction(
@@ -143,27 +143,34 @@ def _constants(name: str, tables: Mapping[str, tuple[Sequence[object], str]]) ->
 # Places.
 
 
-@dataclass(frozen=True, slots=True)
 class _Tile:
-    """So many rows and columns of results, of which one in `every` row is made.
+    """What is put in order together, for a window of these runs: rows and columns of results.
 
-    The window's `planes` are steps along the axes before the last two; it begins at row `top` and
-    column `left`.
+    A run is the steps to its row, its first column and its length.  The window's `planes` are
+    steps along the axes before the last two; it begins at row `top` and column `left`.
     """
 
-    rows: int
-    columns: int
-    every: int
-    planes: tuple[Offset, ...]
-    top: int
-    left: int
-    height: int
-    width: int
-
-    @property
-    def elements(self) -> int:
-        """How many elements its windows have together."""
-        return len(self.planes) * (self.rows + self.height - 1) * (self.columns + self.width - 1)
+    def __init__(self, lines: Sequence[Offset]) -> None:
+        self.planes = sorted({line[:-3] for line in lines})
+        self.top, self.left = min(line[-3] for line in lines), min(line[-2] for line in lines)
+        height = self.height = max(line[-3] for line in lines) - self.top + 1
+        width = self.width = max(line[-2] + line[-1] for line in lines) - self.left
+        known = limits.current
+        if height == 1:
+            self.rows, columns = 1, max(known.sorted_columns, known.sorted_windows * width)
+        else:
+            side = math.sqrt(known.sorted_elements / len(self.planes))
+            self.rows = max(1, int(side / 2) - height + 1, (known.sorted_windows - 1) * height + 1)
+            columns = max(int(2 * side), known.sorted_windows * width)
+        self.columns = max(1, columns - width + 1)
+        # How many elements its windows have together.
+        self.elements = len(self.planes) * (self.rows + height - 1) * (self.columns + width - 1)
+        # Of each run its plane and its row, where it begins and what comes after it.
+        self.runs: list[int] = []
+        for *steps, row, column, length in lines:
+            first = column - self.left
+            plane = self.planes.index(tuple(steps))
+            self.runs += [plane, row - self.top, first, first + length]
 
 
 def selecting_function(
@@ -172,31 +179,29 @@ def selecting_function(
     layout: Layout,
     column: int,
     size: tuple[str, str],
-    every: int = 1,
 ) -> RowFunction:
     """Write the function that finds the elements of these ranks at each point of a row.
 
     Rows of the stage begin at a `column`; `size` says up to which row and how many columns it is
-    made, and `every` of how many rows one is.
+    made.
     """
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
-    runs = [(0,) * (ndim + 1 - len(run)) + run for run in stage.lines]
-    tile = _tile(runs, stage.lanes, every)
+    tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.lines])
     short = tile.elements <= limits.current.sorted_elements
     buffers: dict[str, tuple[int | str, str]] = {
         "held": (2 + max(1, ndim - 1), "int64"),
-        "made": (f"{tile.rows // every * len(stage.names)} * ({size[1]})", unsigned),
+        "made": (f"{tile.rows * len(stage.names)} * ({size[1]})", unsigned),
         "keys": (f"(2, {tile.elements})", unsigned),
         "order": (f"(2, {tile.elements})", "uint32"),
         "counts": (256 * machine.itemsize, "int64"),
         "ranks": (tile.elements, "uint16" if short else "uint32"),
         "inside": ((tile.elements + 63) // 64, "uint64"),
-        "starts": (2 * len(runs), "int64"),
+        "starts": (2 * len(stage.lines), "int64"),
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
-        "runs": (_runs(runs, tile, stage.lanes), "int64"),
+        "runs": (tile.runs, "int64"),
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
@@ -217,11 +222,11 @@ def selecting_function(
 
 def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
     """What finds the elements by places in a tile, and keeps those of its rows."""
-    ndim, lanes, every = layout.kernel.ndim, stage.lanes, tile.every
+    ndim = layout.kernel.ndim
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
     # Rows and columns are counted from the first of the window.
     steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
-    start = steps[-1] + column + lanes * tile.left
+    start = steps[-1] + column + tile.left
     further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
     further += [" + d"] * (ndim > 1)
     pairs = zip(layout.indices, further, steps, strict=False)
@@ -229,8 +234,7 @@ def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
     array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
     known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
-    known += [f"({row} - $held[0]) % {every} == 0"] * (every > 1)
-    second = f"{tile.rows // every} * n" if len(stage.names) > 1 else ""
+    second = f"{tile.rows} * n" if len(stage.names) > 1 else ""
     body = f"""
 if not ({" and ".join(known)}):
     $held[0], $held[1] = {row}, min({row} + {tile.rows}, $rows)
@@ -238,7 +242,7 @@ if not ({" and ".join(known)}):
     depth0 = $held[1] - $held[0] + {tile.height - 1}
     for first0 in range(0, n, {tile.columns}):
         width0 = min({tile.columns}, n - first0)
-        wide0 = {plus("width0", tile.width - lanes)}
+        wide0 = {plus("width0", tile.width - 1)}
         at0, valid0, front0 = 0, 0, row($keys, (0,))
         for d0 in range({len(tile.planes)}):
             for d in range(depth0):
@@ -250,49 +254,18 @@ if not ({" and ".join(known)}):
         for k in range(at0):
             $ranks[order0[k]] = k
         words0 = (at0 + 63) // 64
-        for d in range(0, $held[1] - $held[0], {every}):
-            at0 = d // {every} * n + first0
+        for d in range($held[1] - $held[0]):
+            at0 = d * n + first0
             slid(
                 keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
-                {lanes}, {stage.rank}, valid0, $made, at0, {second or 0},
+                {stage.rank}, valid0, $made, at0, {second or 0},
             )
-at0 = ({row} - $held[0]) // {every} * n
+at0 = ({row} - $held[0]) * n
 found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
     return body + f"    o1[j] = found0[at0 + {second} + j]" if second else body
-
-
-def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
-    """What is put in order together, for a window of these runs.
-
-    A run is the steps to its row, its first column and its length.
-    """
-    planes = tuple(sorted({run[:-3] for run in runs}))
-    top, left = min(run[-3] for run in runs), min(run[-2] for run in runs)
-    height = max(run[-3] for run in runs) - top + 1
-    width = lanes * (max(run[-2] + run[-1] for run in runs) - left)
-    known = limits.current
-    if height == 1:
-        rows, columns = every, max(known.sorted_columns, known.sorted_windows * width)
-    else:
-        side = math.sqrt(known.sorted_elements / len(planes))
-        rows = max(int(side / 2), known.sorted_windows * height) - height + 1
-        rows = max(1, rows // every) * every
-        columns = max(int(2 * side), known.sorted_windows * width)
-    columns = max(1, (columns - width + 1) // lanes) * lanes
-    return _Tile(rows, columns, every, planes, top, left, height, width)
-
-
-def _runs(runs: list[Offset], tile: _Tile, lanes: int) -> list[int]:
-    """Of each run its plane and its row, where it begins and what comes after it."""
-    found: list[int] = []
-    for *steps, row, first, length in runs:
-        begin = lanes * (first - tile.left)
-        plane = tile.planes.index(tuple(steps))
-        found += [plane, row - tile.top, begin, begin + lanes * length]
-    return found
 
 
 def _masks(machine: np.dtype) -> list[int]:

@@ -1,29 +1,48 @@
 """Iterations whose state lies on the workers of a Dask cluster, in actors, from begin to end.
 
-The client says how far to go, looks at the state where somebody asks for that, and begins anew
-from the last copies when a worker is lost.
+A worker has a part, as an actor.  Actors give each other their points, from worker to worker; the
+client says how far to go, looks at the state where somebody asks for that, and begins anew from
+the last copies when a worker is lost.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import itertools
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import dask
 import dask.array as da
 import distributed
+import numpy as np
 
 from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
+from ...io.progress import patience
 from ...program.program import reaching
 from ..iterate import Iteration, Scalars, iterate
 from ..motion import Motion
-from .slab import refusal
-from .team import Lost, Start, Team, workers_of
+from .slab import Keeper, Lost, Parts, refusal, take
+
+# What an exchange between workers costs, as far as more steps between two of them make up for it
+# [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two
+# exchanges 1.5 s, 40 steps 2.3 s, two processes of MPI 1.1 s, Zen 4.)
+EXCHANGE = 0.4e-3
+
+# How much of a worker's memory parts may take.
+SHARE = 0.7
+
+# How long a scheduler has to notice that a worker is gone, after nobody can reach it [s].
+NOTICED = 10.0
 
 # What is said to actors at once should take about so long [s]: progress is shown then.
 LEG = 1.0
@@ -37,6 +56,8 @@ _TRIES = 5
 # Most of the functions of Dask carry no annotations.
 _dask: Any = dask
 _arrays: Any = da
+_delayed: Any = _dask.delayed
+_distributed: Any = distributed
 
 
 def on_cluster(
@@ -71,10 +92,9 @@ def on_cluster(
     # What scalars are is told for each step.
     still = replace(motion, scalars=Scalars(motion.call.scalars))
 
-    def begin(start: Start) -> Team:
-        return Team(client, still, axis, plan, start)
-
-    drive = _Drive(begin, Start(fields), motion.scalars, plan, chunks)
+    drive = _Drive(
+        partial(Team, client, still, axis, plan), Start(fields), motion.scalars, plan, chunks
+    )
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
     return iterate(drive, replace(plan, until=None, every=every))
@@ -131,6 +151,8 @@ class _Drive:
         self._copied = 0.0
         self._lost = self._done = 0
         self._ended = False
+        # What scalars were at the steps that were begun.
+        self._told: list[Mapping[str, Any]] = []
 
     def forward(self, first: int, length: int) -> int:
         """Do as many steps as take about a leg's time; none where the state ended by itself."""
@@ -142,13 +164,13 @@ class _Drive:
             stop = first + min(length, self._leg)
             ended = team.go(stop, self._numbers(first, stop))
             self._lost, self._done = 0, team.step
+            if not ended:
+                self._copy(team)
             return ended
 
         self._ended = self._with_team(first, go)
         if time.monotonic() - begun < LEG / 2:
             self._leg *= 2
-        if not self._ended:
-            self._copy(self._done)
         return self._done - first
 
     def ends(self, step: int) -> bool:
@@ -172,7 +194,13 @@ class _Drive:
             try:
                 return act(self._at(done))
             except Lost as error:
-                self._recover(error)
+                self._lost += 1
+                if self._lost > _TRIES:
+                    raise ConnectionError(
+                        f"workers were lost {self._lost} times in an iteration ({error}); look at "
+                        "their logs, most often they had no memory left."
+                    ) from error
+                self._recover()
 
     def _at(self, done: int) -> Team:
         """The team, when it has done so many steps; again what it has done before."""
@@ -197,41 +225,286 @@ class _Drive:
         """The scalars of steps, if they differ."""
         if not self._scalars.vary:
             return []
-        return [self._scalars.at(step) for step in range(first, last)]
+        # Once for each step, also of those that are done again.
+        self._told += [self._scalars.at(step) for step in range(len(self._told), last)]
+        return self._told[first:last]
 
-    def _copy(self, done: int) -> None:
+    def _copy(self, team: Team) -> None:
         """Have a copy of the state, if it is time for one."""
-        plan, team, begun = self._plan, self._team, time.monotonic()
-        assert team is not None
-        if plan.snapshots is None:
+        snapshots, begun = self._plan.snapshots, time.monotonic()
+        if snapshots is None:
             due = begun >= self._copied
         else:
-            due = plan.snapshots > 0 and done - (team.copied or 0) >= plan.snapshots
-        if done >= plan.steps or not due:
-            return
-        try:
+            due = 0 < snapshots <= team.step - team.copied
+        if due and team.step < self._plan.steps:
             team.copy()
-        except Lost as error:
-            self._recover(error)
-            return
-        now = time.monotonic()
-        self._copied = now + max(LEG, (now - begun) / COPYING)
+            now = time.monotonic()
+            self._copied = now + max(LEG, (now - begun) / COPYING)
 
-    def _recover(self, error: Exception) -> None:
+    def _recover(self) -> None:
         """Begin anew on the workers that are left, from the last copies or from the begin."""
-        self._lost += 1
-        if self._lost > _TRIES:
-            raise ConnectionError(
-                f"workers were lost {self._lost} times in an iteration ({error}); look at their "
-                "logs, most often they had no memory left."
-            ) from error
         old, self._team = self._team, None
         if old is None:
             return
-        try:
+        with suppress(Lost, CancelledError):
             old.stop()
             start = old.copies()
             if start is not None:
                 self._team = self._begin(start)
-        except (Lost, CancelledError):
-            self._team = None
+
+
+def limit(dask_worker: Any) -> int:
+    """How many bytes a worker may have; 0 if nobody says so."""
+    return int(dask_worker.memory_manager.memory_limit or 0)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Fields with which a team begins, after so many steps, and the workers that have the state.
+
+    The first fields are the state.
+    """
+
+    fields: Arrays
+    step: int = 0
+    holders: frozenset[str] = frozenset()
+
+
+class Team:
+    """Actors, one on each worker, with the state after `step` steps."""
+
+    def __init__(
+        self, client: Any, motion: Motion, axis: int, plan: Iteration, start: Start
+    ) -> None:
+        self._client, self._plan, self.step = client, plan, start.step
+        workers, fields = workers_of(client), list(start.fields)
+        shape = np.broadcast_shapes(*(field.shape for field in fields))
+        self._addresses = list(workers)[: max(1, shape[axis] // 4)]
+        # Those without which there is nothing to be done.
+        self._needed = start.holders.union(self._addresses)
+        threads = [workers[address] for address in self._addresses]
+        ends = [0, *itertools.accumulate(threads)]
+        lengths = [
+            shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
+            for a, b in itertools.pairwise(ends)
+        ]
+        count, self._others = motion.states, fields[motion.states :]
+        fields[:count] = [_arrays.broadcast_to(one, shape) for one in fields[:count]]
+        cut = [
+            number
+            for number, field in enumerate(fields)
+            if field.ndim >= -axis and field.shape[axis] == shape[axis]
+        ]
+        self.parts = parts = Parts(
+            motion, shape, axis, tuple(lengths), tuple(cut), EXCHANGE, plan.in_a_row
+        )
+        with self._noticing():
+            self._check()
+        token = uuid.uuid4().hex[:12]
+        quiet = replace(plan, callback=None, progress=None)
+        given = self._pieces(fields)
+        self._futures = [
+            client.submit(
+                Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
+                *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
+            )
+            for part, address in enumerate(self._addresses)
+        ]  # fmt: skip
+        self._wait(self._futures)
+        with self._noticing():
+            self._actors = [future.result() for future in self._futures]
+        self._all("begin", self._actors)
+        self._needed = frozenset(self._addresses)
+        # The step of which there are copies, if there are: of each part two, by the workers that
+        # have them, its own one and the next one.
+        self.copied = 0
+        self._copies: list[dict[str, Any]] = []
+
+    def go(self, last: int, numbers: Sequence[Mapping[str, Any]]) -> bool:
+        """Do steps until so many are done in all, or until one changes little, which it tells.
+
+        Raises
+        ------
+        Lost
+            If a worker is gone.
+        """
+        self.step, ended = self._all("go", self.step, last, numbers)[0]
+        return bool(ended)
+
+    def copy(self) -> None:
+        """Copy each part's state, there and to the next part's worker: two more states.
+
+        Those of before are kept until all parts have theirs, for a worker may end meanwhile.
+        """
+        taken, following = self._taken(), [*self._addresses[1:], self._addresses[0]]
+        others = [
+            self._client.submit(list, one, workers=[other], pure=False)
+            for one, other in zip(taken, following, strict=True)
+        ]
+        self._wait([*taken, *others])
+        pairs = zip(self._addresses, taken, following, others, strict=True)
+        self._copies = [{own: one, other: two} for own, one, other, two in pairs]
+        self.copied = self.step
+
+    def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
+        """The state as Dask arrays in these chunks, which lie on the workers."""
+        taken = self._taken()
+        self._wait(taken)
+        cut, whole = tuple(map(tuple, chunks)), self._joined(taken)
+        held: list[Any] = self._client.persist([one.rechunk(cut, method="tasks") for one in whole])
+        self._wait(_distributed.futures_of(held))
+        return held
+
+    def copies(self) -> Start | None:
+        """The state that was copied, as it lies on the workers that are left, or nothing."""
+        left = workers_of(self._client)
+        found = [[pair for pair in one.items() if pair[0] in left][:1] for one in self._copies]
+        if not found or not all(found):
+            return None
+        holders, futures = zip(*itertools.chain(*found), strict=True)
+        return Start([*self._joined(futures), *self._others], self.copied, frozenset(holders))
+
+    def stop(self) -> None:
+        """Let actors that wait for others that are gone wait no more."""
+        left = set(workers_of(self._client))
+        for address, one in zip(self._addresses, self._actors, strict=True):
+            if address in left:
+                one.stop()
+
+    def _check(self) -> None:
+        """Raise where a worker cannot do its part."""
+        motion, lengths = self.parts.motion, self.parts.lengths
+        client, addresses = self._client, self._addresses
+        found = client.run(importlib.util.find_spec, "ninepoint", workers=addresses)
+        for address, spec in found.items():
+            if spec is None:
+                raise ModuleNotFoundError(
+                    f"the worker {address} has no ninepoint; install it there, for example with "
+                    "client.register_plugin(distributed.PipInstall(['ninepoint']))."
+                )
+        size = sum(dtype.itemsize for dtype in motion.types)
+        state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
+        # Two states, and while it begins the fields; with copies two states more.
+        size += 2 * state
+        if self._plan.snapshots != 0 and len(addresses) > 1:
+            size += 2 * state
+        points = math.prod(self.parts.shape_of(1))
+        limits = client.run(limit, workers=addresses)
+        for address, length in zip(addresses, lengths, strict=True):
+            most = limits[address]
+            if most and points * length * size > SHARE * most:
+                raise MemoryError(
+                    f"the worker {address} would hold {points * length * size / 1e9:.1f} GB of "
+                    f"the state, and may have {most / 1e9:.1f} GB; start more workers, give "
+                    "snapshots=0, or keep the state in chunks: "
+                    'dask.config.set({"ninepoint.actors": False}).'
+                )
+
+    def _pieces(self, fields: Arrays) -> list[list[Any]]:
+        """Of each part its points of the fields, in pieces that lie somewhere on the workers."""
+        after = (slice(None),) * (-self.parts.axis - 1)
+        pieces = [
+            field[(..., slice(*own), *after)] if number in self.parts.cut else field
+            for own in self.parts.owned
+            for number, field in enumerate(fields)
+        ]
+        held = self._client.persist(pieces)
+        self._wait(_distributed.futures_of(held))
+        given = [_nested(dict(one.dask), one.__dask_keys__()) for one in held]
+        count = len(fields)
+        return [given[k : k + count] for k in range(0, len(given), count)]
+
+    def _taken(self) -> list[Any]:
+        """Copies of the states of each part, where these are."""
+        return [
+            self._client.submit(take, one.key, workers=[address], pure=False)
+            for one, address in zip(self._futures, self._addresses, strict=True)
+        ]
+
+    def _joined(self, futures: Sequence[Any]) -> list[Any]:
+        """The states as arrays of Dask, of the states of all parts."""
+        parts = self.parts
+        pairs = [
+            (_delayed(one), parts.shape_of(n))
+            for one, n in zip(futures, parts.lengths, strict=True)
+            if n
+        ]
+        return [
+            _arrays.concatenate(
+                [_arrays.from_delayed(one[number], shape, dtype) for one, shape in pairs],
+                axis=len(parts.shape) + parts.axis,
+            )
+            for number, dtype in enumerate(parts.motion.types[: parts.motion.states])
+        ]
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        waiting = True
+        while waiting:
+            try:
+                _distributed.wait(futures, timeout=1.0)
+                waiting = False
+            except TimeoutError:
+                self._check_workers()
+        for future in futures:
+            if future.status != "finished":
+                with self._noticing():
+                    future.result()
+
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of all actors gives."""
+        told: dict[int, Any] = {}
+        with self._noticing():
+            calls = [getattr(one, method)(*arguments) for one in self._actors]
+            # One that waits for another, which raises, must not be waited for alone.
+            left = list(range(len(calls)))
+            while left:
+                k = left.pop(0)
+                try:
+                    told[k] = calls[k].result(timeout=0.5)
+                except TimeoutError:
+                    left.append(k)
+                    self._check_workers()
+        return [told[k] for k in range(len(calls))]
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Raise `Lost` in the place of whatever the end of a worker makes Dask raise."""
+        try:
+            yield
+        except Lost:
+            raise
+        except Exception as error:
+            self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
+            raise
+
+    def _check_workers(self, patience: float = 0.0) -> None:
+        """Raise where a worker is gone, or will be found to be gone soon."""
+        until = time.monotonic() + patience
+        while True:
+            gone = self._needed - set(workers_of(self._client))
+            if gone:
+                raise Lost(f"the workers {sorted(gone)} are gone, with parts of a state.")
+            if time.monotonic() >= until:
+                return
+            time.sleep(0.1)
+
+
+def workers_of(client: Any) -> dict[str, int]:
+    """The workers that there are, and how many threads each has; waits for one."""
+    until = time.monotonic() + patience()
+    while True:
+        if client.status in ("closing", "closed"):
+            raise ConnectionError(
+                "the Dask client was closed before the steps were done; keep it open until then."
+            )
+        found: dict[str, int] = client.nthreads()
+        if found:
+            return dict(sorted(found.items()))
+        if time.monotonic() > until:
+            raise ConnectionError("the Dask cluster has no workers; start some, and try again.")
+        time.sleep(0.2)
+
+
+def _nested(graph: Mapping[Any, Any], keys: Any) -> Any:
+    """What a graph has for keys in lists of lists."""
+    return [_nested(graph, one) for one in keys] if isinstance(keys, list) else graph[keys]

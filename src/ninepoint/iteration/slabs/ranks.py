@@ -22,7 +22,7 @@ from ...base.tracebacks import door
 from ...program.program import reaching, targets
 from ..iterate import Iteration, iterate
 from ..motion import Motion
-from .slab import Parts, Slab, refusal
+from .slab import Parts, Slab, refusal, with_length
 
 T = TypeVar("T")
 
@@ -61,15 +61,22 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
                     f"process {rank} has {name} {other['alike'][name]}, and process {links.part} "
                     f"has {value}; all of them must do the same, each on its own part."
                 )
-    shapes = list(zip([a.shape for a in arrays], _cut_fields(told, arrays, axis), strict=True))
-    lengths = [other["length"] for other in told]
-    whole = Parts.of(motion, axis, lengths, shapes, EXCHANGE, plan)
-    refused = refusal(motion, whole.shapes(sum(lengths)), axis)
+    lengths, cut = tuple(other["length"] for other in told), _cut_fields(told, arrays, axis)
+    n, shapes = sum(lengths), [array.shape for array in arrays]
+    refused = refusal(
+        motion,
+        [with_length(one, axis, n) if own else one for one, own in zip(shapes, cut, strict=True)],
+        axis,
+    )
     if refused:
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
     target = targets(plan.out, [(shape, one) for one in motion.types[: motion.states]], arrays)
-    slab = Slab(whole, links, arrays, _threads(links, plan))
-    made: list[Array] = iterate(slab, plan, motion.scalars)
+    numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
+    parts = Parts(
+        motion, with_length(shape, axis, n), axis, lengths, numbers, EXCHANGE, plan.in_a_row
+    )
+    slab = Slab(parts, links, arrays, _threads(links, plan))
+    made: list[Array] = iterate(slab, plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made

@@ -7,25 +7,30 @@
 
 Along a ring positions count on beyond the ends.  The border's rules hold where the whole array
 ends, and nowhere else.
+
+Parts are linked by actors of a Dask cluster (`Keeper`), or by messages of MPI (`ranks`).
 """
 
 from __future__ import annotations
 
+import copy
+import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from ...arrays.accepted import Arrays
 from ...arrays.blocks import part_of
 from ...arrays.borders import Array
 from ...arrays.layout import Shape
 from ...arrays.numpy import broadcast_shape
 from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, spans_of
 from ...backends.memory import empty
-from ..iterate import Iteration
+from ..iterate import Iteration, Scalars, advance
 from ..motion import Motion
 
 T = TypeVar("T")
@@ -46,66 +51,50 @@ def refusal(motion: Motion, shapes: Sequence[Shape], axis: int) -> str:
     return ""
 
 
+def with_length(shape: Shape, axis: int, n: int) -> Shape:
+    """A shape with another length along an axis."""
+    lengths = list(shape)
+    lengths[axis] = n
+    return tuple(lengths)
+
+
 @dataclass(frozen=True)
 class Parts:
     """A state of this shape, cut along an axis, counted from the end, in parts of these lengths.
 
-    Each field has a shape, and is cut as the state is, or is the same all along the axis.  Between
-    two exchanges there are as many steps as the `longest` block has.
+    The fields of some numbers are `cut`, the states among them; others are the same all along the
+    axis.  An exchange takes so long [s], and so many steps in a `row` are to be done.
     """
 
     motion: Motion
     shape: Shape
     axis: int
     lengths: tuple[int, ...]
-    fields: tuple[tuple[Shape, bool], ...]
-    longest: int
+    cut: tuple[int, ...]
+    exchange: float
+    row: int
 
-    @staticmethod
-    def of(
-        motion: Motion,
-        axis: int,
-        lengths: Sequence[int],
-        shapes: Sequence[tuple[Shape, bool]],
-        exchange: float,
-        plan: Iteration,
-    ) -> Parts:
-        """Parts of these lengths; an exchange takes so long [s].
-
-        `shapes` are those of each field, or of a part of it, and whether it is cut.
-        """
-        whole = list(broadcast_shape([shape for shape, _ in shapes]))
-        beside = [max(1, n) for n in (max(lengths), *whole[axis:][1:])]
-        longest = motion.between(beside, [axis], exchange, plan.in_a_row)
-        whole[axis] = sum(lengths)
-        return Parts(motion, tuple(whole), axis, tuple(lengths), tuple(shapes), longest)
+    @cached_property
+    def longest(self) -> int:
+        """How many steps are done between two exchanges, at the most."""
+        part = with_length(self.shape, self.axis, max(self.lengths))[self.axis :]
+        return self.motion.between([max(1, n) for n in part], [self.axis], self.exchange, self.row)
 
     @property
     def owned(self) -> list[Span]:
         """What each part has."""
         return spans_of(self.lengths)
 
-    @property
-    def cut(self) -> list[int]:
-        """The numbers of the fields that are cut, the states among them."""
-        return [k for k, (_, cut) in enumerate(self.fields) if cut or k < self.motion.states]
-
-    def shapes(self, length: int) -> list[Shape]:
-        """The shapes of the fields where the axis is so long, as that of a part is."""
-        return [self.shape_of(shape, length) if cut else shape for shape, cut in self.fields]
-
-    def shape_of(self, shape: Shape, length: int) -> Shape:
-        """A shape with another length along the axis."""
-        lengths = list(shape)
-        lengths[self.axis] = length
-        return tuple(lengths)
+    def shape_of(self, length: int) -> Shape:
+        """The shape of a part of the state."""
+        return with_length(self.shape, self.axis, length)
 
     @cached_property
     def frames(self) -> list[Span]:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
-        graph, wanted = motion.repeated([motion.call.scalars] * self.longest)
-        one = Looking.of(graph.needed(wanted), wanted, graph.given, axis)
+        program = motion.repeated([motion.call.scalars] * self.longest)
+        one = Looking.of(program.nodes, program.wanted, program.graph.given, axis)
         found = []
         for a, b in self.owned:
             frame = one.needs((a, b), n)
@@ -218,7 +207,9 @@ class Slab:
         """A frame with the part's own points of a field; a state has all axes of the shape."""
         shape = self._parts.shape if number < self._count else field.shape
         length = self._frame[1] - self._frame[0]
-        made = empty(self._parts.shape_of(shape, length), self._parts.motion.types[number])
+        made = empty(
+            with_length(shape, self._parts.axis, length), self._parts.motion.types[number]
+        )
         self._view(made, self._own)[...] = field
         return made
 
@@ -244,3 +235,125 @@ class Slab:
 
 def _shifted(part: slice, span: Span) -> Span:
     return span[0] + part.start, span[0] + part.stop
+
+
+class Lost(OSError):
+    """A part that others wait for is gone."""
+
+
+class Keeper:
+    """The actor that has a part of a state; to that it is its `Links` to the other actors.
+
+    `plan` has the threads of its kernels.  Of each field it is given the part's own points, in
+    lists of lists of pieces, as `numpy.block` takes them.
+    """
+
+    def __init__(self, parts: Parts, part: int, plan: Iteration, *fields: Any) -> None:
+        self.part, self._plan = part, plan
+        # Its own scalars, which others of this process do not change.
+        self._scalars = Scalars(parts.motion.call.scalars)
+        self._parts = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
+        self._fields: list[Array] = [np.block(pieces) for pieces in fields]
+        self.slab: Slab | None = None
+        self._others: Sequence[Any] = ()
+        # What others said, by the turn, of which all have as many, and the number of the part.
+        self._turn = 0
+        self._heard: dict[tuple[int, int], Any] = {}
+        self._news = threading.Condition()
+        self._stopped = False
+        self._going: list[Any] = []
+
+    def begin(self, others: Arrays) -> None:
+        """Begin; `others` are the actors that have the parts."""
+        self._others = [_proxy(one) for one in others]
+        self.slab = Slab(self._parts, self, self._fields, self._plan)
+        self._fields = []
+
+    def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
+        """Do the steps from the one to before the other; `numbers` are the scalars of each.
+
+        Gives how many steps are done then, and whether the last of them changed so little that
+        the iteration ends.
+        """
+        slab, step = self.slab, first
+        assert slab is not None
+        self._scalars.know(first, numbers)
+        for done in advance(slab, replace(self._plan, steps=last), first):
+            step = done
+        return step, slab.ended
+
+    async def push(self, turn: int, sender: int, message: Any) -> None:
+        """Hear what another part says."""
+        with self._news:
+            self._heard[turn, sender] = message
+            self._news.notify_all()
+
+    async def stop(self) -> None:
+        """Wait for nobody any more."""
+        with self._news:
+            self._stopped = True
+            self._news.notify_all()
+
+    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
+        """Give arrays to others, and fill arrays with what they give."""
+        self._turn += 1
+        for other, arrays in give.items():
+            # Copies: the points may be others before they have left.
+            self._say(other, [one.copy() for one in arrays])
+        for other, arrays in into.items():
+            for one, points in zip(arrays, self._wait(other), strict=True):
+                one[...] = points
+
+    def together(self, value: T) -> list[T]:
+        """What all parts have to say."""
+        self._turn += 1
+        parts = range(len(self._others))
+        for other in parts:
+            if other != self.part:
+                self._say(other, value)
+        return [value if part == self.part else self._wait(part) for part in parts]
+
+    def _say(self, other: int, message: Any) -> None:
+        # Raises where what was said before has not come in.
+        going = [one for one in self._going if not (one.done() and one.result() is None)]
+        going.append(self._others[other].push(self._turn, self.part, message))
+        self._going = going
+
+    def _wait(self, other: int) -> Any:
+        key = self._turn, other
+        with self._news:
+            while key not in self._heard:
+                if self._stopped:
+                    raise Lost("another part of the state is gone.")
+                self._news.wait(1.0)
+            return self._heard.pop(key)
+
+
+def _proxy(other: Any) -> Any:
+    """Give a proxy of an actor that is this worker's own.
+
+    Workers of one process are given the same proxies.  One belongs to one worker, and keeps what
+    it stands for, by a future of the client: actors would keep each other for ever.
+    """
+    own: Any = copy.copy(other)
+    own._future = None
+    return own
+
+
+def take(key: str) -> list[Array]:
+    """Give the states of the part that an actor of this worker has; a task that runs where it is.
+
+    Raises
+    ------
+    Lost
+        If it is not here.
+    """
+    # Imported here: MPI needs no Dask.
+    import distributed
+
+    get_worker: Any = distributed.get_worker
+    found: Keeper | None = get_worker().state.actors.get(key)
+    if found is None:
+        raise Lost("the part of a state that this worker had is gone.")
+    assert found.slab is not None
+    return found.slab.final()

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..operators import UFUNCS
 from .number import (
     DOUBLE,
+    OPERATORS,
     SINGLE,
     WRITTEN,
     Number,
@@ -42,12 +42,6 @@ def _strong(value: Any) -> Any:
     return see(np.asarray(value)[()] if type(value) in (float, complex) else value)
 
 
-def to_int(value: Any = 0) -> Number:
-    """`int(value)`: toward zero, saturating, NaN as 0."""
-    value = plain(value)
-    return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
-
-
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
     module = (getattr(value, "__module__", None) or "").partition(".")[0]
@@ -58,6 +52,10 @@ def is_known(value: Any) -> bool:
 def called(function: Any, *arguments: Any, **options: Any) -> Any:
     """Such a function of numbers."""
     options = {name: plain(value) for name, value in options.items()}
+    if function in OPERATORS:
+        # Of numbers of NumPy, which know Python's operators.
+        found = function(see(plain(arguments[0])), *arguments[1:], **options)
+        return tuple(map(_strong, found)) if function is np.divmod else _strong(found)
     if function in EXACT:
         return EXACT[function](*arguments, **options)
     if getattr(function, "__module__", None) == "math":
@@ -135,20 +133,12 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
     return reduce(pair, items)
 
 
-def _gamma(value: Any) -> float:
-    return math.copysign(math.inf, value) if value >= 0 else math.nan
-
-
-def _logarithm(value: Any, base: Any = math.e) -> Any:
-    return np.log(value) / np.log(base)
-
-
 # What gives the number where a function of `math` raises, if not NumPy's of the same name.
 BEYOND: dict[Any, Callable[..., Any]] = {
     math.pow: np.power,
     math.atanh: np.arctanh,
-    math.log: _logarithm,
-    math.gamma: _gamma,
+    math.log: lambda value, base=math.e: np.log(value) / np.log(base),
+    math.gamma: lambda value: math.copysign(math.inf, value) if value >= 0 else math.nan,
     math.lgamma: lambda value: math.inf,
 }
 
@@ -162,10 +152,6 @@ def _round(value: Any, decimals: Any = 0) -> Any:
 
 def _sign(value: Any) -> Any:
     return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
-
-
-def _operator(symbol: str) -> Callable[[Any, Any], Any]:
-    return lambda left, right: _strong(binary(symbol, see(plain(left)), right))
 
 
 def _logical(function: Any) -> Callable[..., Any]:
@@ -183,20 +169,15 @@ OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
 }
 
 EXACT: dict[Any, Callable[..., Any]] = {
-    int: to_int,
+    # Toward zero, saturating, NaN as 0; of uint64 it wraps.
+    int: lambda value=0: wrapped(truncated(value), False),
     float: lambda value=0.0: Number(float(plain(value))),
     bool: lambda value=False: Number(bool(plain(value))),
     complex: lambda real=0, imag=0: Number(complex(plain(real), plain(imag))),
-    **{function: _operator(symbol) for function, symbol in UFUNCS.items()},
-    np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     **{
         function: _logical(function)
         for function in (np.logical_and, np.logical_or, np.logical_xor, np.logical_not)
     },
-    np.negative: lambda value: -_strong(value),
-    np.positive: lambda value: +_strong(value),
-    np.invert: lambda value: ~see(plain(value)),
-    np.absolute: lambda value: abs(_strong(value)),
     np.square: lambda value: _strong(value) * _strong(value),
     np.minimum: minimum,
     np.maximum: maximum,

@@ -42,6 +42,9 @@ _CHANGES = {
     np.absolute: operator.abs,
 }
 
+# Functions of NumPy that are operators of numbers.
+OPERATORS = frozenset({*UFUNCS, *_CHANGES, np.divmod})
+
 
 class Operand(NDArrayOperatorsMixin):
     """Python's operators, for numbers and arrays alike: NumPy's functions, which ask who they are.

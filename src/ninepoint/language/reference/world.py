@@ -206,20 +206,16 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
                 return arguments[0].reduce(reduction, *arguments[1:], **options)
             if name == "average" and not set(options) - {"weights"} and len(arguments) == 1:
                 return _average(arguments[0], **options)
-        if _elementwise(function):
+        # Of a function of single numbers arrays get that for each element.
+        of_numbers = function in functions.EXACT or function in functions.OF_INTEGERS
+        of_numbers = of_numbers or isinstance(function, (np.ufunc, type))
+        if of_numbers or getattr(function, "__module__", None) == "math":
             return elementwise(partial(_called, function, **options), *arguments)
     elif not any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) and not (
         name in _MAKERS and getattr(function, "__module__", "") == "numpy"
     ):
         return functions.called(function, *arguments, **options)
     return whole(function, *arguments, **options)
-
-
-def _elementwise(function: Any) -> bool:
-    """Whether it is a function of single numbers, that arrays get for each element."""
-    of_numbers = function in functions.EXACT or function in functions.OF_INTEGERS
-    of_numbers = of_numbers or isinstance(function, (np.ufunc, type))
-    return of_numbers or getattr(function, "__module__", None) == "math"
 
 
 def _average(window: Window, weights: Any = None) -> Any:

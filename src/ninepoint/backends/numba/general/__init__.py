@@ -23,11 +23,10 @@ from numba import from_dtype, njit, types
 from ....base.remembered import digest
 from ....base.undisturbed import undisturbed
 from ....language import errors
-from ....language.box import Length
 from ....language.definitions import Function, meaning, returned_values
-from ....language.dtypes import Argument, Coefficients, DType, Field, Scalar, common, computed
+from ....language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ....language.errors import Span
-from ....language.ir import Position
+from ....language.ir import DType, Length, Position
 from ....language.parameters import indexed_parameters
 from ....language.positions import GREATEST, LEAST
 from ....lowering.schedule import Request

@@ -24,9 +24,8 @@ from ....analysis.ranges import I64, Interval, bound
 from ....language import errors
 from ....language.box import FAR, Box, Neighborhood
 from ....language.definitions import Definition, Function, copied, own_nodes
-from ....language.dtypes import DType
 from ....language.errors import Span
-from ....language.ir import Binary, Ref, Unary
+from ....language.ir import Binary, DType, Ref, Unary
 from ....language.operators import SYMBOLS
 from ....language.values import constant, words
 
