@@ -1,4 +1,4 @@
-"""Whether several rows are made in a turn is chosen by the array, and changes no result."""
+"""Several rows are made in a turn, which changes no result."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ SHAPES = [
 )
 def test_arrays_of_all_kinds(function, dtype):
     stencil = npt.stencil(boundary="valid")(function)
-    assert "many = 0 if" in stencil.source(dtype)
     for shape in SHAPES:
         x = np.random.default_rng(len(shape)).integers(0, 99, shape).astype(dtype)
         wanted = PLAINLY[function](x)

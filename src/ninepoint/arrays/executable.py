@@ -69,7 +69,7 @@ class Executable:
 
     __slots__ = (
         "_apart", "_arrangement", "_bound", "_direct", "_entry", "_images", "_make", "_plan",
-        "_points", "_program", "_shared", "_specs", "_stack", "_threads", "_way",
+        "_points", "_program", "_shared", "_shares", "_specs", "_stack", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -120,6 +120,8 @@ class Executable:
             fields, outs = ([one[self._images[0]] for one in some] for some in (fields, outs))
         arrays = self._stacked(fields), self._stacked(outs)
         self._way = _way_of(program, plan, constants, ghosts, *arrays)
+        # Lists of commands, by how many threads share them.
+        self._shares: dict[int, list[Array]] = {}
         self._entry = program.entry
         # The list of a call that takes all arrays as they are, and does all, on this thread.
         self._direct = self._lists(1)[0] if self._is_one and len(lead) < 2 else None
@@ -161,8 +163,12 @@ class Executable:
 
     def _lists(self, threads: int) -> list[Array]:
         """The lists of commands of the parts that so many threads share."""
-        assert self._way is not None
-        return list(map(self._way.of, _divided(self._plan, self._stack, threads)))
+        found = self._shares.get(threads)
+        if found is None:
+            assert self._way is not None
+            parts = _divided(self._plan, self._stack, threads)
+            found = self._shares[threads] = list(map(self._way.of, parts))
+        return found
 
     def held(
         self,

@@ -40,7 +40,7 @@ SETTINGS = Path(".numba_config.yaml")
 _CODE = (
     "numba/relative", "numba/kept", "numba/users", "numba/compilers",
     "numba/general/rewrite", "../gufuncs/bodies", "../gufuncs/compiled",
-    "llvm/building", "llvm/instructions", "llvm/printing",
+    "llvm/instructions", "llvm/printing",
     "llvm/library", "llvm/entries", "llvm/runtime", "llvm/commands",
     "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip

@@ -29,8 +29,7 @@ from ...loops.operations import Operations, called
 from ...loops.reading import functions_of, read
 from ...lowering.chain import Constant
 from ..generated import Tables
-from .memory import C_TYPES, Array, Local, Memory, loaded, stored_type
-from .printing import Printer, block, number
+from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """

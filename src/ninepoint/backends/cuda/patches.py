@@ -26,8 +26,7 @@ from ...language.dtypes import computed
 from ...language.ir import Offset, Read
 from ..numba.points import plus
 from .bodies import Body, Function
-from .memory import Array, ends, finders, instead, left_out, loaded, stored
-from .printing import block, either
+from .printing import Array, block, either, ends, finders, instead, left_out, loaded, stored
 from .shapes import Chunk, Points, Shape, shape_of
 from .source import Launch
 from .windows import Windows

@@ -28,7 +28,7 @@ from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State
 from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from .bodies import Body
-from .memory import ABSENT, Rules, asked, left_out
+from .printing import ABSENT, Rules, asked, left_out
 
 
 @dataclass(frozen=True, slots=True)

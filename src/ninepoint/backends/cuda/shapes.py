@@ -33,7 +33,7 @@ from ...language.ir import (
 from ...lowering.abreast import abreast
 from ...lowering.chain import Constant
 from ...lowering.cost import operation
-from .memory import Array, Rules
+from .printing import Array, Rules
 
 # The widest load and store [bytes].
 WIDEST = 16

@@ -45,8 +45,19 @@ from ...lowering.kept import full
 from ...lowering.passes import checked
 from ..numba.points import plus
 from .bodies import Body, Function, field_arrays, out_arrays
-from .memory import ABSENT, C_TYPES, Array, Rules, ends, finders, instead, loaded, stored
-from .printing import block, either
+from .printing import (
+    ABSENT,
+    C_TYPES,
+    Array,
+    Rules,
+    block,
+    either,
+    ends,
+    finders,
+    instead,
+    loaded,
+    stored,
+)
 from .rings import Loaded, Made, Rolling, rolling
 from .source import LANES, Launch, Source
 

@@ -42,8 +42,8 @@ from ...lowering.passes import ROWS, checked, passed
 from ...lowering.schedule import Schedule
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
-from .memory import Array, Rules, asked, maps
 from .patches import launched
+from .printing import Array, Rules, asked, maps
 from .shapes import Points, padded
 from .source import Scratch, Source
 from .strips import strips

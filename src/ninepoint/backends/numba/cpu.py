@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import CodeType
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -38,10 +38,6 @@ from ..threads import LEFT, STOP, Stopped, interruptible
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
 LONG, LOOKS = 4096, 2048
-
-# Object code, and the names of what it calls.
-_Code: TypeAlias = tuple[bytes, Sequence[str]]
-
 
 _loaded: dict[Hashable, Loaded] = {}
 
@@ -140,12 +136,10 @@ def in_numpy(code: CodeType) -> CodeType:
 def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     """The object code of a text at a path, made if it is not there, with the text's numbers."""
     whole = native.possible() and native.shared() is not None
-    text, kinds, fastmath = compiled.module.text, kinds_of(compiled), compiled.fastmath
-
-    def make() -> _Code:
-        from ..llvm.building import kernel_code
-
-        return kernel_code(text, kinds, fastmath=fastmath)
+    kinds = kinds_of(compiled)
+    make = functools.partial(
+        native.kernel_code, compiled.module.text, kinds, fastmath=compiled.fastmath
+    )
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
         engine = native.engine(code, needs, numbers)
