@@ -268,6 +268,26 @@ def test_a_scalar_that_nothing_uses_is_checked_all_the_same(value):
     assert told[0] == told[1]
 
 
+def test_names_of_fields_in_errors_are_those_of_the_kernel():
+    xarray = pytest.importorskip("xarray")
+
+    @npt.stencil(every=2)
+    def coarse(x):
+        return x[0]
+
+    @npt.stencil(boundary="keep")
+    def kernel(band):
+        s = coarse(band)
+        return s[1] + s[0]
+
+    told = []
+    for band in (np.zeros((2, 6)), xarray.DataArray(np.zeros((2, 6)), dims=["a", "b"])):
+        with pytest.raises(ValueError, match=r"kernel.*band.*do not broadcast") as caught:
+            np.asarray(kernel(band))
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
 def test_keep_keeps_no_stage():
     @npt.stencil(boundary="keep")
     def kernel(x):

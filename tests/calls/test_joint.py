@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import dask.array as da
 import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 
 RULES = ("fill", "constant", "nearest", "reflect", "mirror", "wrap")
 
@@ -72,8 +75,9 @@ def _twice(a, y):
     return a[1, 0] + y[0, -1]
 
 
-@pytest.mark.parametrize("border", RULES)
-@pytest.mark.parametrize("pipeline", [look_last, look_first, look_twice])
+@pytest.mark.parametrize(
+    ("border", "pipeline"), only(9, itertools.product(RULES, [look_last, look_first, look_twice]))
+)
 def test_equal_to_the_calls(pipeline, border):
     stencil, by_hand = pipeline(border)
     rng = np.random.default_rng(0)

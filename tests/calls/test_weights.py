@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 
 image = np.random.default_rng(5).integers(0, 256, (7, 9), dtype=np.uint8)
 
 
-@pytest.mark.parametrize("weights", [[[-1, 0, 1]], [[0, 3, 0]], [[-1], [2], [-1]], [[1, 1, 1]]])
-@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool", "uint64"])
+@pytest.mark.parametrize(
+    ("weights", "dtype"),
+    only(
+        7,
+        itertools.product(
+            [[[-1, 0, 1]], [[0, 3, 0]], [[-1], [2], [-1]], [[1, 1, 1]]],
+            ["uint8", "int16", "bool", "uint64"],
+        ),
+    ),
+)
 def test_whole_weights_are_whole_in_any_dtype(weights, dtype) -> None:
     """[[-1., 0., 1.]] gave uint8, and cut at 0."""
     x = image.astype(dtype)

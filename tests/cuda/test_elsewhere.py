@@ -316,6 +316,20 @@ def test_few_passes_do_all_steps(cupy, limited, most, steps, passes):
     assert lengths(cupy, steps) == passes
 
 
+def test_what_is_kept_between_steps_has_the_type_of_the_state(cupy, limited):
+    """What is computed is a truth, and what is kept beside it any number."""
+    limited(worth_passes_seconds=0)
+    limited(recorded_steps=3)
+
+    @npt.stencil(boundary=(("nearest", "keep"), "mirror"), dtype="int64")
+    def above(x):
+        return bool(x[1, 0] > x[0, 1])
+
+    x = np.random.default_rng(0).integers(-99, 99, (10, 11))
+    made = above.iterate(cupy.asarray(x), steps=4)
+    np.testing.assert_array_equal(cupy.asnumpy(made), above.iterate(x, steps=4))
+
+
 def test_several_steps_in_one_pass_are_compiled_where_steps_take_long(cupy, limited):
     limited(recorded_steps=4)
     assert lengths(cupy, 9) == [1] * 9

@@ -60,14 +60,14 @@ def test_texts_compile_and_few_functions_spill(given, request, architectures):
     texts = {}
     all_of_them = architectures == ARCHITECTURES
     for kind, count in SEEDS.items():
-        for seed in range(count if all_of_them else count // 2):
+        for seed in range(count if all_of_them else count // 4):
             asked = agree.asking([drawing.draw(kind, seed)])
             for text, options in given(*asked):
                 own = [one for one in options if not one.startswith("-arch")]
                 if own == list(machine_code.OPTIONS):
                     count = sum(name.startswith(f"{kind} {seed},") for name in texts)
                     texts[f"{kind} {seed}, {count}"] = text
-    assert len(texts) >= 6
+    assert len(texts) >= 3
     assert {name.split()[0] for name in texts} == set(SEEDS)
     found = machine_code.in_parts(texts, architectures, 15)
     functions = [(n, one) for n, text in texts.items() for one in machine_code.functions(text)]

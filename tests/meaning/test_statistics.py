@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import ninepoint as npt
+from nightly import only
 from seams import interpreted
 
 DTYPES = ("uint8", "int64", "uint64", "bool", "float16", "float32", "float64")
@@ -65,7 +66,7 @@ def alike(name: str, stencil: npt.Stencil, x: np.ndarray, wanted: np.ndarray) ->
 
 
 @EACH
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", only(3, DTYPES))
 def test_statistics_are_those_of_scipy(name: str, dtype: str) -> None:
     x = image(dtype)
     alike(name, kernel(name, (3, 4)), x, expected(name, x, (3, 4)))

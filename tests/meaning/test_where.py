@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import warnings
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 from seams import interpreted
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
@@ -59,8 +61,9 @@ def expected(reduction: str, mask: str, x: np.ndarray, m: np.ndarray) -> np.ndar
     return found.astype(float)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "int16"])
-@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize(
+    ("dtype", "mask"), only(7, itertools.product(["float64", "int16"], MASKS))
+)
 def test_a_mask_takes_elements(mask: str, dtype: str) -> None:
     generator = np.random.default_rng(4)
     x = (generator.random((6, 8)) * 50).astype(dtype)

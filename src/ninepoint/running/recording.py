@@ -476,7 +476,12 @@ def _evaluated(
         made: Sequence[Any] = found(arrays, found.told(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
-    graph = Graph([f"x{k}" for k in range(len(arrays))], dtypes)
+    names = [f"x{k}" for k in range(len(arrays))]
+    if len(recorded) == 1:
+        call, _, fields = recorded[0]
+        for name, (k, _) in zip(call.definition.fields, fields, strict=True):
+            names[k] = name
+    graph = Graph(names, dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
     for number, (call, axes, fields) in enumerate(recorded):
         count = len(graph.nodes)

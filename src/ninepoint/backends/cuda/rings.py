@@ -24,7 +24,7 @@ from ...analysis.ranges import Interval, machine_type, of_storage, ranges
 from ...analysis.rewrite import reads
 from ...language.box import Box, joined
 from ...language.dtypes import value_type
-from ...language.ir import Assign, Atom, Kernel, Offset, Read, Ref, Stage, State, Values
+from ...language.ir import Assign, Atom, DType, Kernel, Offset, Read, Ref, Stage, State, Values
 from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from .bodies import Body
@@ -50,6 +50,7 @@ class Made:
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
+    types: tuple[DType, ...]
     edges: tuple[Edge, ...]
     state: bool
 
@@ -180,8 +181,8 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
         dtype = storage[one.field]
         types[one.name] = machine_type(value_type(dtype), of_storage(dtype), Body.least)
     for level in levels[:-1]:
-        for name, value in zip(level.names, level.values, strict=True):
-            types[name] = machine_type(value.dtype, known[name], Body.least)
+        for name, kind in zip(level.names, level.types, strict=True):
+            types[name] = machine_type(kind, known[name], Body.least)
     rows = [(extents[level.names[0]].needed.hi[0], level) for level in levels]
     return Rolling(
         kernel,
@@ -223,16 +224,24 @@ def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made]] | N
             loaded[name] = Loaded(name, source, edges.arrays[name].beyond)
             continue
         ends = tuple(edges.arrays.get(name, Edge(None, None)) for name in stage.names)
-        state = isinstance(stage, State)
-        made.append(Made(stage.names, stage.body, stage.values, ends, state))
+        types, state = _types(stage.values), isinstance(stage, State)
+        if isinstance(stage, State):
+            # A border's rule may put any element of its storage into a state.
+            types = tuple(map(value_type, stage.storage))
+        made.append(Made(stage.names, stage.body, stage.values, types, ends, state))
     # No array is called so.
     outs = tuple(f"result {k}" for k in range(len(kernel.outputs)))
     results = tuple(Edge(None, one) for one in edges.results)
-    made.append(Made(outs, kernel.body, kernel.outputs, results, True))
+    types = _types(kernel.outputs)
+    made.append(Made(outs, kernel.body, kernel.outputs, types, results, True))
     for level in made:
         for read in reads(level.body, fields):
             loaded.setdefault(read.field, Loaded(read.field, read.field))
     return list(loaded.values()), made
+
+
+def _types(values: Sequence[Atom]) -> tuple[DType, ...]:
+    return tuple(value.dtype for value in values)
 
 
 @dataclass(frozen=True, slots=True)
