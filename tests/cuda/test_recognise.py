@@ -119,8 +119,8 @@ MISTAKES = {
     "of a lazy value": (
         lambda cupy: between(npt.lazy(X), cupy.asarray(X)).compute(),
         TypeError,
-        "'x0' lies on a GPU and 'x1' in the memory of the CPU, and a stencil takes neither to "
-        "the other: give cupy.asarray(x1), or cupy.asnumpy(x0).",
+        "'y' lies on a GPU and 'x' in the memory of the CPU, and a stencil takes neither to the "
+        "other: give cupy.asarray(x), or cupy.asnumpy(y).",
     ),
     "a text beside": (
         lambda cupy: between(cupy.asarray(X), "a"),
