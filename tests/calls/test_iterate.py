@@ -275,6 +275,20 @@ def test_planes_of_several_calls():
         same(step.iterate(x, steps=7, **options), one_by_one(step, x, steps=7, **options))
 
 
+def test_a_stage_of_a_field_of_fewer_axes():
+    @npt.stencil(boundary="reflect")
+    def beside(c):
+        return c[0, 2] + c[0, 0]
+
+    @npt.stencil(boundary="reflect", dtype="float32")
+    def step(u, c, r=0.25):
+        s = beside(c)
+        return u[1, 0] * r + s[0, 1]
+
+    u, c = image(), image(shape=(53,), seed=2)
+    same(step.iterate(u, c, steps=3), one_by_one(step, u, steps=3, rest=(c,)))
+
+
 def test_fields_of_calls_are_not_stretched():
     @npt.stencil(boundary="constant", schedule=FOUR, dtype="float32")
     def scaled(u, c):

@@ -363,8 +363,11 @@ class Graph:
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """The positions, for fields of these shapes."""
+        places = self.places
+        if not places:
+            return []
         known = self.shapes(shapes)
-        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
+        return [_along(*place, known[value]) for value, place in sorted(places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
