@@ -36,3 +36,19 @@ def test_steps_that_are_left_over_compile_nothing(tmp_path, monkeypatch):
         np.testing.assert_array_equal(made.compute(scheduler="sync"), wanted[steps])
     assert kept() == known
     assert seen == [63, 30, 60, 62]
+
+
+def test_short_floats_are_rounded_between_steps_that_share_a_stage():
+    @npt.stencil(boundary="fill")
+    def plain(c):
+        return c[0]
+
+    @npt.stencil(boundary="mirror", dtype="float16")
+    def step(u, c):
+        s = plain(c)
+        return u[0] * 0.3 + u[1] * 0.7 + s[0]
+
+    random = np.random.default_rng(0)
+    u, c = (random.random(14) * 50).astype("float16"), random.random(14).astype("float32")
+    lazy = step.iterate(da.from_array(u, chunks=14), da.from_array(c, chunks=14), steps=2)
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), step.iterate(u, c, steps=2))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import permutations, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,7 +134,10 @@ def in_sets(
         reason = apart(node, users, joined, len(homes)) if users else ""
         some = [*(one for one in sets if one not in homes), joined]
         # Of several homes none may need what is made of another one.
-        if not reason and len(homes) > 1 and _in_order(some) is None:
+        needed = any(
+            reads(user, one) for a, b in permutations(homes, 2) for one in a for user in b
+        )
+        if not reason and len(homes) > 1 and (needed or _in_order(some) is None):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
