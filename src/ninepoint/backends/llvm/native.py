@@ -158,10 +158,7 @@ def _function(address: int, record: np.ndarray) -> Callable[..., None]:
 
 def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
     """What holds object code and its numbers; nothing if something it calls is not found."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
     made = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
@@ -201,6 +198,17 @@ def function(name: str, count: int, kind: Any = ctypes.CFUNCTYPE) -> Callable[..
     """A function of that code, which takes words; by default other threads run meanwhile."""
     found: Callable[..., int] = kind(*[ctypes.c_int64] * (1 + count))(address(name))
     return found
+
+
+@cache
+def _llvm() -> Any:
+    """LLVM, ready for code of this machine."""
+    # Imported here, not above: who only asks whether it is possible needs none.
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    return llvm
 
 
 # Object code, and the names of what it calls and does not hold.
@@ -261,10 +269,7 @@ def _constants(source: ModuleType) -> Mapping[str, float]:
 @cache
 def _machine() -> Any:
     """LLVM's description of this machine."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm = _llvm()
     _, cpu, features = disk.machine().split(" ")
     return llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=3, codemodel="jitdefault", jit=True
@@ -274,8 +279,7 @@ def _machine() -> Any:
 @cache
 def _context() -> Any:
     """What texts are read in: one in which pointers have no types, which LLVM 15 must be told."""
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     llvm.context.opaque_pointers_enabled = True
     made = llvm.create_context()
     llvm.context.opaque_pointers_enabled = False
@@ -288,8 +292,7 @@ def _object_code(text: str, plain: bool = False) -> Code:
     Of a `plain` one, whose loops are short, variables in registers are nearly all that it needs:
     four passes take a hundredth of the time of all.
     """
-    import llvmlite.binding as llvm
-
+    llvm = _llvm()
     target = _machine()
     parsed = llvm.parse_assembly(text, _context())
     parsed.triple, parsed.data_layout = target.triple, str(target.target_data)
