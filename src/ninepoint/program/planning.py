@@ -134,10 +134,7 @@ def in_sets(
         reason = apart(node, users, joined, len(homes)) if users else ""
         some = [*(one for one in sets if one not in homes), joined]
         # Of several homes none may need what is made of another one.
-        needed = any(
-            reads(user, one) for a, b in permutations(homes, 2) for one in a for user in b
-        )
-        if not reason and len(homes) > 1 and (needed or _in_order(some) is None):
+        if not reason and len(homes) > 1 and (_depend(homes) or _in_order(some) is None):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
@@ -146,6 +143,11 @@ def in_sets(
     found = _in_order(sets)
     assert found is not None, "groups depend on each other"
     return found, whole
+
+
+def _depend(sets: Sequence[list[Node]]) -> bool:
+    """Whether one of the sets reads what another one makes."""
+    return any(reads(user, one) for a, b in permutations(sets, 2) for one in a for user in b)
 
 
 def _in_order(sets: Sequence[list[Node]]) -> list[list[Node]] | None:

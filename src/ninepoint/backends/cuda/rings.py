@@ -50,7 +50,6 @@ class Made:
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
-    types: tuple[DType, ...]
     edges: tuple[Edge, ...]
     state: bool
 
@@ -175,14 +174,14 @@ def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling |
             extents[read.field] = extents.get(read.field, own) | own
     levels = [level for level in levels if level.names[0] in extents]
     loaded = [one for one in loaded if one.name in extents]
-    known, storage = ranges(kernel), dict(kernel.fields)
+    known, storage, kept = ranges(kernel), dict(kernel.fields), _kept_types(kernel)
     types: dict[str, str] = {}
     for one in loaded:
         dtype = storage[one.field]
         types[one.name] = machine_type(value_type(dtype), of_storage(dtype), Body.least)
     for level in levels[:-1]:
-        for name, kind in zip(level.names, level.types, strict=True):
-            types[name] = machine_type(kind, known[name], Body.least)
+        for name in level.names:
+            types[name] = machine_type(kept[name], known[name], Body.least)
     rows = [(extents[level.names[0]].needed.hi[0], level) for level in levels]
     return Rolling(
         kernel,
@@ -224,24 +223,31 @@ def _levels(kernel: Kernel, edges: Edges) -> tuple[list[Loaded], list[Made]] | N
             loaded[name] = Loaded(name, source, edges.arrays[name].beyond)
             continue
         ends = tuple(edges.arrays.get(name, Edge(None, None)) for name in stage.names)
-        types, state = _types(stage.values), isinstance(stage, State)
-        if isinstance(stage, State):
-            # A border's rule may put any element of its storage into a state.
-            types = tuple(map(value_type, stage.storage))
-        made.append(Made(stage.names, stage.body, stage.values, types, ends, state))
+        state = isinstance(stage, State)
+        made.append(Made(stage.names, stage.body, stage.values, ends, state))
     # No array is called so.
     outs = tuple(f"result {k}" for k in range(len(kernel.outputs)))
     results = tuple(Edge(None, one) for one in edges.results)
-    types = _types(kernel.outputs)
-    made.append(Made(outs, kernel.body, kernel.outputs, types, results, True))
+    made.append(Made(outs, kernel.body, kernel.outputs, results, True))
     for level in made:
         for read in reads(level.body, fields):
             loaded.setdefault(read.field, Loaded(read.field, read.field))
     return list(loaded.values()), made
 
 
-def _types(values: Sequence[Atom]) -> tuple[DType, ...]:
-    return tuple(value.dtype for value in values)
+def _kept_types(kernel: Kernel) -> dict[str, DType]:
+    """The type of what is kept of each stage, by its names."""
+    found: dict[str, DType] = {}
+    for stage in kernel.stages:
+        match stage:
+            case State(names, storage=storage):
+                # A border's rule may put any element of its storage there.
+                found |= zip(names, map(value_type, storage), strict=True)
+            case Values(names, values=values):
+                found |= zip(names, [value.dtype for value in values], strict=True)
+            case _:
+                pass
+    return found
 
 
 @dataclass(frozen=True, slots=True)
