@@ -208,13 +208,15 @@ def _by_histogram(staging: Staging, reduce: Reduce, tap: Tap | None) -> Atom:
     count = math.prod(reduce.shape)
     low, fraction = quantile_position(count, reduce.quantile)
     element, lines = _runs_of(tap, reduce.shape)
-    found: list[Atom] = []
-    for rank in (low, low + 1)[: 2 if fraction else 1]:
+
+    def ranked(rank: int) -> Atom:
         (name,) = staging.stage(
             lambda emit: [emit(Read(tap.dtype, tap.field, element))],
-            lambda names, body, _, rank=rank: Histogram(names, body[0], rank, lines),
+            lambda names, body, _: Histogram(names, body[0], rank, lines),
         )
-        found.append(staging.emit(Read(tap.dtype, name, (0,) * ndim)))
+        return staging.emit(Read(tap.dtype, name, (0,) * ndim))
+
+    found = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
     how = f"the places of {count} elements in order slide along"
     if storage.itemsize == 1 and len(lines[0]) == 3:
         how = f"a histogram of the {count} elements slides along"

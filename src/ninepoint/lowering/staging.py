@@ -280,13 +280,7 @@ class Staging:
         for plane, found in self._runs(source, fold.idempotent).items():
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
             axis = last - 1 + found.axis
-            known = {1: base}
-            for size in found.sizes[1:]:
-                inside = [
-                    (moved(ground(known[n]), axis, start), None)
-                    for n, start in found.pieces(size, size - 1)
-                ]
-                known[size] = self._joined(base, inside, fold)
+            known = self._kept_runs(base, axis, found.sizes[1:], fold)
             for (down, right), length in found.found:
                 for size, start in found.pieces(length):
                     at = moved(moved(known[size], last - 1, down), last, right)
@@ -297,6 +291,17 @@ class Staging:
             + (f", {KEPT}: {', '.join(dict.fromkeys(kept))}" if kept else "")
         )
         return joined(parts, fold, self.emit)
+
+    def _kept_runs(
+        self, source: Tap, axis: int, sizes: Iterable[int], fold: Fold
+    ) -> dict[int, Tap]:
+        """Runs of some sizes, each of which is kept, and made of shorter ones."""
+        made = {1: source}
+        for size in sizes:
+            parts = cut(size, tuple(made), fold.idempotent)
+            pieces = [(moved(ground(made[n]), axis, start), None) for n, start in parts]
+            made[size] = self._joined(source, pieces, fold)
+        return made
 
     def element(self, reduce: Reduce) -> tuple[Tap, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
@@ -368,15 +373,12 @@ class Staging:
             work.append(_Line(work[-1].axis, 1))
         place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
-            source = self._along(source, line, fold)
+            pieces = self._doubled(source, line, fold)
+            self._note_line(line, len(pieces), fold, KEPT)
+            source = self._joined(source, pieces, fold)
         pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
-
-    def _along(self, source: Tap, line: _Line, fold: Fold) -> Tap:
-        pieces = self._doubled(source, line, fold)
-        self._note_line(line, len(pieces), fold, KEPT)
-        return self._joined(source, pieces, fold)
 
     def _note_line(self, line: _Line, pieces: int, fold: Fold, where: str) -> None:
         """Tell how an axis was done: where pieces hold many elements, by doubling."""
@@ -402,12 +404,6 @@ class Staging:
         if line.weights or length <= direct or axis < len(source.origin) - 2:
             return line.pieces(source)
         sizes = levels(length, fold.idempotent, radix)
-        made = {1: source}
-
-        def pieces(length: int) -> list[Piece]:
-            known = cut(length, tuple(made), fold.idempotent)
-            return [(moved(made[size], axis, start), None) for size, start in known]
-
-        for size in sizes[1:]:
-            made[size] = self._joined(source, pieces(size), fold)
-        return pieces(length)
+        made = self._kept_runs(source, axis, sizes[1:], fold)
+        parts = cut(length, tuple(made), fold.idempotent)
+        return [(moved(made[size], axis, start), None) for size, start in parts]

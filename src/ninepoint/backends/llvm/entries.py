@@ -63,9 +63,7 @@ def entry(self, arguments, count):
     # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
     held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
     held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
-    crew, threads = 0, 0
-    if more > 1:
-        crew, threads = c.PyLong_AsLongLong(lists[more - 2]), c.PyLong_AsLongLong(lists[more - 1])
+    crew, threads = integer(lists, more - 2, more), integer(lists, more - 1, more)
     thread = c.PyEval_SaveThread()
     if more == 0:
         status = machine.do(record[CODE], arrays, values)
@@ -85,6 +83,11 @@ def part(held, index):
     """Carry out one of the lists; 0 if all went well."""
     told = held[2][index]
     return c.ninepoint_commands(told[DATA], held[0], held[3], held[1])
+
+
+def integer(arguments, k, count):
+    """The integer at a place among so many arguments; 0 where there is none but an array."""
+    return c.PyLong_AsLongLong(arguments[k]) if count > 1 else 0
 
 
 def taken(record, arguments, is_block, arrays, values):

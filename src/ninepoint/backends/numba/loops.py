@@ -301,12 +301,9 @@ class Loops(Layout):
     def _read(self, source: Row, row: Offset, start: Sequence[Sum]) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
         at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
-        low, kept = {"": source.column}, self.by_name.get(source.source)
-        if kept is not None:
-            place, more = self.place(kept, at), {"": self.first(kept)}
-        else:
-            place = as_tuple(["b", *self.at(at)])
-            more = self.on("before", -1, -self.reach.lo[-1])
+        kept, low = self.by_name.get(source.source), {"": source.column}
+        more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
+        place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
         first = "0" if source.source in self.constant else sum_text((*start, low, more))
         return _row_text(self.names[source.source], place, first)
 
