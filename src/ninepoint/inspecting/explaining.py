@@ -38,7 +38,6 @@ from ..lowering.notes import (
     Note,
     row_notes,
     shared_notes,
-    sum_notes,
     whole_notes,
     window_notes,
     work,
@@ -211,8 +210,7 @@ def notes(forms: Forms) -> tuple[Note, ...]:
     # Several rows are made at once, with nothing kept.
     in_place = forms.lowered.rows > 1 and not forms.lowered.stages
     return (
-        *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
-        *window_notes(forms.windowed, request.schedule, in_place=in_place),
+        *window_notes(forms.stored, request.schedule, in_place=in_place),
         *whole_notes(forms.unrolled, forms.wholesome),
         *row_notes(forms.single, forms.lowered),
         *shared_notes(forms.wholesome, forms.lowered, request.schedule),

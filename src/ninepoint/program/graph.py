@@ -19,7 +19,6 @@ import numpy as np
 
 from ..arrays.borders import Border, Boundary
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
-from ..arrays.executable import Executable
 from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
@@ -38,7 +37,7 @@ from .definition import Definition
 if TYPE_CHECKING:
     from ..backends import pipeline
     from ..backends.cuda.source import Source
-    from ..language.ir import Lines, Position
+    from ..language.ir import Position
 else:
     # What was compiled before is neither read nor lowered.
     pipeline = Later("..backends.pipeline", __package__)
@@ -76,7 +75,7 @@ class Node:
     @cached_property
     def part(self) -> Any:
         """The forms of its compilation for being a part of a kernel; or why it has none."""
-        schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
+        schedule = replace(self.call.definition.options.schedule, stages=(), tile=0)
         return compiled(self.call, self.types, schedule).as_part
 
     def text(self, border: Border) -> Source:
@@ -514,12 +513,6 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
 
 def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
     """The positions along an axis, for the shape of their value."""
-    if one.lines is not None:
-        made = [
-            _along(node, replace(raw, axis=one.axis), shape).ravel()
-            for raw in one.lines.kernel.positions
-        ]
-        return _lines(one.lines, made)[one.number].reshape(shape)
     along = np.arange(shape[node.along[one.axis]])
     if one.among == "results" and node.border.rules[one.axis][0] == "valid":
         looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
@@ -533,11 +526,3 @@ def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
     if one.among == "results":
         along //= node.every[one.axis]
     return along.reshape(shape)
-
-
-def _lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """The numbers along one axis, for the positions there."""
-    program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
-    run = Executable(program, positions, (-1,), Border((("nearest", "nearest"),)), threads=1)
-    made = run(positions, (*program.coefficients, *program.scalars))
-    return made if isinstance(made, tuple) else (made,)

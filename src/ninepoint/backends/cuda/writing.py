@@ -70,14 +70,13 @@ def written(compiled: Compiled, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
     It is done in one piece up to `LONGEST` operations.  Else what neighbours share is kept in
-    stages; sums of integers, which are exact, do not run down the rows, and no window slides along
-    them.  Each float is added in the order in which the CPU adds it.
+    stages, and no window slides along rows.  Each float is added in the order in which the CPU
+    adds it.
     """
     forms, reach = compiled.forms, compiled.reach
     assert forms is not None, compiled.reason
-    schedule = replace(forms.request.schedule, running=False)
-    request = replace(forms.request, schedule=schedule, slides=False)
-    rows = passed(ROWS, forms.windowed, request, reach)
+    request = replace(forms.request, slides=False)
+    rows = passed(ROWS, forms.stored, request, reach)
     plain = flattened(_exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
         plain = _exchanged(rows["shared"])
@@ -110,7 +109,7 @@ def points(
     arrays, scratch = field_arrays(kernel), list[Scratch]()
     parts: list[Points] = []
     for position, stage in enumerate(kernel.stages):
-        # Steps in a chain are no points, and nothing slides along rows here or runs down them.
+        # Steps in a chain are no points, and nothing slides along rows here.
         assert isinstance(stage, Values)
         if stage.names[0] not in need:
             continue

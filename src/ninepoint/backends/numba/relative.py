@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
 from ..outside import REACH, SITE
-from ..threads import LEFT, STOP
+from ..threads import STOP
 from .users import by_type
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
@@ -102,10 +102,6 @@ def go_on(outside):
     """See whether the run was told to stop."""
     if halted(outside):  # type: ignore[call-arg]
         raise RuntimeError("stopped")
-    if outside[LEFT] > 0:
-        outside[LEFT] -= 1
-        if outside[LEFT] == 0:
-            raise RuntimeError("stopped")
 
 
 # Elements and windows: integers of less than 64 bits become int64, and are exact.
