@@ -24,7 +24,7 @@ from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
 from ..backends import records
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
@@ -147,9 +147,9 @@ class Node:
         return self.call.definition.factors
 
     @property
-    def program(self) -> Bound:
-        """What computes it, its scalars bound."""
-        return self.compiled.bind(self.call.scalars)
+    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Its coefficients and its scalars."""
+        return self.compiled.numbers(self.call.scalars)
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
@@ -537,7 +537,7 @@ def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
 
 def _lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
-    program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
+    program = pipeline.compile_lines(found)
     run = Executable(program, positions, (-1,), Border((("nearest", "nearest"),)), threads=1)
-    made = run(positions, (*program.coefficients, *program.scalars))
+    made = run(positions, ())
     return made if isinstance(made, tuple) else (made,)
