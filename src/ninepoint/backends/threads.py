@@ -329,9 +329,8 @@ class _Running:
                 self._notes = [known for known in self._notes if known is not notes]
 
 
-# Where in the notes of a run it is told to stop, and how often it may look before it does so by
-# itself; 0 is for ever.
-STOP, LEFT = 1, 2
+# Where in the notes of a run it is told to stop.
+STOP = 1
 
 # What runs on threads of others, as Dask's, that no call of ours waits for.
 _elsewhere = _Running()

@@ -20,14 +20,14 @@ from functools import partial
 
 import numpy as np
 
-from ...analysis.ranges import Interval, ranges
+from ...analysis.ranges import ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Offset, Read
 from ..numba.points import plus
 from .bodies import Body, Function
-from .printing import Array, block, either, ends, finders, instead, left_out, loaded, stored
-from .shapes import Chunk, Points, Shape, shape_of
+from .printing import Array, Rules, block, either, ends, finders, instead, left_out, loaded, stored
+from .shapes import Chunk, shape_of
 from .source import Launch
 from .windows import Windows
 
@@ -43,51 +43,48 @@ _FILE = 65536
 _TOGETHER = 1024
 
 
-def launched(part: Points, known: Mapping[str, Interval]) -> tuple[list[str], Launch]:
-    """The functions of a launch, and how it is started.
-
-    Where a thread makes several points one is for arrays whose rows can be loaded in vectors, and
-    the other for all.
-    """
-    shape = shape_of(part)
-    if shape.several:
-        known = ranges(shape.kernel)
-    one = _Patch(shape.kernel, known, part.constants, part.name, part.targets, part, shape)
-    return one.text(), one.launch()
-
-
 @dataclass
-class _Patch(Function):
-    """A function each of whose threads makes a patch.
+class Patches(Function):
+    """A launch that makes the points from `begin` to the lengths plus `end`, patch by patch.
 
-    The outputs of its kernel are those of the first point first, then those of the next in its
-    row.
+    It reads `fields`, by their names in the kernel.  Results have `reaches`, whose ends are
+    written as the border says; those of a stage have none.
+
+    Where a thread makes several points there is a function for arrays whose rows can be loaded in
+    vectors, and another for all.  Then the outputs of its kernel are those of the first point
+    first, then those of the next in its row.
     """
 
-    part: Points
-    shape: Shape
+    begin: Offset
+    end: Offset
+    fields: Mapping[str, Array]
+    rules: Rules
+    reaches: Sequence[Box] = ()
     # Positions that are mapped into the fields once for all reads, by axis and step.
     _found: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.shape = shape_of(self.kernel, self.outs, self.fields)
+        if self.shape.several:
+            self.kernel, self.known = self.shape.kernel, ranges(self.shape.kernel)
         # The lengths of a patch along each core axis, the threads of a block, and its points.
         self.own = ((1,) * (self.ndim - 2) + (self.shape.rows, self.shape.columns))[-self.ndim :]
         self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
         self.tile = tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
         # The first points; columns begin where a load may.
-        low = self.part.low
-        self.low = (*low[:-1], low[-1] // self.own[-1] * self.own[-1])
+        *lead, column = self.begin
+        self.low = (*lead, column // self.own[-1] * self.own[-1])
 
     def launch(self) -> Launch:
-        """How the function is started."""
+        """How the function is started, once its text is written."""
         names = tuple(array.name for array in self.arrays)
         threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
-        launch = Launch(self.name, names, threads, self.tile, self.low, self.part.high)
+        launch = Launch(self.name, names, threads, self.tile, self.low, self.end)
         if not self.shape.several:
             return launch
         counts = [(array, self.shape.columns) for array in self.outs]
-        counts += [(self.part.arrays[one.field], one.count) for one in self.shape.chunks]
+        counts += [(self.fields[one.field], one.count) for one in self.shape.chunks]
         wide = dict.fromkeys(names, 0)
         for array, count in counts:
             wide[array.name] = max(array.dtype.itemsize * count, wide[array.name])
@@ -96,7 +93,7 @@ class _Patch(Function):
     def text(self) -> list[str]:
         """The text of the function."""
         for chunk in self.shape.chunks:
-            self.use(self.part.arrays[chunk.field])
+            self.use(self.fields[chunk.field])
         body, results = self._computed()
         made = body.printed()
         made = [*(text for _, text in sorted(self._found.items())), *made]
@@ -116,7 +113,7 @@ class _Patch(Function):
 
     def _head(self) -> list[str]:
         """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
-        told = (self.tile, self.own, self.low, self.part.high)
+        told = (self.tile, self.own, self.low, self.end)
         numbers = ", ".join(f"{{{', '.join(map(str, one))}}}" for one in told)
         patch = f"npt_patch<{self.ndim}>{{{numbers}}}"
         return [
@@ -131,13 +128,12 @@ class _Patch(Function):
 
     def _inside(self) -> str:
         """Whether everything that is read and written lies inside, and is as it should be."""
-        part = self.part
         tests: list[str] = []
         for axis in range(self.ndim):
             low, high = self._bounds(axis)
             if low > self.low[axis]:
                 tests.append(f"i{axis} >= {low}")
-            if high > -part.high[axis] or self.own[axis] > 1:
+            if high > -self.end[axis] or self.own[axis] > 1:
                 tests.append(f"i{axis} < {plus(f'n{axis}', -high)}")
         steps = [f"({array.parameter}_{self.ndim - 1} == 1)" for array in self.arrays]
         tests.append(f"wide | ({' & '.join(steps)})")
@@ -145,15 +141,15 @@ class _Patch(Function):
 
     def _bounds(self, axis: int) -> tuple[int, int]:
         """The least position that is inside, and how far from the length the last one is."""
-        part, length = self.part, self.own[axis]
-        lows, highs = [part.low[axis]], [length - 1 - part.high[axis]]
+        length = self.own[axis]
+        lows, highs = [self.begin[axis]], [length - 1 - self.end[axis]]
         for one in self.shape.chunks:
             low, high = (end[axis] for end in self._region(one))
             first, last = (*one.lead, one.first), (*one.lead, one.first + one.count - 1)
             lows.append(low - first[axis])
             highs.append(last[axis] - high)
-        for reach in part.reaches:
-            if any(map(any, left_out(part.rules, reach))):
+        for reach in self.reaches:
+            if any(map(any, left_out(self.rules, reach))):
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
@@ -161,7 +157,7 @@ class _Patch(Function):
     def _region(self, one: Chunk) -> tuple[Offset, Offset]:
         """How far beyond both ends of each axis an array reaches; a field does not."""
         nothing = (0,) * self.ndim
-        return self.part.arrays[one.field].region or (nothing, nothing)
+        return self.fields[one.field].region or (nothing, nothing)
 
     # What is loaded.
 
@@ -169,7 +165,7 @@ class _Patch(Function):
         """All chunks, by rows where everything is inside."""
         chunks, kinds = self.shape.chunks, []
         for one in chunks:
-            kind = f"npt_chunk<{self.part.arrays[one.field].stored}, {one.count}>"
+            kind = f"npt_chunk<{self.fields[one.field].stored}, {one.count}>"
             kinds.append(f"{kind} {one.name} = {{}};")
         whole = [self._whole(one) for one in chunks]
         mapped = [line for one in chunks for line in self._mapped(one)]
@@ -182,7 +178,7 @@ class _Patch(Function):
 
     def _whole(self, one: Chunk) -> str:
         """Load a chunk, where everything is inside."""
-        place = self._near(self.part.arrays[one.field], one.lead, one.first)
+        place = self._near(self.fields[one.field], one.lead, one.first)
         return f"{one.name} = npt_load<wide, {one.count}>({place}, 1);"
 
     def _near(self, array: Array, lead: Sequence[int], column: int) -> str:
@@ -193,8 +189,8 @@ class _Patch(Function):
 
     def _mapped(self, one: Chunk) -> list[str]:
         """Load a chunk wherever its row comes from, or by its elements if it crosses an end."""
-        array, last = self.part.arrays[one.field], self.ndim - 1
-        rules = self.part.rules if array.region is None else (("nearest", "nearest"),) * self.ndim
+        array, last = self.fields[one.field], self.ndim - 1
+        rules = self.rules if array.region is None else (("nearest", "nearest"),) * self.ndim
         low, high = self._region(one)
         places = []
         for axis, step in enumerate(one.lead):
@@ -213,7 +209,7 @@ class _Patch(Function):
     def _computed(self) -> tuple[Body, list[str]]:
         """What is computed, and each output of it, as it is stored."""
         text = Body(self)
-        storage = {name: one.dtype for name, one in self.part.arrays.items()}
+        storage = {name: one.dtype for name, one in self.fields.items()}
         storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
@@ -229,7 +225,7 @@ class _Patch(Function):
 
     def _take(self, text: Body, name: str, read: Read) -> None:
         """Give an element its name: that of a chunk, or one that is read where it is."""
-        machine, dtype = text.declare(name, read), self.part.arrays[read.field].dtype
+        machine, dtype = text.declare(name, read), self.fields[read.field].dtype
         for chunk in self.shape.chunks:
             place = chunk.place(read)
             if place is not None:
@@ -243,7 +239,7 @@ class _Patch(Function):
         self, text: Body, field: str, offset: Sequence[int], along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
-        array, part = self.use(self.part.arrays[field]), self.part
+        array = self.use(self.fields[field])
         lines: list[str] = []
         places: list[str] = []
         absent: list[str] = []
@@ -251,7 +247,7 @@ class _Patch(Function):
             place = plus(text.index(f"i{axis}"), step)
             if axis in along:
                 place = f"{place} + {along[axis]}"
-            inside = part.low[axis] + step >= 0 >= part.high[axis] + step and axis not in along
+            inside = self.begin[axis] + step >= 0 >= self.end[axis] + step and axis not in along
             if array.region is None and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
@@ -260,7 +256,7 @@ class _Patch(Function):
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
-                absent += [place] * ("constant" in part.rules[axis])
+                absent += [place] * ("constant" in self.rules[axis])
             places.append(place)
         element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
@@ -296,14 +292,14 @@ class _Patch(Function):
 
         One after the other, so that what few threads do takes few registers of all.
         """
-        part, last = self.part, self.ndim - 1
-        tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
-        if self.low[last] < part.low[last]:
-            tests.append(f"i{last} >= {part.low[last]}")
+        last = self.ndim - 1
+        tests = [f"i{last} < {plus(f'n{last}', self.end[last])}"]
+        if self.low[last] < self.begin[last]:
+            tests.append(f"i{last} >= {self.begin[last]}")
         above = []
         if last:
             above = [f"const npt_index i{last - 1} = j{last - 1} + r;"]
-            tests.append(f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}")
+            tests.append(f"i{last - 1} < {plus(f'n{last - 1}', self.end[last - 1])}")
         numbers = range(len(self.outs))
         column = [
             f"const npt_index i{last} = j{last} + k;",
@@ -326,21 +322,21 @@ class _Patch(Function):
 
     def _put(self, position: int, value: str) -> str:
         """Write an output at the point i0, i1, ..., or what its border has there instead."""
-        part, target = self.part, self.outs[position]
+        target = self.outs[position]
         here = [f"i{axis}" for axis in range(self.ndim)]
 
         def other(rule: str) -> str:
             if rule == "fill":
                 return self.constant((0, target.dtype, "fill"))
             name, dtype = self.kernel.fields[position]
-            source = self.use(part.arrays[name]).at(here)
+            source = self.use(self.fields[name]).at(here)
             if dtype == target.dtype:
                 return source
             kept = loaded(computed(dtype).name, dtype, source)
             return f"npt_as<{target.stored}>::from({kept})"
 
         places = [(f"i{axis}", f"n{axis}") for axis in range(self.ndim)]
-        tests = ends(part.rules, part.reaches[position], places) if part.reaches else []
+        tests = ends(self.rules, self.reaches[position], places) if self.reaches else []
         skipped = [test for test, rule in tests if rule == "valid"]
         written = [one for one in tests if one[1] != "valid"]
         line = f"{target.at(here)} = {instead(written, value, other)};"

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ...analysis.rewrite import reads
-from ...language.box import Box
 from ...language.ir import (
     Binary,
     Call,
@@ -31,9 +30,8 @@ from ...language.ir import (
     operands,
 )
 from ...lowering.abreast import abreast
-from ...lowering.chain import Constant
 from ...lowering.cost import operation
-from .printing import Array, Rules
+from .printing import Array
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -62,25 +60,6 @@ THREAD, LOAD, STORE = 50, 3, 3
 
 # How much less work more registers must be worth.
 GAIN = 0.97
-
-
-@dataclass(frozen=True, slots=True)
-class Points:
-    """What one launch computes: the outputs of `kernel`, from `low` to the lengths plus `high`.
-
-    It reads `arrays`, by their names in the kernel.  Results have `reaches`, whose ends are
-    written as the border says; those of a stage have none.
-    """
-
-    kernel: Kernel
-    name: str
-    low: Offset
-    high: Offset
-    targets: tuple[Array, ...]
-    arrays: Mapping[str, Array]
-    rules: Rules
-    constants: tuple[Constant, ...]
-    reaches: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +106,11 @@ def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
     return (*low[:-1], first), (*high[:-1], last)
 
 
-def shape_of(part: Points) -> Shape:
-    """The columns and rows of the least work for each point, whose values fit the registers."""
-    kernel = part.kernel
+def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Shape:
+    """The columns and rows of the least work for each point, whose values fit the registers.
+
+    Arrays that are read have their names in the kernel.
+    """
     best = Shape(1, 1, kernel)
     plain = (Read, Element, Unary, Binary, Select, Cast, Call)
     if not all(isinstance(a.value, plain) for a in kernel.body):
@@ -139,8 +120,8 @@ def shape_of(part: Points) -> Shape:
         return best
     least = math.inf
     for limit, gain in ((_REGISTERS, GAIN), (_MANY, _MUCH)):
-        for shape in _shapes(part, limit):
-            work = _work(shape, part)
+        for shape in _shapes(kernel, outs, fields, limit):
+            work = _work(shape, len(outs), fields)
             if work < least * gain:
                 best, least = shape, work
         if least <= _SHORT:
@@ -148,11 +129,12 @@ def shape_of(part: Points) -> Shape:
     return best
 
 
-def _shapes(part: Points, limit: int) -> Iterator[Shape]:
+def _shapes(
+    kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array], limit: int
+) -> Iterator[Shape]:
     """All that are not too long, and whose values take no more registers."""
-    kernel = part.kernel
     read = {one.field for one in reads(kernel.body)}
-    sizes = [a.dtype.itemsize for a in (*part.targets, *(part.arrays[name] for name in read))]
+    sizes = [a.dtype.itemsize for a in (*outs, *(fields[name] for name in read))]
     columns = first = max(1, WIDEST // max(sizes))
     while columns == first or columns * min(sizes) >= 4:
         for rows in _ROWS if kernel.ndim > 1 else (1,):
@@ -161,8 +143,8 @@ def _shapes(part: Points, limit: int) -> Iterator[Shape]:
             several = abreast(replace(kernel, rows=rows), "r", columns)
             if len(several.body) > LONGEST:
                 break
-            chunks = _chunks(several, part, columns)
-            shape = Shape(columns, rows, several, chunks, _live(several, chunks, part))
+            chunks = _chunks(several, fields, columns)
+            shape = Shape(columns, rows, several, chunks, _live(several, chunks, fields))
             if shape.live > limit:
                 break
             yield shape
@@ -171,14 +153,14 @@ def _shapes(part: Points, limit: int) -> Iterator[Shape]:
         columns //= 2
 
 
-def _chunks(kernel: Kernel, part: Points, columns: int) -> tuple[Chunk, ...]:
+def _chunks(kernel: Kernel, fields: Mapping[str, Array], columns: int) -> tuple[Chunk, ...]:
     """Which columns of each row are loaded together: those of a block that are needed.
 
     A block is as many columns as a thread makes, at a multiple of them; of one not all of whose
     columns are needed the smallest half, quarter, ... that has them is loaded.
     """
     needed: dict[tuple[int, Offset, int], set[int]] = defaultdict(set)
-    names = list(part.arrays)
+    names = list(fields)
     for read in reads(kernel.body):
         number, column = names.index(read.field), read.offset[-1]
         needed[number, read.offset[:-1], column // columns].add(column % columns)
@@ -198,20 +180,20 @@ def _smallest(low: int, high: int) -> tuple[int, int]:
     return low // count * count, count
 
 
-def _work(shape: Shape, part: Points) -> float:
+def _work(shape: Shape, outs: int, fields: Mapping[str, Array]) -> float:
     """Operations for each point."""
-    total: float = THREAD + STORE * shape.rows * len(part.targets) + LOAD * len(shape.chunks)
+    total: float = THREAD + STORE * shape.rows * outs + LOAD * len(shape.chunks)
     for assign in shape.kernel.body:
         if isinstance(assign.value, Read):
-            total += part.arrays[assign.value.field].dtype.itemsize < 4
+            total += fields[assign.value.field].dtype.itemsize < 4
         else:
             total += operation(assign.value)
     return total / (shape.rows * shape.columns)
 
 
-def _live(kernel: Kernel, chunks: Sequence[Chunk], part: Points) -> int:
+def _live(kernel: Kernel, chunks: Sequence[Chunk], fields: Mapping[str, Array]) -> int:
     """How many registers the values take where they are most."""
-    words = {one.name: _words(part.arrays[one.field].dtype.itemsize * one.count) for one in chunks}
+    words = {one.name: _words(fields[one.field].dtype.itemsize * one.count) for one in chunks}
     live = most = sum(words.values())
     last = {one.name: len(kernel.body) for one in kernel.outputs if isinstance(one, Ref)}
     dying: dict[int, list[str]] = defaultdict(list)
@@ -221,7 +203,7 @@ def _live(kernel: Kernel, chunks: Sequence[Chunk], part: Points) -> int:
         used = operands(value)
         if isinstance(value, Read):
             used = [one.name for one in chunks if one.place(value) is not None]
-            if part.arrays[value.field].dtype.itemsize >= 4:
+            if fields[value.field].dtype.itemsize >= 4:
                 # It is what was loaded, and not a value of its own.
                 words[assign.name] = 0
         for name in used:
