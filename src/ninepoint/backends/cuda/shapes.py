@@ -8,7 +8,6 @@ Of all that fit the registers it is that of the least work for each point.
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -42,12 +41,6 @@ _ROWS = (1, 2, 4, 8)
 # Registers that the values of a thread may take, as they are counted here.
 _REGISTERS = 56
 
-# Where a point takes so many operations that memory waits for them, fewer threads may have more
-# registers, if that is much less work.
-_SHORT = 60
-_MANY = 110
-_MUCH = 0.85
-
 # How far apart the columns may be that a point reads: where any lies beyond an end, a thread maps
 # all that are between.
 SPAN = 64
@@ -57,9 +50,6 @@ LONGEST = 1600
 
 # What a thread spends on its position and on each row it loads or stores, in operations.
 THREAD, LOAD, STORE = 50, 3, 3
-
-# How much less work more registers must be worth.
-GAIN = 0.97
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,21 +108,12 @@ def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array])
     columns = [read.offset[-1] for read in reads(kernel.body)]
     if columns and max(columns) - min(columns) > SPAN:
         return best
-    least = math.inf
-    for limit, gain in ((_REGISTERS, GAIN), (_MANY, _MUCH)):
-        for shape in _shapes(kernel, outs, fields, limit):
-            work = _work(shape, len(outs), fields)
-            if work < least * gain:
-                best, least = shape, work
-        if least <= _SHORT:
-            break
-    return best
+    shapes = _shapes(kernel, outs, fields)
+    return min(shapes, key=lambda one: _work(one, len(outs), fields), default=best)
 
 
-def _shapes(
-    kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array], limit: int
-) -> Iterator[Shape]:
-    """All that are not too long, and whose values take no more registers."""
+def _shapes(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Iterator[Shape]:
+    """All that are not too long, and whose values fit the registers."""
     read = {one.field for one in reads(kernel.body)}
     sizes = [a.dtype.itemsize for a in (*outs, *(fields[name] for name in read))]
     columns = first = max(1, WIDEST // max(sizes))
@@ -145,7 +126,7 @@ def _shapes(
                 break
             chunks = _chunks(several, fields, columns)
             shape = Shape(columns, rows, several, chunks, _live(several, chunks, fields))
-            if shape.live > limit:
+            if shape.live > _REGISTERS:
                 break
             yield shape
         if columns == 1:
