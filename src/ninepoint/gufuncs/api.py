@@ -244,8 +244,8 @@ class Gufunc:
         Returns
         -------
         str
-            Lines of text: the signature, the parameters, the types of the results, and which
-            results are made in place.
+            Lines of text: the signature, the parameters, the types of the results, and how
+            these are stored.
 
         Examples
         --------
