@@ -42,9 +42,8 @@ from ...lowering.passes import ROWS, checked, passed
 from ...lowering.schedule import Schedule
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
-from .patches import Patches
+from .patches import Patches, padded
 from .printing import Array, Rules, asked, maps
-from .shapes import padded
 from .source import Scratch, Source
 from .strips import strips
 
