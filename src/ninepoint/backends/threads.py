@@ -43,7 +43,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -421,6 +421,23 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     if errors:
         # Those that were stopped were so because of another.
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
+
+
+def run_lists(
+    entry: Callable[..., None],
+    arguments: Sequence[Any],
+    lists: Sequence[np.ndarray],
+    threads: int,
+) -> None:
+    """Carry out lists of commands in any order, on up to so many threads.
+
+    A crew shares them, which hears of no interrupt before they have ended.
+    """
+    count = min(threads, len(lists))
+    if crew := crew_address(count):
+        entry(*arguments, *lists, crew, count)
+    else:
+        run_parallel((partial(entry, *arguments, one) for one in lists), count)
 
 
 def crew_address(threads: int) -> int:

@@ -237,9 +237,9 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = last.program
+    program = last.compiled
     # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - program.positions - len(whole)
+    made = len(program.field_dtypes) - len(program.positions) - len(whole)
     read = [*whole, *whole[:1] * made]
     for label, text in told(program, read, len(whole)):
         page.add(label, text)

@@ -23,7 +23,7 @@ from ..arrays.layout import Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
 from ..backends import records
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
@@ -146,9 +146,9 @@ class Node:
         return self.call.definition.factors
 
     @property
-    def program(self) -> Bound:
-        """What computes it, its scalars bound."""
-        return self.compiled.bind(self.call.scalars)
+    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Its coefficients and its scalars."""
+        return self.compiled.numbers(self.call.scalars)
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""

@@ -25,7 +25,7 @@ from ..arrays.launching import Launches
 from ..arrays.layout import Region
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
-from ..backends.compiled import Bound, Compiled, Forms
+from ..backends.compiled import Forms
 from ..base.remembered import Remembered
 from ..base.undisturbed import Later
 from ..language.box import Box
@@ -197,10 +197,7 @@ def _group(program: Program, nodes: Nodes) -> Group:
     kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    bounds = bound(chain.compiled, nodes)
-    return Group(
-        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, bounds, chain=chain
-    )
+    return Group(tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, chain=chain)
 
 
 def _rolling(forms: Forms) -> Kernel:
@@ -267,8 +264,7 @@ def _one_pass(program: Program, nodes: Nodes) -> Group | None:
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
     )
-    bounds = bound(nodes[-1].compiled, nodes)
-    return Group(tuple(nodes), pipeline.read, outputs, program=bounds, at_once=work)
+    return Group(tuple(nodes), pipeline.read, outputs, at_once=work)
 
 
 # Steps of an iteration.
@@ -448,16 +444,6 @@ class Pipeline:
             rings=rings,
         )
         return turned.done()[1]
-
-
-def bound(whole: Compiled, nodes: Nodes) -> Bound:
-    """What calls are compiled to, all in one, with the numbers of all of them."""
-    bounds = [node.program for node in nodes]
-    return Bound(
-        whole,
-        tuple(array for one in bounds for array in one.coefficients),
-        tuple(value for one in bounds for value in one.scalars),
-    )
 
 
 def _linked(
