@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from threading import Condition
+from typing import Any
 
 from ..arrays import blocks
 from ..arrays.accepted import listed, write
