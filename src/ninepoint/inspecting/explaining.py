@@ -429,9 +429,9 @@ def _graph_text(graph: Graph, nodes: Nodes) -> str:
     texts: list[str] = []
     for node in nodes:
         texts.append(f"{_call_text(graph, node)}:")
-        text = f"it holds {node.part}"
-        if not isinstance(node.part, str):
-            text = kernel_text(node.part.simplified)
+        text = f"it holds {node.compiled.as_part}"
+        if not isinstance(node.compiled.as_part, str):
+            text = kernel_text(node.compiled.as_part.simplified)
         texts.append("\n".join(f"    {line}" for line in text.split("\n")))
     return "\n".join(texts)
 

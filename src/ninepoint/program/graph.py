@@ -30,7 +30,7 @@ from ..language import errors
 from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.readable import shown_at_home, with_room
-from ..lowering.schedule import Request, Schedule
+from ..lowering.schedule import Request
 from .calls import Call
 from .definition import Definition
 
@@ -71,12 +71,6 @@ class Node:
     def compiled(self) -> Compiled:
         """What the call is compiled to."""
         return compiled(self.call, self.types)
-
-    @cached_property
-    def part(self) -> Any:
-        """The forms of its compilation for being a part of a kernel; or why it has none."""
-        schedule = replace(self.call.definition.options.schedule, stages=(), tile=0)
-        return compiled(self.call, self.types, schedule).as_part
 
     def text(self, border: Border) -> Source:
         """What does it on a GPU, under a border."""
@@ -466,8 +460,8 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def compiled(call: Call, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
-    """What a call on fields of these types is compiled to, with its schedule or another one."""
+def compiled(call: Call, types: Sequence[np.dtype]) -> Compiled:
+    """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(
         options.neighborhood,
@@ -475,7 +469,7 @@ def compiled(call: Call, types: Sequence[np.dtype], schedule: Schedule | None = 
         call.overflow,
         definition.kept if call.boundary.uses("keep") else 0,
         options.fastmath,
-        schedule or definition.schedule_for(types),
+        definition.schedule_for(types),
         definition.factors,
         () if call.every == 1 else steps_of(call.every, definition.rank),
     )
