@@ -16,7 +16,7 @@ from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
+from .threads import CREW_HANDOFF, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
@@ -350,15 +350,6 @@ class Bound:
     def handoff(self) -> float:
         """How long it takes to share lists of commands among threads [s]."""
         return CREW_HANDOFF if self.takes_commands else limits.current.handoff_seconds
-
-    def held(
-        self,
-        fields: Sequence[np.ndarray],
-        outs: Sequence[np.ndarray],
-        lists: Sequence[np.ndarray],
-    ) -> Held:
-        """What machine code needs to carry out lists of commands again and again."""
-        return Held(self.entry, self._arguments(fields, outs), lists)
 
     def run_parts(
         self,

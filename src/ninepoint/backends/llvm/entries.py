@@ -73,10 +73,8 @@ def entry(self, arguments, count):
         if not fits(record, lists[k], record + 8 * LISTS, 0):
             return refused()
     crew, threads = integer(lists, told, more), integer(lists, told + 1, more)
-    held = machine.room(6)
-    # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
+    held = machine.room(4)
     held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
-    held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
     thread = c.PyEval_SaveThread()
     if more == 0:
         status = machine.do(record[CODE], arrays, values)
