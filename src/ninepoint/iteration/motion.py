@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,10 @@ WORTH_CHAINS = 1 << 28
 # Of so many kinds of numbers it is remembered what the calls of steps are.
 MANY = 16
 
-# Steps for which it is not worth finding out how machine code could repeat them.
+# How long steps are done before one wonders how far they are [s].
+SLICE = 0.02
+
+# Steps for which it is not worth to bind the calls of two of them.
 FEW = 8
 
 
@@ -363,7 +367,8 @@ class InMemory:
     def _repeat(self, first: int, most: int) -> int:
         """Do steps that are alike by their calls, from some arrays to others and back.
 
-        So they are not looked for at each step.  Gives how many were done, `most` or none.
+        So they are not looked for at each step.  Gives how many were done, as many as end soon, or
+        none.
         """
         few = most < (1 if self._turns else FEW)
         if few or self._lengths or not self._owned or self._turns is None:
@@ -374,13 +379,16 @@ class InMemory:
         turns = self._turns
         if turns is None:
             return 0
-        for _ in range(most):
+        done, end = 0, perf_counter() + SLICE
+        while done < most and perf_counter() < end:
             for run, fields, numbers, outs in turns[id(here[0])]:
                 run(fields, numbers, outs)
             here, there = there, here
+            done += 1
         self._states, self._spare = here, there
-        self._before = there
-        return most
+        if done:
+            self._before = there
+        return done
 
     def _bound(self, step: int, one: list[Any], other: list[Any]) -> dict[int, list[Any]] | None:
         """The calls of steps like one, from some states to others and back, if that is all."""
