@@ -38,8 +38,7 @@ from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
 from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.calls import Call
-from ..program.definition import Definition
+from ..program.definition import Call, Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
 from ..running.dispatch import Quick, quick

@@ -31,8 +31,7 @@ from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
-from .calls import Call
-from .definition import Definition
+from .definition import Call, Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline

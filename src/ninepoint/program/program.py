@@ -32,7 +32,7 @@ from ..base.remembered import Remembered
 from ..language.dtypes import computed
 from ..language.ir import Length
 from ..lowering.schedule import Schedule
-from .calls import Call, Leaves
+from .definition import Call, Leaves
 from .graph import Graph, Node, Nodes, Values, read_by
 from .options import as_it_is
 from .planning import plan

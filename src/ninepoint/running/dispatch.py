@@ -26,8 +26,7 @@ from ..arrays.regions import check_device, finer_values
 from ..backends.memory import LEAST, empty
 from ..backends.threads import CREW_HANDOFF
 from ..backends.universal import Elements
-from ..program.calls import Call, Leaves, options_stay
-from ..program.definition import Definition
+from ..program.definition import Call, Definition, Leaves, options_stay
 from ..program.graph import Graph, Node, has_conditions, read_by, with_boundaries
 from ..program.options import Place
 from ..program.planning import given_on
@@ -42,12 +41,16 @@ ON_GPU = (
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    names = definition.fields
-    fields = as_fields(fields, names)
+    fields = as_fields(fields, definition.fields)
+    return fields, types_of(definition, fields)
+
+
+def types_of(definition: Definition, fields: Sequence[Any]) -> list[np.dtype]:
+    """The types of the fields of a call, which must be those of numbers."""
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, names, strict=True):
+    for dtype, name in zip(types, definition.fields, strict=True):
         accepted.check_dtype(dtype, name)
-    return fields, types
+    return types
 
 
 # Values of all parameters, numbers of all calls, out -> result.
@@ -220,13 +223,10 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     graph = program.graph
     shapes = graph.shapes(field.shape for field in fields)
     results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
-    made = given = targets(out, results, fields)
-    if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
-        made = [empty(*one) for one in results]
+    given, made = targets(out, results, fields), [empty(*one) for one in results]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
-        if target is not result:
-            write(target, result)
+        write(target, result)
     return given or made
 
 

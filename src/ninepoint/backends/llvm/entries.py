@@ -59,10 +59,8 @@ def entry(self, arguments, count):
     values = machine.room(record[WORDS])
     if not taken(record, arguments, more == 0, arrays, values):
         return 0
-    held = machine.room(6)
-    # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
+    held = machine.room(4)
     held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
-    held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
     crew, threads = integer(lists, more - 2, more), integer(lists, more - 1, more)
     thread = c.PyEval_SaveThread()
     if more == 0:

@@ -220,7 +220,7 @@ def shared_code() -> Code:
     shared = {
         commands: "apart commands",
         entries: "entry part elements",
-        runtime: "begin member do hold repeat malloc calloc realloc free swap mapped unmap",
+        runtime: "begin member do malloc calloc realloc free swap mapped unmap",
     }
     functions = functions_of(_text(library))
     made = [
