@@ -633,50 +633,17 @@ def within(body: Iterable[Assign]) -> Iterator[Assign]:
 
 
 def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> tuple[Assign, ...]:
-    """The assignments that some values need, in order; loops carry no more than that."""
+    """The assignments that some values need, in order.
+
+    A loop is needed as a whole: what it carries for nobody costs nothing once it is compiled.
+    """
     names = {atom.name for atom in wanted if isinstance(atom, Ref)}
-    numbers: dict[str, set[int]] = {}
     kept: list[Assign] = []
     for assign in reversed(tuple(body)):
-        if assign.name not in names:
-            continue
-        value = assign.value
-        if isinstance(value, Loop):
-            value = _cut(value, numbers.setdefault(assign.name, set()))
-        elif isinstance(value, Carried):
-            numbers.setdefault(value.loop.name, set()).add(value.number)
-        kept.append(Assign(assign.name, value))
-        names |= {atom.name for atom in atoms(value) if isinstance(atom, Ref)}
-    if not numbers:
-        return tuple(reversed(kept))
-    places = {loop: sorted(found) for loop, found in numbers.items()}
-    return tuple(
-        Assign(a.name, replace(a.value, number=places[a.value.loop.name].index(a.value.number)))
-        if isinstance(a.value, Carried)
-        else a
-        for a in reversed(kept)
-    )
-
-
-def _cut(loop: Loop, numbers: set[int]) -> Loop:
-    """The loop without values that neither itself needs nor who wants those of some numbers."""
-    numbers.add(0)
-    while True:
-        body = needed(loop.body, [loop.next[k] for k in numbers])
-        results = [loop.next[k] for k in numbers]
-        used = {a.name for one in body for a in atoms(one.value) if isinstance(a, Ref)}
-        used |= {a.name for a in results if isinstance(a, Ref)}
-        more = {k for k, (ref, _) in enumerate(loop.carried) if ref.name in used} - numbers
-        if not more:
-            break
-        numbers |= more
-    kept = sorted(numbers)
-    return replace(
-        loop,
-        carried=tuple(loop.carried[k] for k in kept),
-        body=body,
-        next=tuple(loop.next[k] for k in kept),
-    )
+        if assign.name in names:
+            kept.append(assign)
+            names.update(operands(assign.value))
+    return tuple(reversed(kept))
 
 
 def added(one: Offset, other: Offset) -> Offset:

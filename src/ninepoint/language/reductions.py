@@ -121,8 +121,8 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     if where is not None and where is not True:
         test = _truths_of(window, where)
     if kind != name and not window.dtype.is_integer:
-        there = binary("==", window, window)
-        test = there if test is None else binary("&", there, test)
+        there = window == window
+        test = there if test is None else there & test
     return window, test
 
 
@@ -164,7 +164,7 @@ def _mean_of(window: Value, test: Value | None) -> Any:
     # A sum that does not wrap, for it becomes a float.
     exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
     total = reduce("sum", terms, dtype=exact)
-    return binary("/", total, _counted(window, test))
+    return total / _counted(window, test)
 
 
 def _nan(value: Value) -> Value:
@@ -239,15 +239,12 @@ def _spread(
 def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
         return reduce("var", window, float(ddof))
-    left = binary("-", _counted(window, test), ddof)
-    divisor = left
-    if not skips:
-        divisor = select(binary(">", left, 0), left, binary("*", left, 0))
+    left = _counted(window, test) - ddof
+    divisor = left if skips else select(left > 0, left, left * 0)
     # In two passes, as NumPy does it: nothing cancels.
-    apart = binary("-", window, _mean_of(window, test))
-    squares = reduce("sum", _filled(binary("*", apart, apart), test, -0.0))
-    found = binary("/", squares, divisor)
-    return select(binary(">", left, 0), found, _nan(found)) if skips else found
+    apart = window - _mean_of(window, test)
+    found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
+    return select(left > 0, found, _nan(found)) if skips else found
 
 
 def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
@@ -282,7 +279,7 @@ def _peak_to_peak(value: Any) -> Any:
     if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
         return in_common("-", DType.UINT, most, least)
-    return binary("-", most, least)
+    return most - least
 
 
 def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
@@ -313,7 +310,7 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
             raise errors.wrong_arguments("average", "the sum of the weights is zero")
     else:
         total = reduce("sum", as_window(weights, window.shape))
-    return binary("/", reduce("sum", binary("*", window, weights)), total)
+    return reduce("sum", window * weights) / total
 
 
 def _ranked(value: Any, percentage: Any) -> Any:
@@ -347,7 +344,7 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     ]
     ordered = merged(lists, write) if across else sort([one[0] for one in lists], write)
     if window.dtype.is_float:
-        known = reduce("all", binary("==", window, window))
+        known = reduce("all", window == window)
         ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)
 

@@ -275,7 +275,7 @@ def _element(array: Array, where: Any) -> Value:
         return _item(array, where)
     found, *more = (_item(array, number) for number in range(math.prod(array.shape)))
     for number, item in enumerate(more, 1):
-        found = select(binary("==", where, number), item, found)
+        found = select(where == number, item, found)
     return found
 
 
@@ -300,7 +300,7 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     items = (
         (new if where == number else item)
         if isinstance(where, int)
-        else select(binary("==", where, number), new, item)
+        else select(where == number, new, item)
         for number, item in enumerate(buffer.items)
     )
     return replace(buffer, items=tuple(items))

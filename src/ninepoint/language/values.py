@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from . import errors, ir
 from .box import FAR, Neighborhood
@@ -41,11 +42,12 @@ class NotUnderstood(Exception):
         self.span = span or here.span
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+@dataclass(frozen=True, slots=True, eq=False)
+class Value(NDArrayOperatorsMixin):
     """A number known only at run time, or a window of such; a number has no shape.
 
-    A weak value is a Python float: it takes the type of the NumPy float it meets.
+    A weak value is a Python float: it takes the type of the NumPy float it meets.  Python's
+    operators, `==` as well, write operations on it.
     """
 
     atom: Atom
@@ -57,8 +59,14 @@ class Value:
         """The type that it has."""
         return self.atom.dtype
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any) -> Any:
+        """What an operator is, which NumPy's class of operators asks for."""
+        from .operations import of_operator
 
-@dataclass(frozen=True, slots=True)
+        return of_operator(ufunc, *operands)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Index(Value):
     """Where the point is along an axis, as a number and as a line of the elements there."""
 
