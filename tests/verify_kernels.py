@@ -16,7 +16,6 @@ from itertools import pairwise
 import numpy as np
 
 from ninepoint.analysis.footprint import extents
-from ninepoint.analysis.rewrite import Body
 from ninepoint.language.box import Box
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
@@ -24,6 +23,7 @@ from ninepoint.language.ir import (
     COMPARISONS,
     Atom,
     Binary,
+    Body,
     Call,
     Carried,
     Coefficient,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language.ir import (
     Atom,
+    Body,
     DType,
     Expr,
     Gather,
@@ -17,14 +17,14 @@ from ..language.ir import (
     named,
     within,
 )
-from .ranges import Interval, interval, ranges, refined, turn_ranges
-from .rewrite import Body, bodies, mapped
+from .ranges import Interval, Known, interval, ranges, refined, turn_ranges
+from .rewrite import bodies, mapped
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16
 
 
-def outside(gather: Gather, axis: int, known: Mapping[str, Interval]) -> bool:
+def outside(gather: Gather, axis: int, known: Known) -> bool:
     """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
     inside = Interval(gather.low[axis], gather.high[axis])
     return not interval(gather.index[axis], known).within(inside)
@@ -40,7 +40,7 @@ def bounded(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_bounded(kernel.body, ranges(kernel)))
 
 
-def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
+def _bounded(body: Body, known: Known) -> Body:
     values = named(body)
 
     def surely(index: Atom, active: Atom, low: int, high: int) -> bool:

@@ -18,7 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
     MIRRORED,
-    Assign,
     Atom,
+    Atoms,
     Binary,
+    Body,
     Call,
     Carried,
     Cast,
@@ -98,6 +99,9 @@ class Interval:
         )
 
 
+# The ranges of what has a name.
+Known: TypeAlias = Mapping[str, Interval]
+
 I64 = Interval(-(2**63), 2**63 - 1)
 U64 = Interval(0, 2**64 - 1)
 TRUTH = Interval(0, 1)
@@ -139,7 +143,7 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     return known
 
 
-def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
+def _stage_ranges(stage: Stage, known: Known) -> list[Interval]:
     """The range of each name of a stage, whose body is bounded."""
     own = [interval(value, known) for value in stage.values]
     match stage:
@@ -158,13 +162,13 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
             assert_never(stage)
 
 
-def _bound_body(body: tuple[Assign, ...], known: dict[str, Interval]) -> None:
+def _bound_body(body: Body, known: dict[str, Interval]) -> None:
     values = named(body)
     for assign in body:
         known[assign.name] = bound(assign.value, known, values)
 
 
-def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
+def interval(atom: Atom, known: Known) -> Interval:
     """The range of an operand."""
     if isinstance(atom, Ref):
         return known[atom.name]
@@ -179,7 +183,7 @@ def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
 
 def bound(
     expr: Expr,
-    known: Mapping[str, Interval],
+    known: Known,
     values: Mapping[str, Expr],
     position: int = 0,
 ) -> Interval:
@@ -205,7 +209,7 @@ def bound(
         case Cast():
             return _cast(expr, interval(expr.arg, known))
         case Call():
-            return _call(expr, [interval(a, known) for a in expr.args])
+            return _call(expr, interval(expr.args[0], known))
         case Reduce():
             return _reduce(expr, known)
         case Inside():
@@ -214,7 +218,7 @@ def bound(
             return of_type(expr.dtype)
 
 
-def turn_ranges(loop: Loop, known: Mapping[str, Interval]) -> dict[str, Interval]:
+def turn_ranges(loop: Loop, known: Known) -> dict[str, Interval]:
     """Bound what a loop carries and computes, in all of its turns.
 
     A number that grows by a constant in each turn, or falls, lies between what it begins with and
@@ -239,9 +243,7 @@ def turn_ranges(loop: Loop, known: Mapping[str, Interval]) -> dict[str, Interval
     return _turn(loop, head, known)
 
 
-def _turn(
-    loop: Loop, head: Mapping[str, Interval], known: Mapping[str, Interval]
-) -> dict[str, Interval]:
+def _turn(loop: Loop, head: Known, known: Known) -> dict[str, Interval]:
     found = {**known, **head}
     _bound_body(loop.body, found)
     return found
@@ -414,12 +416,11 @@ def stepped(value: Interval, step: Callable[[float], float] = round) -> Interval
     return Interval(low, high, value.nan)
 
 
-def _call(expr: Call, args: list[Interval]) -> Interval:
+def _call(expr: Call, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if not expr.dtype.is_float:
         return ANY
-    arg = args[0]
     if expr.function in WHOLE:
         return stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
@@ -439,7 +440,7 @@ def refined(
     atom: Atom,
     test: Atom,
     holds: bool,
-    known: Mapping[str, Interval],
+    known: Known,
     values: Mapping[str, Expr],
 ) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
@@ -484,7 +485,7 @@ def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:
     return Interval(low, high) if low <= high else None
 
 
-def _reduce(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
+def _reduce(expr: Reduce, known: Known) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if expr.kind in ("argmin", "argmax"):
@@ -524,7 +525,7 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
     return _settled(Interval(least, most, nan), expr.dtype)
 
 
-def window_ranges(expr: Reduce, known: Mapping[str, Interval]) -> Sequence[Interval]:
+def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
     used: set[str] = set()
     for assign in expr.body:
@@ -536,7 +537,7 @@ def window_ranges(expr: Reduce, known: Mapping[str, Interval]) -> Sequence[Inter
     return _window_ranges(expr, tuple(given))
 
 
-def window_range(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
+def window_range(expr: Reduce, known: Known) -> Interval:
     """The range of all elements of a window."""
     return functools.reduce(operator.or_, window_ranges(expr, known))
 
@@ -546,8 +547,7 @@ def window_range(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
 def _window_ranges(
     expr: Reduce, given: tuple[tuple[str, Interval, bool], ...]
 ) -> tuple[Interval, ...]:
-    known = {name: one for name, one, _ in given}
-    values = named(expr.body)
+    known, values = {name: one for name, one, _ in given}, named(expr.body)
 
     def bounded(position: int) -> Interval:
         inner = known.copy()
@@ -616,11 +616,9 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     return str(dtype.value)
 
 
-def working_type(
-    name: str, expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8
-) -> str:
+def working_type(name: str, expr: Expr, own: str, known: Known, least: int = 8) -> str:
     """The type in which an integer operation is done; `own` is that of its result, `name`."""
-    operands: tuple[Atom, ...]
+    operands: Atoms
     match expr:
         case Binary(op=op) if op not in _MODULAR:
             operands = (expr.left,) if op == ">>" else (expr.left, expr.right)

@@ -36,7 +36,7 @@ from .operations import (
     truth,
     unary,
 )
-from .operators import UFUNCS
+from .operators import UFUNCS, UNARY_UFUNCS
 from .values import Value, constant, emit, is_number, wrapped
 
 
@@ -307,9 +307,6 @@ def _table() -> dict[Any, Builder]:
         math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
-        np.negative: partial(unary, "-"),
-        np.positive: partial(unary, "+"),
-        np.invert: partial(unary, "~"),
         np.logical_not: partial(unary, "not"),
         np.logical_and: partial(_logical, "&"),
         np.logical_or: partial(_logical, "|"),
@@ -329,6 +326,7 @@ def _table() -> dict[Any, Builder]:
         np.around: _numpy_round,
         np.copysign: partial(float_pair, "copysign", "copysign", False),
         **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
+        **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
         np.minimum: partial(binary, "minimum"),
         np.maximum: partial(binary, "maximum"),
     }

@@ -110,6 +110,7 @@ class Ref:
 
 
 Atom: TypeAlias = Const | Ref
+Atoms: TypeAlias = tuple[Atom, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class Call:
 
     dtype: DType
     function: str
-    args: tuple[Atom, ...]
+    args: Atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class Reduce:
     dtype: DType
     kind: ReduceKind
     shape: Offset
-    body: tuple[Assign, ...]
+    body: Body
     result: Atom
     quantile: float = 0.0
 
@@ -278,7 +279,7 @@ class Gather:
     dtype: DType
     field: str
     origin: Offset
-    index: tuple[Atom, ...]
+    index: Atoms
     low: Offset
     high: Offset
     active: Atom
@@ -310,8 +311,8 @@ class Loop:
     """
 
     carried: tuple[tuple[Ref, Atom], ...]
-    body: tuple[Assign, ...]
-    next: tuple[Atom, ...]
+    body: Body
+    next: Atoms
     index: Ref
     most: int = 0
 
@@ -347,6 +348,9 @@ class Assign:
     value: Expr
 
 
+Body: TypeAlias = tuple[Assign, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """Values kept in rows: computed once at each point, and read at several offsets.
@@ -355,8 +359,8 @@ class Values:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
+    body: Body
+    values: Atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +372,7 @@ class RunningSum:
     """
 
     name: str
-    body: tuple[Assign, ...]
+    body: Body
     value: Atom
     rows: int
 
@@ -378,7 +382,7 @@ class RunningSum:
         return (self.name,)
 
     @property
-    def values(self) -> tuple[Atom, ...]:
+    def values(self) -> Atoms:
         """What is summed."""
         return (self.value,)
 
@@ -411,12 +415,12 @@ class Histogram:
         return self.element.value
 
     @property
-    def body(self) -> tuple[Assign, ...]:
+    def body(self) -> Body:
         """What says which values there can be: those of an element."""
         return (self.element,)
 
     @property
-    def values(self) -> tuple[Atom, ...]:
+    def values(self) -> Atoms:
         """An element, for each name."""
         return (Ref(self.element.value.dtype, self.element.name),) * len(self.names)
 
@@ -430,8 +434,8 @@ class State:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
+    body: Body
+    values: Atoms
     storage: tuple[np.dtype, ...]
     unbounded: bool = False
 
@@ -500,8 +504,8 @@ class Kernel:
     fields: tuple[tuple[str, np.dtype], ...]
     scalars: tuple[tuple[str, DType], ...]
     coefficients: tuple[tuple[str, np.dtype, Offset], ...]
-    body: tuple[Assign, ...]
-    outputs: tuple[Atom, ...]
+    body: Body
+    outputs: Atoms
     stages: tuple[Stage, ...] = ()
     rows: int = 1
     lengths: tuple[Length, ...] = ()
@@ -520,7 +524,7 @@ class Kernel:
         return tuple(zip(names, self.positions, strict=True))
 
 
-def atoms(expr: Expr) -> tuple[Atom, ...]:
+def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
     match expr:
         case Read() | Element() | Tap() | Weight() | Coefficient():
@@ -564,9 +568,7 @@ def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
 
-def _outside(
-    body: tuple[Assign, ...], results: tuple[Atom, ...], inner: set[str]
-) -> tuple[Atom, ...]:
+def _outside(body: Body, results: Atoms, inner: set[str]) -> Atoms:
     """What a body inside an operation takes from outside."""
     names = inner | {assign.name for assign in body}
     used = (*(a for assign in body for a in atoms(assign.value)), *results)
@@ -596,6 +598,11 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
+def _inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
+    """The operation with what stands inside it changed."""
+    return replace(expr, body=tuple(Assign(a.name, change(a.value)) for a in expr.body))
+
+
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
@@ -604,8 +611,7 @@ def shifted(expr: Expr, by: Offset) -> Expr:
         case Tap() | Gather():
             return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, shifted(a.value, by)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: shifted(inner, by))
         case _:
             return expr
 
@@ -618,8 +624,7 @@ def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
         case Element() | Coefficient():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, of_arrays(a.value, names)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: of_arrays(inner, names))
         case _:
             return expr
 
@@ -632,7 +637,7 @@ def within(body: Iterable[Assign]) -> Iterator[Assign]:
             yield from within(assign.value.body)
 
 
-def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> tuple[Assign, ...]:
+def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> Body:
     """The assignments that some values need, in order.
 
     A loop is needed as a whole: what it carries for nobody costs nothing once it is compiled.

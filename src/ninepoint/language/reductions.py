@@ -19,15 +19,14 @@ import builtins
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from . import errors
 from .dtypes import Coefficients
-from .ir import RANKED, Atom, Const, DType, Expr, Reduce, ReduceKind
-from .networks import merged, sort
+from .ir import RANKED, Const, DType, Reduce, ReduceKind
+from .networks import sort
 from .operations import (
     Builder,
     as_window,
@@ -43,8 +42,7 @@ from .operations import (
     truth,
 )
 from .statistics import in_order, ranked
-from .values import NotUnderstood, Value, emit, is_number, reading, words
-from .windows import picked
+from .values import NotUnderstood, Value, emit, is_number, picked, reading, words
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -323,7 +321,7 @@ def _ranked(value: Any, percentage: Any) -> Any:
 
 
 def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
-    """The elements in order, by a network, whose first part is what neighbours have too."""
+    """The elements in order, by a network."""
     window = window_of(value, name, ordered=True)
     count = math.prod(window.shape)
     _fraction(cut, 0.5, name)
@@ -331,18 +329,10 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
         raise errors.wrong_arguments(name, f"nothing is left of {count} elements")
     if count > NETWORK:
         raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
-
-    def write(expr: Expr) -> Atom:
-        return emit(expr).atom
-
     # Three operations for each of so many comparators, and others for what is made of them.
     reading.body.limit += 3 * count * count.bit_length() ** 2
-    across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
-    lists = [
-        sort([picked(window, (*i, k), name).atom for i in product(*across)], write)
-        for k in range(window.shape[-1])
-    ]
-    ordered = merged(lists, write) if across else sort([one[0] for one in lists], write)
+    elements = [picked(window, place, name).atom for place in np.ndindex(window.shape)]
+    ordered = sort(elements, lambda expr: emit(expr).atom)
     if window.dtype.is_float:
         known = reduce("all", window == window)
         ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
