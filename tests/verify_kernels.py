@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ninepoint.analysis.footprint import extents
-from ninepoint.analysis.rewrite import Body
 from ninepoint.language.box import Box
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
@@ -22,6 +21,7 @@ from ninepoint.language.ir import (
     COMPARISONS,
     Atom,
     Binary,
+    Body,
     Call,
     Carried,
     Coefficient,

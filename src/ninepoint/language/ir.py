@@ -110,6 +110,7 @@ class Ref:
 
 
 Atom: TypeAlias = Const | Ref
+Atoms: TypeAlias = tuple[Atom, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class Call:
 
     dtype: DType
     function: str
-    args: tuple[Atom, ...]
+    args: Atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class Reduce:
     dtype: DType
     kind: ReduceKind
     shape: Offset
-    body: tuple[Assign, ...]
+    body: Body
     result: Atom
     quantile: float = 0.0
 
@@ -278,7 +279,7 @@ class Gather:
     dtype: DType
     field: str
     origin: Offset
-    index: tuple[Atom, ...]
+    index: Atoms
     low: Offset
     high: Offset
     active: Atom
@@ -310,8 +311,8 @@ class Loop:
     """
 
     carried: tuple[tuple[Ref, Atom], ...]
-    body: tuple[Assign, ...]
-    next: tuple[Atom, ...]
+    body: Body
+    next: Atoms
     index: Ref
     most: int = 0
 
@@ -347,6 +348,9 @@ class Assign:
     value: Expr
 
 
+Body: TypeAlias = tuple[Assign, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """Values kept in rows: computed once at each point, and read at several offsets.
@@ -355,8 +359,8 @@ class Values:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
+    body: Body
+    values: Atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,12 +383,12 @@ class Histogram:
         return self.element.value
 
     @property
-    def body(self) -> tuple[Assign, ...]:
+    def body(self) -> Body:
         """What says which values there can be: those of an element."""
         return (self.element,)
 
     @property
-    def values(self) -> tuple[Atom, ...]:
+    def values(self) -> Atoms:
         """An element."""
         return (Ref(self.element.value.dtype, self.element.name),)
 
@@ -398,8 +402,8 @@ class State:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
+    body: Body
+    values: Atoms
     storage: tuple[np.dtype, ...]
     unbounded: bool = False
 
@@ -451,8 +455,8 @@ class Kernel:
     fields: tuple[tuple[str, np.dtype], ...]
     scalars: tuple[tuple[str, DType], ...]
     coefficients: tuple[tuple[str, np.dtype, Offset], ...]
-    body: tuple[Assign, ...]
-    outputs: tuple[Atom, ...]
+    body: Body
+    outputs: Atoms
     stages: tuple[Stage, ...] = ()
     rows: int = 1
     lengths: tuple[Length, ...] = ()
@@ -471,7 +475,7 @@ class Kernel:
         return tuple(zip(names, self.positions, strict=True))
 
 
-def atoms(expr: Expr) -> tuple[Atom, ...]:
+def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
     match expr:
         case Read() | Element() | Tap() | Weight() | Coefficient():
@@ -515,9 +519,7 @@ def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
 
-def _outside(
-    body: tuple[Assign, ...], results: tuple[Atom, ...], inner: set[str]
-) -> tuple[Atom, ...]:
+def _outside(body: Body, results: Atoms, inner: set[str]) -> Atoms:
     """What a body inside an operation takes from outside."""
     names = inner | {assign.name for assign in body}
     used = (*(a for assign in body for a in atoms(assign.value)), *results)
@@ -547,6 +549,11 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
+def _inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
+    """The operation with what stands inside it changed."""
+    return replace(expr, body=tuple(Assign(a.name, change(a.value)) for a in expr.body))
+
+
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
@@ -555,8 +562,7 @@ def shifted(expr: Expr, by: Offset) -> Expr:
         case Tap() | Gather():
             return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, shifted(a.value, by)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: shifted(inner, by))
         case _:
             return expr
 
@@ -569,8 +575,7 @@ def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
         case Element() | Coefficient():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, of_arrays(a.value, names)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: of_arrays(inner, names))
         case _:
             return expr
 
@@ -583,51 +588,18 @@ def within(body: Iterable[Assign]) -> Iterator[Assign]:
             yield from within(assign.value.body)
 
 
-def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> tuple[Assign, ...]:
-    """The assignments that some values need, in order; loops carry no more than that."""
+def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> Body:
+    """The assignments that some values need, in order.
+
+    A loop is needed as a whole: what it carries for nobody costs nothing once it is compiled.
+    """
     names = {atom.name for atom in wanted if isinstance(atom, Ref)}
-    numbers: dict[str, set[int]] = {}
     kept: list[Assign] = []
     for assign in reversed(tuple(body)):
-        if assign.name not in names:
-            continue
-        value = assign.value
-        if isinstance(value, Loop):
-            value = _cut(value, numbers.setdefault(assign.name, set()))
-        elif isinstance(value, Carried):
-            numbers.setdefault(value.loop.name, set()).add(value.number)
-        kept.append(Assign(assign.name, value))
-        names |= {atom.name for atom in atoms(value) if isinstance(atom, Ref)}
-    if not numbers:
-        return tuple(reversed(kept))
-    places = {loop: sorted(found) for loop, found in numbers.items()}
-    return tuple(
-        Assign(a.name, replace(a.value, number=places[a.value.loop.name].index(a.value.number)))
-        if isinstance(a.value, Carried)
-        else a
-        for a in reversed(kept)
-    )
-
-
-def _cut(loop: Loop, numbers: set[int]) -> Loop:
-    """The loop without values that neither itself needs nor who wants those of some numbers."""
-    numbers.add(0)
-    while True:
-        body = needed(loop.body, [loop.next[k] for k in numbers])
-        results = [loop.next[k] for k in numbers]
-        used = {a.name for one in body for a in atoms(one.value) if isinstance(a, Ref)}
-        used |= {a.name for a in results if isinstance(a, Ref)}
-        more = {k for k, (ref, _) in enumerate(loop.carried) if ref.name in used} - numbers
-        if not more:
-            break
-        numbers |= more
-    kept = sorted(numbers)
-    return replace(
-        loop,
-        carried=tuple(loop.carried[k] for k in kept),
-        body=body,
-        next=tuple(loop.next[k] for k in kept),
-    )
+        if assign.name in names:
+            kept.append(assign)
+            names.update(operands(assign.value))
+    return tuple(reversed(kept))
 
 
 def added(one: Offset, other: Offset) -> Offset:

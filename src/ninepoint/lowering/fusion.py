@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..analysis.rewrite import (
-    Body,
     bodies,
     copied,
     drop_dead,
@@ -34,6 +33,7 @@ from ..analysis.rewrite import (
 from ..language.ir import (
     Assign,
     Atom,
+    Body,
     Cast,
     Expr,
     Histogram,

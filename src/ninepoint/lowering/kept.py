@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..analysis.rewrite import Body, bodies, reads
+from ..analysis.rewrite import bodies, reads
 from ..language.box import Box, joined
 from ..language.ir import (
+    Body,
     Kernel,
     Offset,
     Stage,

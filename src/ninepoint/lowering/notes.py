@@ -24,9 +24,10 @@ import numpy as np
 
 from ..analysis.footprint import tap_offsets
 from ..analysis.ranges import machine_type, of_type, ranges, turn_ranges, working_type
-from ..analysis.rewrite import Body, bodies, reads
+from ..analysis.rewrite import bodies, reads
 from ..language.ir import (
     RANKED,
+    Body,
     Carried,
     Element,
     Gather,

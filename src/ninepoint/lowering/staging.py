@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeAlias
 
 from ..analysis.rewrite import (
-    Body,
     Emit,
     Lines,
     along_rows,
@@ -27,6 +26,7 @@ from ..language.ir import (
     RANKED,
     Atom,
     BinaryOp,
+    Body,
     Cast,
     Coefficient,
     Const,

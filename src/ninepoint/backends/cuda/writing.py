@@ -16,13 +16,14 @@ import numpy as np
 
 from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
-from ...analysis.rewrite import Body, in_bodies, replayed
+from ...analysis.rewrite import in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import (
     Assign,
     Atom,
     Binary,
+    Body,
     Const,
     DType,
     Expr,
