@@ -25,6 +25,7 @@ from ..arrays.accepted import is_dask, is_xarray
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.colour import coloured_shape
+from .contents import Contents, Variable
 from .formats import (
     FORMATS,
     IMAGES,
@@ -48,17 +49,9 @@ from .paths import (
     write_at,
     write_whole,
 )
-from .progress import Progress, shown
+from .progress import Progress
 from .resume import Seen
-from .run import (
-    How,
-    Region,
-    Units,
-    Writer,
-    not_written,
-    share,
-    write,
-)
+from .run import How, Region, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -72,7 +65,7 @@ LARGEST_CLASSIC = 2**32 - 2**25
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A folder, and the name of each file in it: `name` is a template if `numbered`."""
+    """A folder, and the template of the names in it, which has a number if `numbered`."""
 
     folder: str
     name: str
@@ -81,8 +74,7 @@ class Target:
 
     def path(self, frame: int) -> str:
         """Give the file of a frame, without touching the disk."""
-        name = self.name.format(frame) if self.numbered else self.name
-        return os.path.join(self.folder, name)
+        return os.path.join(self.folder, self.name.format(frame))
 
 
 def parse_pattern(pattern: AnyPath) -> Target:
@@ -99,10 +91,7 @@ def parse_pattern(pattern: AnyPath) -> Target:
     folder, name = os.path.split(text)
     if "{" in folder or "}" in folder:
         raise ValueError(f"only the name of the file can hold a {{}}, not its folder: {text!r}")
-    numbered = _is_numbered(name, text)
-    if not numbered:
-        name = name.replace("{{", "{").replace("}}", "}")
-    target = Target(folder or ".", name, numbered, _format_of(name))
+    target = Target(folder or ".", name, _is_numbered(name, text), _format_of(name))
     _check_name(os.path.basename(target.path(0)))
     return target
 
@@ -184,26 +173,24 @@ def _put(
     target: Target,
     how: How,
     page: tuple[str, int, int] | None,
+    _: str,
     block: np.ndarray,
-    number: int,
-    _: Region,
+    region: Region,
 ) -> None:
-    """Write a block, which is one frame, and say which one fails.
+    """Write a block, which is one frame.
 
     In a file of its own, or as a `page` of one that is laid out: its path, the byte at which the
     first page begins, and how long one is.  To do it twice does no harm.
     """
-    frame, path = block[0], target.path(number)
-    rest = "the files that are there are whole, and resume=True goes on after them"
-    with not_written(f"frame {number}", rest, path):
-        if page is None:
-            write_whole(path, encode(frame, target.format, how))
-            return
-        temporary, start, step = page
-        if frame.dtype == bool:
-            frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
-        assert frame.nbytes <= step, (frame.nbytes, step)
-        write_at(temporary, frame, start + number * step)
+    frame, number = block[0], region[0].start
+    if page is None:
+        write_whole(target.path(number), encode(frame, target.format, how))
+        return
+    temporary, start, step = page
+    if frame.dtype == bool:
+        frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
+    assert frame.nbytes <= step, (frame.nbytes, step)
+    write_at(temporary, frame, start + number * step)
 
 
 @door
@@ -317,10 +304,6 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
             temporary = held.enter_context(replacement(names[0]))
             page = (temporary, *_lay_out(temporary, stack.shape, stack.dtype))
         frame = (1, *stack.shape[1:])
-        # Who hears of the progress does not go to a worker.
-        put = partial(_put, target, replace(how, progress=None), page)
-        task = Writer(Units(stack.shape, frame), put, stack.dtype, "imsave")
-        advance = held.enter_context(shown(how.progress, len(numbers)))
         if not is_dask(stack):
             # What is in the memory of this machine is written by this machine.
             held.enter_context(imported("dask.config").set(scheduler="threads"))
@@ -328,7 +311,10 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         elif all(len(lengths) == 1 for lengths in stack.chunks[1:]):
             # So that a chunk of several frames is computed once, and not a frame at a time.
             stack = stack.rechunk(frame, method="tasks")
-        write([(stack, task, numbers)], advance)
+        # Who hears of the progress does not go to a worker.
+        put = partial(_put, target, replace(how, progress=None), page)
+        found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
+        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress)
     sync_folder(target.folder)
     return paths
 

@@ -26,7 +26,6 @@ from .paths import (
     DAMAGE,
     AnyPath,
     ImageReadError,
-    Sourced,
     Stamp,
     local_path,
     natural_key,
@@ -85,7 +84,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Sourced):
+class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
     `found` are absolute patterns that find the files of the stack, if there are several.
@@ -95,10 +94,6 @@ class Part(Sourced):
     header: Header
     frames: tuple[Frame, ...]
     found: tuple[str, ...] = ()
-
-    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
-        """The paths of the files, and the patterns."""
-        return {frame.stamp.path for frame in self.frames}, self.found
 
 
 @door

@@ -18,7 +18,7 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -313,16 +313,6 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
-
-
-class Sourced:
-    """What reads files when it is computed."""
-
-    __slots__ = ()
-
-    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
-        """The paths of the files, and absolute patterns that find them, if there are some."""
-        raise NotImplementedError
 
 
 def found_by(pattern: str, path: str) -> bool:

@@ -38,7 +38,7 @@ import numpy as np
 
 from ..base.remembered import digest
 from ..base.undisturbed import imported
-from .paths import Sourced, stamp, write_whole
+from .paths import stamp, write_whole
 
 Meaning: TypeAlias = dict[str, Any]
 
@@ -172,16 +172,6 @@ class Seen:
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
-        if isinstance(one, Sourced):
-            paths, patterns = one.sources()
-            self.patterns.update(patterns)
-            for path in paths:
-                # A name that is a link, and what it leads to.
-                folder, name = os.path.split(path)
-                self.paths.add(os.path.join(self._real(folder), name))
-                if os.path.islink(path):
-                    self.paths.add(self._real(path))
-            return "sources"
         if isinstance(one, str | PurePath):
             self._path(str(one))
             return None
@@ -191,6 +181,15 @@ class Seen:
             return None if one.dtype.hasobject else "array"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
+            case "ninepoint.io.images.Part":
+                self.patterns.update(one.found)
+                for path in {frame.stamp.path for frame in one.frames}:
+                    # A name that is a link, and what it leads to.
+                    folder, name = os.path.split(path)
+                    self.paths.add(os.path.join(self._real(folder), name))
+                    if os.path.islink(path):
+                        self.paths.add(self._real(path))
+                return "part"
             case "ninepoint.program.program.Program":
                 self.calls |= {node.call.token: node.call for node in one.nodes}
                 return "program"

@@ -39,6 +39,7 @@ from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..base.undisturbed import imported, start
 from .progress import Advance, Progress, finished
+from .resume import Journal
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -119,45 +120,53 @@ class How:
     quality: int | None = None
 
 
+# What becomes of the other units where one cannot be written.
+_WHOLE = "the files that are there are whole, and resume=True goes on after them"
+_NOTED = "what is written stays, and resume=True goes on after it"
+_LOST = "what was written is of no use, and is written again"
+
+
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The task for a unit, by its place in the grid; `who` writes, for what is said."""
+    """The task for a unit, by its place in the grid: `put` writes it, and the `journal` notes it.
+
+    `who` writes, and to which `path`, is for what is said: imsave, whose units are frames, writes
+    each to a file whose name has its number.
+    """
 
     units: Units
-    put: Callable[[np.ndarray, int, Region], None]
     dtype: np.dtype
-    who: str = "save"
+    put: Callable[[np.ndarray, Region], None]
+    path: str
+    who: str
+    journal: Journal | None
 
     def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
-        region = self.units.region(block_id)
+        region, number = self.units.region(block_id), self.units.number(block_id)
+        of_frames = self.who == "imsave"
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:
-            # A frame is what imsave's users know of.
-            first = 1 if self.who == "imsave" else 0
             raise TypeError(
-                f"a chunk of the Dask array is {block.shape[first:]} {block.dtype}, but the array "
-                f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
+                f"a chunk of the Dask array is {block.shape[of_frames:]} {block.dtype}, but the "
+                f"array says {shape[of_frames:]} {self.dtype}; give map_blocks its dtype= and "
+                "chunks="
             )
-        self.put(
-            block.get() if is_cupy(block) else np.asarray(block),
-            self.units.number(block_id),
-            region,
-        )
+        try:
+            self.put(block.get() if is_cupy(block) else np.asarray(block), region)
+            if self.journal is not None:
+                self.journal.mark(number)
+        except OSError as error:
+            where, rest = self.path, _LOST if self.journal is None else _NOTED
+            what = f"[{', '.join(f'{one.start}:{one.stop}' for one in region)}]"
+            if of_frames:
+                what, where, rest = f"frame {number}", where.format(number), _WHOLE
+            words = f"{error.strerror or error}: {what} is not written; {rest}"
+            raise OSError(error.errno, words, where) from error
         return 1
-
-
-@contextmanager
-def not_written(what: str, rest: str, path: str) -> Iterator[None]:
-    """Say of an error of the system what is not written, and what of the `rest`."""
-    try:
-        yield
-    except OSError as error:
-        words = f"{error.strerror or error}: {what} is not written; {rest}"
-        raise OSError(error.errno, words, path) from error
 
 
 _lock = threading.Lock()

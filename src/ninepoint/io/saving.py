@@ -31,7 +31,6 @@ from ..language.warned import MetadataWarning, warn
 from .contents import (
     Contents,
     Cut,
-    Layout,
     Variable,
     contents,
     lazily,
@@ -275,7 +274,7 @@ def _lay_out_netcdf(found: Contents, path: str) -> None:
     store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
     # What is said here takes the place of all that a variable says of how it is stored.
     encoding = {
-        one.name: found.dataset[one.name].encoding | {"chunksizes": one.lies.chunks or None}
+        one.name: found.dataset[one.name].encoding | {"chunksizes": one.chunks or None}
         for one in found.variables
     }
     try:
@@ -318,8 +317,8 @@ def _save_raster(result: Any, path: str, how: How) -> None:
             "transpose the array first"
         )
     array = lazily(result.data)
-    tiles = Layout((*array.shape[:-2], TILE, TILE), None)
-    variable = Variable("", array, result.dims, lies=tiles)
+    tiles = (*array.shape[:-2], TILE, TILE)
+    variable = Variable("", array, result.dims, chunks=tiles)
     found = Contents((variable,), result.to_dataset(name="data")[[]])
     _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
 
@@ -335,13 +334,9 @@ def _lay_out_raster(result: Any, path: str) -> None:
 
 def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
     """Write whole tiles."""
-    rasterio = need("Writing GeoTIFF", "rasterio")
-    *bands, rows, columns = region
-    first = bands[0].start if bands else 0
-    block = block if bands else block[None]
-    window = ((rows.start, rows.stop), (columns.start, columns.stop))
-    with alone(path), rasterio.open(path, "r+") as file:
-        file.write(block, range(first + 1, first + 1 + len(block)), window=window)
+    writing = need("Writing GeoTIFF", "rioxarray", "rioxarray.raster_writer")
+    with alone(path):
+        writing.RasterioWriter(path)[region] = block
 
 
 def _save_npy(result: Any, path: str, how: How) -> None:

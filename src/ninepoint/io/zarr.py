@@ -182,8 +182,8 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
         name=variable.name or None,
         shape=variable.array.shape,
         dtype=variable.array.dtype.newbyteorder("="),
-        chunks=variable.lies.chunks,
-        shards=variable.lies.shards,
+        chunks=variable.chunks,
+        shards=variable.shards,
         zarr_format=3,
         dimension_names=list(map(str, variable.dims)) or None,
         attributes=dict(variable.attrs) if variable.name else said,
@@ -195,7 +195,7 @@ def _lay_out_group(path: str, found: Contents) -> None:
     encoding: dict[str, Any] = {}
     for variable in found.variables:
         # It takes the place of all that the variable says of how it is stored.
-        said = {"chunks": variable.lies.chunks, "shards": variable.lies.shards}
+        said = {"chunks": variable.chunks, "shards": variable.shards}
         said = {name: lengths for name, lengths in said.items() if lengths is not None}
         encoding[variable.name] = found.dataset[variable.name].encoding | said
     zarr = imported("zarr")
