@@ -186,7 +186,8 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]
         inspect.signature(function), options
     )
-    return filtered
+    made: Any = filtered
+    return made
 
 
 class Filtering:

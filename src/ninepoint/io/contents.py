@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import secrets
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,8 +32,8 @@ from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
 from .paths import AmongInputsError, need
 from .progress import Progress, shown
-from .resume import Journal, Meaning, Seen, facts_of
-from .run import Region, Shape, Units, Writer, grown, write
+from .resume import Meaning, Seen, facts_of
+from .run import Region, Shape, Units, Writer, compute, grown, in_units
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -196,22 +197,31 @@ class Contents:
         put: Callable[[str, np.ndarray, Region], None],
         path: str,
         progress: Progress,
-        journal: Journal | None = None,
+        rest: str,
     ) -> None:
         """Write the units of these numbers, which count through all variables.
 
-        `put` takes the name of a variable, its elements, and where they belong.
+        `put` takes the name of a variable, its elements, and where they belong.  `rest` is what
+        becomes of the other units where one cannot be written.
         """
-        jobs, first = [], 0
+        arrays, first = [], 0
+        wanted: dict[tuple[Any, ...], None] = {}
         for one in self.variables:
-            units = one.units
-            own = [number for number in range(units.count) if first + number in numbers]
-            noted = journal and replace(journal, first=first)
-            task = Writer(units, one.array.dtype, partial(put, one.name), path, self.who, noted)
-            jobs.append((one.array, task, own))
+            units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"
+            own = [(name, *units.place(n)) for n in range(units.count) if first + n in numbers]
             first += units.count
+            if own:
+                task = Writer(units, one.array.dtype, partial(put, one.name), path, self.who, rest)
+                meta = np.empty((0,) * one.array.ndim, np.int8)
+                # Dask makes one task of a chunk and what writes it.
+                made = in_units(one.array, units.size).map_blocks(
+                    task, name=name, dtype=np.int8, meta=meta
+                )
+                arrays.append(made)
+                wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
-            write(jobs, advance)
+            if wanted:
+                compute(arrays, wanted, advance)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -309,13 +319,8 @@ def stored_by_xarray() -> Iterator[None]:
 def _known(variable: Any) -> tuple[Shape | None, Shape | None]:
     """The chunks and shards that a variable had where it was read."""
     chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
-    for lengths in (chunks, shards or chunks):
-        if (
-            lengths is None
-            or len(lengths) != variable.ndim
-            or not all(isinstance(n, int) for n in lengths)
-        ):
-            return None, None
+    if chunks is None or len(chunks) != variable.ndim:
+        return None, None
     return tuple(chunks), shards and tuple(shards)
 
 

@@ -51,16 +51,13 @@ from .paths import (
 )
 from .progress import Progress
 from .resume import Seen
-from .run import How, Region, share
+from .run import WHOLE, How, Region, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
 
 # How a whole number is written: with so many digits at least, and no others than 0 to 9.
 _DECIMAL = re.compile(r"0?[0-9]{0,2}d?")
-
-# Above this a TIFF needs 64-bit places; tifffile keeps the same margin for the descriptions.
-LARGEST_CLASSIC = 2**32 - 2**25
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,18 +142,16 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     """
     from tifffile import TiffFile, imwrite
 
-    frames, rows, columns = shape[:3]
+    frames, rows = shape[:2]
     if len(shape) == 4 and shape[3] == 1:
         shape = shape[:3]
     # tifffile leaves room for whole bytes; bits it has to be given, and does not count them then.
     blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if dtype.kind == "b" else None
-    is_large = frames * rows * -(-columns // 8) > LARGEST_CLASSIC
     imwrite(
         temporary,
         blank,
         shape=shape,
         dtype=dtype.newbyteorder("="),
-        bigtiff=is_large or None,
         rowsperstrip=rows,
         **tiff_layout(shape[1:]),
     )
@@ -290,7 +285,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     if there and not (how.overwrite or how.resume):
         raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
-    missing = [number for number in own if not (how.resume and number in there)]
+    missing = {number for number in own if not (how.resume and number in there)}
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
@@ -314,7 +309,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         # Who hears of the progress does not go to a worker.
         put = partial(_put, target, replace(how, progress=None), page)
         found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
-        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress)
+        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress, WHOLE)
     sync_folder(target.folder)
     return paths
 

@@ -40,8 +40,8 @@ from .formats import IMAGES, TIFF
 from .frames import parse_pattern, save_frames
 from .paths import local_path, make_folder, need, replacement, stamp
 from .progress import Progress
-from .resume import Journal, check_same
-from .run import How, Region, alone
+from .resume import check_same, note, noted
+from .run import LOST, How, Region, alone
 from .zarr import save_zarr
 
 
@@ -59,9 +59,9 @@ def save(
 ) -> Path:
     """Write an array to a store, unit by unit, so that it may be larger than memory.
 
-    Each task computes one unit, writes it and notes that it is written. A unit is made of whole
-    shards, or of whole chunks where there are no shards: nothing is written by two tasks, so the
-    store is right whatever the chunks of the array are.
+    Each task computes one unit and writes it; its files appear when they are whole. A unit is made
+    of whole shards, or of whole chunks where there are no shards: nothing is written by two tasks,
+    so the store is right whatever the chunks of the array are.
 
     Parameters
     ----------
@@ -123,8 +123,9 @@ def save(
     `resume`, unless it is complete. Of OME-Zarr the full size is written, and no smaller copies.
 
     Each thread holds a unit of the result, what is read for it, and its compressed form, so the
-    shards, or chunks, set how much memory is held. What is written is noted in a folder of the
-    store, or beside the file, whose name begins with a dot.
+    shards, or chunks, set how much memory is held. What is meant is noted in a folder of the
+    store, or beside the file, whose name begins with a dot. Which units are written is told by
+    the files of a store, so chunks of zeros are written, too.
 
     What a source means is told by the sizes and times of files that can be found in the graph,
     and by the names that Dask gives. Names that are new in each process, as those of
@@ -204,8 +205,8 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
             f"part={how.part!r}: one file of images cannot be written by several processes; "
             "give each frame a file of its own, 'frames/{:04d}.tif', or save as .zarr"
         )
-    journal = Journal(os.path.join(target.folder, f".{target.name}.ninepoint"))
-    old = journal.meaning()
+    notes = os.path.join(target.folder, f".{target.name}.ninepoint")
+    old = noted(notes)
     if how.resume or how.part:
         if old is not None:
             check_same(pattern, old, means)
@@ -217,7 +218,7 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     elif not how.overwrite and os.path.lexists(target.path(0)):
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
     if old is None or not (how.resume or how.part):
-        journal.begin(means)
+        note(notes, means)
     save_frames(array, pattern, how)
 
 
@@ -305,17 +306,6 @@ def _is_on_earth(result: Any) -> bool:
 
 def _save_raster(result: Any, path: str, how: How) -> None:
     """Write a GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
-    if not imported("rasterio").dtypes.check_dtype(result.dtype):
-        raise TypeError(
-            f"a GeoTIFF cannot hold {result.dtype} values: convert them first, such as "
-            "array.astype('float32')"
-        )
-    x, y = result.rio.x_dim, result.rio.y_dim
-    if result.ndim not in (2, 3) or result.dims[-2:] != (y, x):
-        raise ValueError(
-            f"a GeoTIFF holds ({y}, {x}) or (band, {y}, {x}), not {result.dims}; "
-            "transpose the array first"
-        )
     array = lazily(result.data)
     tiles = (*array.shape[:-2], TILE, TILE)
     variable = Variable("", array, result.dims, chunks=tiles)
@@ -403,11 +393,11 @@ def _fill(
             "save as .zarr, or the parts of the array in files of their own"
         )
     folder, name = os.path.split(path)
-    journal = Journal(os.path.join(folder, f".{name}.ninepoint"))
+    notes = os.path.join(folder, f".{name}.ninepoint")
     means = found.meaning
     if os.path.lexists(path):
         if how.resume:
-            old = journal.meaning()
+            old = noted(notes)
             is_same = old and old.pop("the file", None) == _finished(path)
             check_same(path, old if is_same else None, means)
             return
@@ -420,8 +410,8 @@ def _fill(
     with replacement(path) as temporary:
         lay_out(temporary)
 
-        found.write(range(found.count), partial(put, temporary), path, how.progress)
-    journal.begin(means | {"the file": _finished(path)})
+        found.write(range(found.count), partial(put, temporary), path, how.progress, LOST)
+    note(notes, means | {"the file": _finished(path)})
 
 
 def _finished(path: str) -> list[int]:

@@ -165,21 +165,19 @@ def frames(file: BinaryIO, places: Sequence[int], expected: Header) -> Iterator[
     """Decode pages one by one, after a check that each holds an image like `expected`."""
     with _pages(file) as tiff:
         for place in places:
-            yield _decoded(page_at(tiff, place), expected)
-
-
-def _decoded(page: TiffPage, expected: Header) -> np.ndarray:
-    check_like(_header(page), expected)
-    _check_segments(page)
-    # One worker: the chunks already fill the cores.
-    data = page.asarray(maxworkers=1)
-    if page.photometric == 3:
-        assert page.colormap is not None, "a palette was promised by _header"
-        return np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
-    separate, _, rows, columns, contiguous = page.shaped
-    data = data.reshape(separate, rows, columns, contiguous)
-    whole = data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)
-    return whole.reshape(expected.shape)
+            page = page_at(tiff, place)
+            check_like(_header(page), expected)
+            _check_segments(page)
+            # One worker: the chunks already fill the cores.
+            data = page.asarray(maxworkers=1)
+            if page.photometric == 3:
+                assert page.colormap is not None, "a palette was promised by _header"
+                yield np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
+                continue
+            separate, _, rows, columns, contiguous = page.shaped
+            data = data.reshape(separate, rows, columns, contiguous)
+            whole = data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)
+            yield whole.reshape(expected.shape)
 
 
 def _header(page: TiffPage) -> Header:
@@ -319,7 +317,7 @@ def _open_raster(path: str) -> Found:
     stamp = readable(path)
     rioxarray = need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
     like = rioxarray.open_rasterio(path, cache=False)
-    if not hasattr(like, "dims") or isinstance(like, list) or hasattr(like, "data_vars"):
+    if not hasattr(like, "dims") or hasattr(like, "data_vars"):
         raise ValueError(
             f"{path!r} holds several images of different kinds; open the one you need with "
             "rioxarray.open_rasterio(path, variable=...)."
