@@ -17,7 +17,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeAlias, TypedDict
+from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -186,8 +186,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]
         inspect.signature(function), options
     )
-    made: Any = filtered
-    return made
+    return cast("Callable[P, Any]", filtered)
 
 
 class Filtering:

@@ -45,8 +45,6 @@ from .paths import (
     make_folder,
     need,
     replacement,
-    sync_folder,
-    write_at,
     write_whole,
 )
 from .progress import Progress
@@ -185,7 +183,11 @@ def _put(
     if frame.dtype == bool:
         frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
     assert frame.nbytes <= step, (frame.nbytes, step)
-    write_at(temporary, frame, start + number * step)
+    frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
+    # A file that is gone stays so.
+    with open(temporary, "rb+") as file:
+        file.seek(start + number * step)
+        file.write(frame.data)
 
 
 @door
@@ -310,7 +312,6 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         put = partial(_put, target, replace(how, progress=None), page)
         found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
         found.write(numbers, put, os.path.join(target.folder, target.name), how.progress, WHOLE)
-    sync_folder(target.folder)
     return paths
 
 

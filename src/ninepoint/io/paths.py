@@ -26,8 +26,6 @@ from pathlib import PurePath
 from secrets import token_hex
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ..base.undisturbed import imported
 
 # What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
@@ -157,26 +155,8 @@ def replacement(path: str) -> Iterator[str]:
 
 def write_whole(path: str, data: bytes) -> None:
     """Write a file, which is there when all of it is."""
-    with replacement(path) as temporary:
-        write_at(temporary, np.frombuffer(data, np.uint8), 0)
-
-
-def write_at(path: str, array: np.ndarray, at: int) -> None:
-    """Write numbers as this machine has them, from byte `at` on; a file that is gone stays so."""
-    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    with open(path, "rb+") as file:
-        file.seek(at)
-        file.write(array.reshape(-1).view(np.uint8).data)
-
-
-def sync_folder(folder: str) -> None:
-    """Make the new names last through a power cut, where the system can do that for a folder."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with replacement(path) as temporary, open(temporary, "rb+") as file:
+        file.write(data)
 
 
 @contextmanager

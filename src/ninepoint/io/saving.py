@@ -36,7 +36,7 @@ from .contents import (
     lazily,
     stored_by_xarray,
 )
-from .formats import IMAGES, TIFF
+from .formats import IMAGES, NUMBERS, TIFF
 from .frames import parse_pattern, save_frames
 from .paths import local_path, make_folder, need, replacement, stamp
 from .progress import Progress
@@ -263,7 +263,7 @@ def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
 def _check_netcdf(one: Variable) -> None:
     """Raise where NetCDF has no type for these numbers."""
     dtype = one.array.dtype
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
+    if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
         cure = (
             "save as .zarr" if dtype.kind == "c" else "convert them, with array.astype('float64')"
         )

@@ -42,6 +42,7 @@ from .contents import (
     lazily,
     stored_by_xarray,
 )
+from .formats import TIFF
 from .opened import INCOMPLETE, said_of
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import Seen, check_same, note, noted
@@ -137,9 +138,9 @@ def _opened(folder: str, once: str) -> Any:
 
 
 def _check_dtype(one: Variable) -> None:
-    """Raise where Zarr has no type for these numbers."""
+    """Raise where Zarr has no type for these numbers: it has those of TIFF."""
     dtype = one.array.dtype
-    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+    if dtype.name not in TIFF.holds:
         raise TypeError(
             f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
             "such as array.astype('float64')"
