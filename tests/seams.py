@@ -43,7 +43,7 @@ from ninepoint.inspecting.explaining import no_chain, notes
 from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
 from ninepoint.lowering.notes import Note, Work, work
-from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
+from ninepoint.lowering.passes import ROWS, SIMPLIFIED, STORED, passed
 from ninepoint.program import program
 
 
@@ -139,8 +139,8 @@ def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
     """The passes once more."""
     request = forms.request
     after = {"read": forms.read, **passed(SIMPLIFIED, forms.read, request, reach)}
-    after |= passed(WINDOWED, after["simplified"], request, reach)
-    after |= passed(ROWS, after["windowed"], request, reach)
+    after |= passed(STORED, after["simplified"], request, reach)
+    after |= passed(ROWS, after["widened"], request, reach)
     return after | {"lowered": forms.lowered}
 
 

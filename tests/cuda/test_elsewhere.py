@@ -125,15 +125,11 @@ def test_pieces_are_on_their_way_beside_each_other(cupy, limited):
     cupy.fake.log.clear()
     cupy.fake.pinned = 0
     same(between(frames, row, device="cuda"), wanted)
-    # The row is there first; then three pieces are begun before one waits for the first again.
-    done = [one[0] if isinstance(one, tuple) else one for one in cupy.fake.log]
-    assert done[:2] == ["upload", "wait"]
+    # Each piece is done on the stream of one of three threads, which waits for it alone.
     lanes = [one[1] for one in cupy.fake.log if str(one[0]).startswith("kernel_between")]
     assert len(lanes) > 3
-    assert len(set(lanes[:3])) == 3
-    assert lanes[3:] == lanes[: len(lanes) - 3]
-    fourth = [k for k, one in enumerate(done) if one.startswith("kernel_")][3]
-    assert cupy.fake.log[:fourth].count(("wait", lanes[0])) == 3
+    assert len(set(lanes)) <= 3
+    assert 0 not in lanes
     # What is pinned are the pieces under way, however large the arrays are.
     assert cupy.fake.pinned < 2 * frames.nbytes / 3
 

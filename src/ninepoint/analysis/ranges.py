@@ -45,7 +45,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    RunningSum,
     Select,
     Stage,
     State,
@@ -145,10 +144,6 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
     match stage:
         case Values() | Histogram():
             return own
-        case RunningSum():
-            (one,) = own
-            total = Interval(one.low * stage.rows, one.high * stage.rows)
-            return [_settled(total, stage.value.dtype)]
         case State():
             # What the border's rule puts there as well.
             if stage.unbounded:

@@ -33,7 +33,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..backends.memory import copied, empty
 from ..base import limits
 from .accepted import listed, write
@@ -50,7 +50,7 @@ class _Program(Protocol):
     def ndim(self) -> int: ...
 
     @property
-    def compiled(self) -> Compiled: ...
+    def every(self) -> tuple[int, ...]: ...
 
     def turned(self, how: Any, /) -> Self | None: ...
 
@@ -216,7 +216,7 @@ def with_lanes(
     """
     found = lanes(fields, outs, program.ndim)
     # Rows of lanes have no steps.
-    if found is None or (program.compiled.every and found.inner):
+    if found is None or (program.every and found.inner):
         return None
     if found.turn:
         transposed = program.turned(found.turn)
@@ -260,7 +260,7 @@ def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
-def looks_at_points(code: Bound) -> bool:
+def looks_at_points(code: Compiled) -> bool:
     """Whether each result depends on the elements at its own point alone, along one axis."""
     return (
         code.ndim == 1
@@ -269,7 +269,7 @@ def looks_at_points(code: Bound) -> bool:
     )
 
 
-def rows_of(program: Bound) -> list[int]:
+def rows_of(program: Compiled) -> list[int]:
     """The fields of which one element of each row is read, wherever the others lie."""
     given = len(program.field_dtypes) - len(program.along)
     return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
@@ -304,7 +304,7 @@ class Arrangement:
 
     def __init__(
         self,
-        program: Bound,
+        program: Compiled,
         fields: Sequence[Array],
         order: tuple[int, ...],
         out: Any,
@@ -363,7 +363,7 @@ class Arrangement:
         if is_readable(array, dtype):
             return True
         # Elements lie anywhere, commands take any strides, and what is large goes block by block.
-        movable = program.takes_commands and is_movable(array, dtype)
+        movable = program.loaded.lists and is_movable(array, dtype)
         return not self._small or movable
 
     def _view(self, field: Array, shape: Shape, dtype: np.dtype, alike: bool) -> View | None:
@@ -415,13 +415,13 @@ def may_overlap(one: Array, other: Array) -> bool:
     return np.may_share_memory(one, other)
 
 
-def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others
     are made.  What is as usual is not told.
     """
-    positions, turn = program.positions > 0, turned(fields, program.ndim)
+    positions, turn = bool(program.positions), turned(fields, program.ndim)
     found = None if positions else with_lanes(program, fields)
     how = None if found is None else found[0]
     is_inside = any(_inside(field, program.ndim) for field in fields)
@@ -450,7 +450,7 @@ def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[
         yield "strides", f"copied in blocks: {'; '.join(reasons)}"
 
 
-def _unlaid(program: Bound, fields: Sequence[Array]) -> str:
+def _unlaid(program: Compiled, fields: Sequence[Array]) -> str:
     """Why a program does not take a stack that lies innermost as it is."""
     lying = lanes(fields, (), program.ndim)
     if program.positions:

@@ -23,10 +23,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..base import limits
 from ..base.remembered import Remembered
@@ -80,7 +81,7 @@ class Commands:
     many `images` are done together at the most, `by_machine` where machine code takes them.
     """
 
-    program: Bound
+    program: Compiled
     plan: Layout
     # Of fields and results, without axes; lists say where they lie.
     constants: Sequence[Array]
@@ -96,24 +97,22 @@ class Commands:
         """The types of fields and results, in blocks."""
         return *self.program.field_dtypes, *self.program.out_dtypes
 
-    def run(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part, by a program that has its numbers."""
-        together = self.images
+    def run(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
+        """Compute a part of fields and results."""
+        together, entry = self.images, self.program.loaded.entry
         for k in range(part.start, part.stop, together):
             some = replace(part, start=k, stop=min(k + together, part.stop))
             cut = slice(some.start, some.stop)
             if not self.by_machine:
                 with np.errstate(all="ignore"):
-                    arrays = [one[cut] for one in (*fields, *outs)]
-                    _Walk(self, some, arrays, _AtOnce(self, some, program)).walk()
+                    some_arrays = [one[cut] for one in arrays]
+                    _Walk(self, some, some_arrays, _AtOnce(self, some, numbers)).walk()
             elif some == part or self.ghosts:
                 # Values at the border may be others for each image.
-                program.run(fields, outs, self.of(some))
+                entry(*arrays, *numbers, self.of(some))
             else:
                 told = self.of(replace(some, start=0, stop=some.stop - k))
-                program.run([one[cut] for one in fields], [one[cut] for one in outs], told)
+                entry(*[one[cut] for one in arrays], *numbers, told)
 
     def of(self, part: Part) -> Array:
         """List what to do for a part of the arrays."""
@@ -162,7 +161,7 @@ class _Walk:
             return
         if keeps:
             # All phases of a result keep the same.
-            field = k % (len(self.plan.outputs) // self.program.compiled.phases)
+            field = k % (len(self.plan.outputs) // self.program.phases)
             starts, steps = self.plan.at(zone.start), self.plan.every
             axes = zip(starts, zone.shape, steps, strict=True)
             source = self.arrays[field][into(slice(a, a + n * s, s) for a, n, s in axes)]
@@ -186,7 +185,7 @@ class _Walk:
             for k in self.lists.moved
         )
         size = (self.part.stop - self.part.start) * sum(moved)
-        warm = self.program.warm if axis == last - 1 else 0
+        warm = self.program.module.warm if axis == last - 1 else 0
         twice = max(1, self.plan.spans[axis], warm)
         # A command costs more where it is done here.
         bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
@@ -284,10 +283,11 @@ class _Walk:
 
 
 class _AtOnce:
-    """Does what there is to do, by a program that has its numbers."""
+    """Does what there is to do, with the program's numbers."""
 
-    def __init__(self, lists: Commands, part: Part, program: Bound) -> None:
-        self._dtypes, self._stack, self._program = lists.dtypes, part.stop - part.start, program
+    def __init__(self, lists: Commands, part: Part, numbers: Sequence[Any]) -> None:
+        self._dtypes, self._stack = lists.dtypes, part.stop - part.start
+        self._program, self._numbers = lists.program, numbers
 
     def block(self, k: int, shape: Shape) -> Array:
         """Memory for a block of a field or an output, until something is computed."""
@@ -299,8 +299,7 @@ class _AtOnce:
 
     def compute(self, arrays: Sequence[Array]) -> None:
         """Run the program on fields and results."""
-        fields = len(self._program.field_dtypes)
-        self._program.run(arrays[:fields], arrays[fields:])
+        self._program.loaded.entry(*arrays, *self._numbers)
 
     def extend(
         self, how: int, to: Array, terms: Sequence[tuple[Array, Array]], beta: Array

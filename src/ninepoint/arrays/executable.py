@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from ..backends.memory import LEAST, empty
-from ..backends.threads import Held, run_parallel, thread_count
+from ..backends.threads import run_lists, run_parallel, thread_count
 from ..base import limits
 from ..language.dtypes import short
 from .accepted import check_writable, listed, write
@@ -74,7 +74,7 @@ class Executable:
 
     def __init__(
         self,
-        program: Bound,
+        program: Compiled,
         fields: Sequence[Array],
         along: Behind,
         border: Border,
@@ -122,7 +122,7 @@ class Executable:
         self._way = _way_of(program, plan, constants, ghosts, *arrays)
         # Lists of commands, by how many threads share them.
         self._shares: dict[int, list[Array]] = {}
-        self._entry = program.entry
+        self._entry = program.loaded.entry
         # The list of a call that takes all arrays as they are, and does all, on this thread.
         self._direct = self._lists(1)[0] if self._is_one and len(lead) < 2 else None
 
@@ -170,22 +170,6 @@ class Executable:
             found = self._shares[threads] = list(map(self._way.of, parts))
         return found
 
-    def held(
-        self,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-        numbers: Sequence[Any],
-        threads: int,
-    ) -> Held | None:
-        """The call on these arrays as machine code keeps it, shared among so many threads.
-
-        None where there is something to do besides.  The results must overlap no field.
-        """
-        if self._arrangement is not None or not self._is_one:
-            return None
-        program = self._program.with_numbers(numbers)
-        return program.held(self._stacked(fields), self._stacked(outs), self._lists(threads))
-
     def _compute(
         self,
         fields: Sequence[Array],
@@ -200,7 +184,7 @@ class Executable:
                 self._entry(*fields, *results, *numbers, self._direct)
             elif self._stack:
                 way = None if in_place else self._way
-                self._share(way, self._program.with_numbers(numbers), fields, results, threads)
+                self._share(way, fields, results, numbers, threads)
 
         # To ask how many threads there are takes as long as a small call.
         if not self._shared:
@@ -214,27 +198,27 @@ class Executable:
     def _share(
         self,
         way: Commands | None,
-        program: Bound,
         fields: Sequence[Array],
         results: Sequence[Array],
+        numbers: Sequence[Any],
         threads: int,
     ) -> None:
         """Compute on so many threads.
 
         What would keep somebody waiting who interrupts it is done part by part.
         """
-        lasts = not program.pace or program.pace[0] * self._points > LASTING
+        pace = self._program.pace
+        lasts = not pace or pace[0] * self._points > LASTING
         if threads > 1 and self._is_one and way is self._way and not lasts:
-            arrays = self._stacked(fields), self._stacked(results)
-            program.run_parts(*arrays, self._lists(threads), threads)
+            arguments = *self._stacked(fields), *self._stacked(results), *numbers
+            run_lists(self._entry, arguments, self._lists(threads), threads)
             return
         parts = _divided(self._plan, self._stack, 1 if self._images else threads)
         tasks: list[Callable[[], object]] = []
-        run = _of_elements if way is None else way.run
+        run = partial(_of_elements, self._program) if way is None else way.run
         for image in self._images or [...]:
-            read, made = ([one[image] for one in some] for some in (fields, results))
-            arrays = self._stacked(read), self._stacked(made)
-            tasks += [partial(run, program, *arrays, part) for part in parts]
+            arrays = self._stacked([one[image] for one in (*fields, *results)])
+            tasks += [partial(run, arrays, numbers, part) for part in parts]
         run_parallel(tasks, threads)
 
     def _over(
@@ -258,7 +242,7 @@ class Executable:
     ) -> bool:
         """Compute into the place of fields, if each result depends on its own elements alone."""
         arranged, program, outs = self._arrangement, self._program, targets
-        if not program.takes_elements or self._images:
+        if program.elements is None or self._images:
             return False
         if arranged is not None:
             if not arranged.has_place:
@@ -275,14 +259,17 @@ class Executable:
 
 
 def _of_elements(
-    program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
+    program: Compiled, arrays: Sequence[Array], numbers: Sequence[Any], part: Part
 ) -> None:
     """Compute a part of elements that lie anywhere, in the place of fields too."""
-    some = slice(part.start, part.stop), slice(part.first, part.last)
-    program.run_elements([one[some] for one in fields], [one[some] for one in outs])
+    some = [one[part.start : part.stop, part.first : part.last] for one in arrays]
+    fields, elements = len(program.field_dtypes), program.elements
+    assert elements is not None
+    elements.call(*some[:fields], *numbers, out=tuple(some[fields:]))
+    elements.check()
 
 
-def _layout(program: Bound, core: Shape, border: Border) -> Layout:
+def _layout(program: Compiled, core: Shape, border: Border) -> Layout:
     """The layout of a program on arrays of a core shape."""
     return layout(core, program.reaches, border, _itemsize_of(program), every=program.every)
 
@@ -294,17 +281,17 @@ def _images_of(lead: Shape) -> list[Any]:
     return [(*place[:longest], slice(None), *place[longest + 1 :]) for place in product(*others)]
 
 
-def _constants(program: Bound, plan: Layout, cval: Any) -> list[Array]:
+def _constants(program: Compiled, plan: Layout, cval: Any) -> list[Array]:
     """What stands beside fields and results, checked."""
     # What phases keep, and fill in, is the same for all of them.
-    phases, fields, outs = program.compiled.phases, program.field_dtypes, program.out_dtypes
+    phases, fields, outs = program.phases, program.field_dtypes, program.out_dtypes
     outs = outs[: len(outs) // phases]
-    found = check_values(plan, cval, fields, outs, program.positions)
+    found = check_values(plan, cval, fields, outs, len(program.positions))
     return found[: len(fields)] + found[len(fields) :] * phases
 
 
 def _way_of(
-    program: Bound,
+    program: Compiled,
     plan: Layout,
     constants: Sequence[Array],
     ghosts: tuple[Extensions, ...],
@@ -321,14 +308,14 @@ def _way_of(
         if not is_readable(array, dtype) and not (k in rows and array.dtype == dtype)
     )
     by_machine = (
-        program.takes_commands
+        program.loaded.lists
         and all(is_movable(arrays[k], dtypes[k]) for k in moved)
         and _has_movable_zones(program, plan)
         and not (ghosts and any(map(short, program.field_dtypes)))
     )
     # Of elements that lie anywhere no copy is made where none is needed.
     exact = dtypes == tuple(array.dtype for array in arrays)
-    if program.takes_elements and exact and (moved or not by_machine):
+    if program.elements is not None and exact and (moved or not by_machine):
         return None
     images = 1 << 62
     if moved or not plan.inside:
@@ -342,16 +329,16 @@ def _way_of(
     # An iteration is bound each time that it is called.
     kept = tuple([one.tobytes() for one in constants])
     key = limits.current, plan, strides, moved, by_machine, kept
-    ways = program.compiled.ways
+    ways = program.ways
     if key not in ways:
         ways[key] = made
     found: Commands = ways[key]
     return found
 
 
-def _has_movable_zones(program: Bound, plan: Layout) -> bool:
+def _has_movable_zones(program: Compiled, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
-    count = len(program.out_dtypes) // program.compiled.phases
+    count = len(program.out_dtypes) // program.phases
     pairs = zip(program.field_dtypes, program.out_dtypes[:count], strict=False)
     return not plan.border.uses("keep") or all(field == out for field, out in pairs)
 
@@ -410,7 +397,7 @@ def _divided(plan: Layout, stack: int, threads: int) -> list[Part]:
     return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
 
 
-def _itemsize_of(program: Bound) -> int:
+def _itemsize_of(program: Compiled) -> int:
     """The bytes of one element of every field together; positions are no arrays of that size."""
     count = len(program.field_dtypes) - len(program.along)
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from .arranging import core_last
 from .borders import Array, Boundary, Sides
 from .conditions import Condition, weights
@@ -129,7 +129,7 @@ class GhostCall:
     def __init__(
         self,
         node: Node,
-        program: Bound,
+        program: Compiled,
         fields: Sequence[Array],
         closed: Sequence[Sides],
         threads: int | None,

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
@@ -46,16 +46,17 @@ from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
 def bind_pass(
-    group: Group, part: Placed, fields: Sequence[Array], bound: Bound, threads: int | None
+    group: Group, part: Placed, fields: Sequence[Array], threads: int | None
 ) -> Run | None:
     """What does a group as one kernel; None if it has to be done node by node."""
     shape = fields[0].shape
     for node in group.nodes:
         if node.border.uses("keep"):
-            check_kept(node.program.field_dtypes, node.out_dtypes)
-    if any(field.shape != shape for field in fields[: len(fields) - bound.positions]):
+            check_kept(node.compiled.field_dtypes, node.out_dtypes)
+    positions = len(group.chain.compiled.positions)
+    if any(field.shape != shape for field in fields[: len(fields) - positions]):
         return None
-    run = FusedRun(group, part, fields, bound, threads)
+    run = FusedRun(group, part, fields, threads)
     return run if run.pays(group, fields) else None
 
 
@@ -66,23 +67,18 @@ class FusedRun:
     """
 
     def __init__(
-        self,
-        group: Group,
-        part: Placed,
-        fields: Sequence[Array],
-        bound: Bound,
-        threads: int | None,
+        self, group: Group, part: Placed, fields: Sequence[Array], threads: int | None
     ) -> None:
         shape, along, lanes = fields[0].shape, group.nodes[0].along, not group.steps
-        assert group.chain is not None
+        compiled = self._compiled = group.chain.compiled
         order = core_last(len(shape), along)
         self._how, self._chain = arranged(group.chain, order, fields, lanes=lanes)
         made = list(shape)
         for axis, (before, after), (low, high) in zip(
-            along, part.closed, bound.reaches[0].sides, strict=True
+            along, part.closed, compiled.reaches[0].sides, strict=True
         ):
             made[axis] -= (0 if before else low) + (0 if after else high)
-        self._shape, self._made, self._bound = shape, tuple(made), bound
+        self._shape, self._made = shape, tuple(made)
         self._dtypes = self._chain.compiled.out_dtypes
         self._points = math.prod(shape)
         self._threads = 1 if self._points < SPLIT_POINTS else threads
@@ -93,12 +89,12 @@ class FusedRun:
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output."""
-        targets, bound = listed(out), self._bound
+        targets, compiled = listed(out), self._compiled
         if targets and all(map(self._takes, targets, self._dtypes)):
             results = targets
         else:
             results = [self._make(self._made, dtype) for dtype in self._dtypes]
-        if bound.positions:
+        if compiled.positions:
             fields = [np.broadcast_to(field, self._shape) for field in fields]
         inputs, made = list(map(self._lain, fields)), list(map(self._lain, results))
 
@@ -111,7 +107,7 @@ class FusedRun:
         if self._threads == 1:
             compute(1)
         else:
-            paced(bound.pace, self._points, self._threads, bound.handoff, compute)
+            paced(compiled.pace, self._points, self._threads, compiled.handoff, compute)
         for target, one in zip(targets, results, strict=False):
             if target is not one:
                 write(target, one)
@@ -164,26 +160,27 @@ Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
 
-    They are those of the program `bound`, or what calls are given for the nodes of which `members`
-    are the first outputs; some are `lengths` of the arrays, by their places.
+    They are the nodes' `own`, or what calls are given for the nodes of which `members` are the
+    first outputs; some are `lengths` of the arrays, by their places.
     """
 
-    bound: Bound
-    lengths: tuple[tuple[int, int], ...]
+    own: Sequence[tuple[Sequence[Any], Sequence[Any]]]
     members: Sequence[int]
+    lengths: Sequence[tuple[int, int]]
 
     @staticmethod
-    def of(program: Bound, core: Shape, nodes: Sequence[Node]) -> Numbers:
+    def of(nodes: Sequence[Node], core: Shape) -> Numbers:
         """Those of nodes on arrays of a shape, along their axes."""
-        scalars = enumerate(program.scalars, len(program.coefficients))
+        own = [node.numbers for node in nodes]
+        count = sum(len(coefficients) for coefficients, _ in own)
+        scalars = enumerate((one for _, scalars in own for one in scalars), count)
         lengths = [(place, core[one.axis]) for place, one in scalars if isinstance(one, Length)]
-        return Numbers(program.within(core), tuple(lengths), [node.outputs[0] for node in nodes])
+        return Numbers(own, [node.outputs[0] for node in nodes], lengths)
 
     def told(self, given: Given) -> Sequence[Any]:
         """What a call is told."""
-        if given.numbers is None:
-            return *self.bound.coefficients, *self.bound.scalars
-        own = [given.numbers[k] for k in self.members]
+        numbers = given.numbers
+        own = self.own if numbers is None else [numbers[k] for k in self.members]
         found = [one for coefficients, _ in own for one in coefficients]
         found += [one for _, scalars in own for one in scalars]
         for place, length in self.lengths:
@@ -217,7 +214,7 @@ class OneCall:
 def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     there = any(is_cupy(values[value]) for value in node.fields)
-    if node.thins and (there or not node.program.every):
+    if node.thins and (there or not node.compiled.every):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
         return partial(_thinned, node, bind_call(work, node.full, values, full))
     part, along = work.part(node), node.along
@@ -225,8 +222,8 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     pairs = work.inputs(node.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
     # Another array of this shape is as long.
-    numbers = Numbers.of(node.program, work.core(whole_shape(fields), along), [node])
-    program = numbers.bound
+    numbers = Numbers.of([node], work.core(whole_shape(fields), along))
+    program = node.compiled
     run: Run
     if node.boundary.conditions:
         run = GhostCall(node, program, fields, part.closed, work.threads)
@@ -246,7 +243,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
 
 
 def _finer_call(
-    node: Node, program: Bound, fields: Sequence[Array], border: Border, threads: int | None
+    node: Node, program: Compiled, fields: Sequence[Array], border: Border, threads: int | None
 ) -> Run:
     """Calls of a node whose program's outputs are phases, on fields like some: bound once.
 
@@ -288,20 +285,20 @@ def _thinned(
 
 def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
     """What does several nodes as one; None if they have to be done one by one."""
-    program, along, there = group.program, group.nodes[0].along, group.at_once is not None
-    assert program is not None
-    part = work.common(group, group.at_once.margin if there else program.reaches[0])
+    along, there = group.nodes[0].along, group.at_once is not None
+    reach = group.at_once.margin if there else group.chain.compiled.reaches[0]
+    part = work.common(group, reach)
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
-    numbers = Numbers.of(program, work.core(whole_shape(fields), along), group.nodes)
+    numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
     run: Run | None
     if there:
         into = None if part.taken else into
         run = _at_once(group, part, fields, into)
     else:
-        run = bind_pass(group, part, fields, numbers.bound, work.threads)
+        run = bind_pass(group, part, fields, work.threads)
     if run is None:
         return None
     work.stand(part)

@@ -127,8 +127,12 @@ class Node(Protocol):
     def out_dtypes(self) -> Sequence[Any]: ...
 
     @property
-    def program(self) -> Any:
-        """What computes it, its scalars bound."""
+    def compiled(self) -> Any:
+        """What computes it."""
+
+    @property
+    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Its coefficients and its scalars."""
 
 
 class Program(Protocol):

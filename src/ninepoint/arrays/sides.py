@@ -41,7 +41,7 @@ class Edges:
     @staticmethod
     def of(node: Node, shape: Shape) -> Edges:
         """Those of fields of a shape."""
-        compiled = node.program.compiled
+        compiled = node.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
         # Positions have nothing outside that is asked for.
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))

@@ -17,7 +17,7 @@ from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
-from ..program.calls import Call
+from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of, reaching
 from .asked import no_array

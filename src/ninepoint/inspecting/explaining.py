@@ -38,7 +38,6 @@ from ..lowering.notes import (
     Note,
     row_notes,
     shared_notes,
-    sum_notes,
     whole_notes,
     window_notes,
     work,
@@ -208,8 +207,7 @@ def notes(forms: Forms) -> tuple[Note, ...]:
     # Several rows are made at once, with nothing kept.
     in_place = forms.lowered.rows > 1 and not forms.lowered.stages
     return (
-        *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
-        *window_notes(forms.windowed, request.schedule, in_place=in_place),
+        *window_notes(forms.stored, request.schedule, in_place=in_place),
         *whole_notes(forms.unrolled, forms.wholesome),
         *row_notes(forms.single, forms.lowered),
         *shared_notes(forms.wholesome, forms.lowered, request.schedule),
@@ -236,9 +234,9 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = last.program
+    program = last.compiled
     # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - program.positions - len(whole)
+    made = len(program.field_dtypes) - len(program.positions) - len(whole)
     read = [*whole, *whole[:1] * made]
     for label, text in told(program, read, len(whole)):
         page.add(label, text)
@@ -265,7 +263,7 @@ def intermediate(one: Asked) -> str:
     if not one.is_single:
         lines: list[str] = []
         for node in (node for group in one.plan.groups for node in group.nodes):
-            part = node.part
+            part = node.compiled.as_part
             text = f"it holds {part}" if isinstance(part, str) else kernel_text(part.simplified)
             lines.append(f"{_call_text(one.program.graph, node)}:")
             lines += [f"    {line}" for line in text.split("\n")]

@@ -148,7 +148,7 @@ class Seen:
             case "ninepoint.program.program.Program":
                 self.calls |= {node.call.token: node.call for node in one.nodes}
                 return "program"
-            case "ninepoint.program.calls.Call":
+            case "ninepoint.program.definition.Call":
                 self.calls[one.token] = one
                 return "call"
             case "ninepoint.program.definition.Definition" | "builtins.function":

@@ -360,49 +360,17 @@ class Values:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningSum:
-    """A sum of `value` over so many `rows`, from the point's own on.
-
-    Each row is made from the one before, by adding a row and taking one away, which is exact
-    for integers.
-    """
-
-    name: str
-    body: tuple[Assign, ...]
-    value: Atom
-    rows: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one name that it is read by."""
-        return (self.name,)
-
-    @property
-    def values(self) -> tuple[Atom, ...]:
-        """What is summed."""
-        return (self.value,)
-
-
-@dataclass(frozen=True, slots=True)
 class Histogram:
-    """Elements of a window of a field, by their ranks.
+    """The element of rank `rank` of a window of a field; NaN where an element is.
 
-    The first of `names` is the element of rank `rank`, and the second, if there is one, that
-    after it; both are NaN where an element is.  `element` reads the first element of the window.
-    That is a box of `shape`, over the last two axes; or its `runs` are, each with the steps to it
-    along axes before the last, its first column and its length, counted from that element.
+    `element` reads the first element of the window.  Its `runs` along the last axis are each the
+    steps to it along axes before, its first column and its length, counted from that element.
     """
 
     names: tuple[str, ...]
     element: Assign
-    shape: Offset
     rank: int
-    runs: tuple[Offset, ...] = ()
-
-    @property
-    def lines(self) -> tuple[Offset, ...]:
-        """The runs, also of a box."""
-        return self.runs or tuple((row, 0, self.shape[1]) for row in range(self.shape[0]))
+    runs: tuple[Offset, ...]
 
     @property
     def read(self) -> Read:
@@ -417,8 +385,8 @@ class Histogram:
 
     @property
     def values(self) -> tuple[Atom, ...]:
-        """An element, for each name."""
-        return (Ref(self.element.value.dtype, self.element.name),) * len(self.names)
+        """An element."""
+        return (Ref(self.element.value.dtype, self.element.name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -438,18 +406,7 @@ class State:
 
 # What is computed before the result, and read at offsets: it reads fields and earlier stages.
 # Only the lowering makes stages.
-Stage: TypeAlias = Values | RunningSum | Histogram | State
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Numbers for each place along an axis: a kernel of one axis, whose fields are positions.
-
-    `dtypes` are those in which they are stored.
-    """
-
-    kernel: Kernel
-    dtypes: tuple[np.dtype, ...]
+Stage: TypeAlias = Values | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,23 +420,17 @@ class Length:
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
-    That is its place among the elements of the fields, or among the results; or it is what is
-    computed of these once for each place along the axis, by `lines`, which make several of them.
-    Integers are from `low` to `high`.
+    That is its place among the elements of the fields, or among the results, from `low` to `high`.
     """
 
     axis: int
     among: Literal["elements", "results"]
     low: int
     high: int
-    lines: Lines | None = None
-    number: int = 0
 
     @property
     def words(self) -> str:
         """What to call it."""
-        if self.lines is not None:
-            return f"value {self.number + 1} of the index along axis {self.axis}"
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 

@@ -42,7 +42,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    RunningSum,
     Stage,
     State,
     Values,
@@ -102,8 +101,6 @@ def unfit(kernel: Kernel) -> str:
                 pass
             case Histogram():
                 return "a histogram slides over a field only"
-            case RunningSum():
-                return "a sum runs down the rows, with the rows of the result and no faster"
             case State():
                 return "it is several steps already"
             case _:
