@@ -74,10 +74,12 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_way_takes_or_refuses_an_option_alike(option):
-    for target in TARGETS.values():
+    first, *others = WAYS
+    for number, target in enumerate(TARGETS.values(), list(OPTIONS).index(option)):
         x = target(FILM)
-        wanted = outcome(kernel, x, OPTIONS[option])
-        for way in list(WAYS)[1:]:
+        wanted = outcome(WAYS[first], x, OPTIONS[option])
+        # All of them on NumPy's arrays, and on others one in turn.
+        for way in others if x is FILM else [others[number % len(others)]]:
             same(outcome(WAYS[way], x, OPTIONS[option]), wanted)
 
 
@@ -156,7 +158,7 @@ def whole(k, axes):
 
 @pytest.mark.parametrize(
     ("axes", "shape"),
-    only(9, itertools.product([None, (2, 1), (0, 2), (-1, 0)], [(8, 9), (9,), (8, 1), (7, 1, 1)])),
+    only(6, itertools.product([None, (2, 1), (0, 2), (-1, 0)], [(8, 9), (9,), (8, 1), (7, 1, 1)])),
 )
 def test_axes_of_fields_of_fewer_axes(axes, shape):
     k = np.random.default_rng(1).integers(0, 9, shape).astype("int32")
@@ -457,8 +459,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("one", CALLS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("values", VALUES, ids=str)
+@pytest.mark.parametrize(("one", "values"), only(27, itertools.product(CALLS, VALUES)), ids=str)
 def test_the_same_call_through_every_path(one, values):
     a, b, c = values
     x = (

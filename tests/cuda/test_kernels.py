@@ -161,13 +161,14 @@ def in_order(x):
     return npt.mode(near), npt.trimmed_mean(near, 0.2), npt.mode(near[near.shape[0] // 2])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
-def test_windows_that_are_loops(cupy, dtype):
-    x = drawn(dtype, (5, 7))
-    if x.dtype.kind == "f":
-        x[1, 2], x[4, 4] = np.nan, -np.inf
-    stencils = [npt.stencil(schedule=LOOPS)(one) for one in (sums, places, ranks, parts, in_order)]
-    agree(cupy, [Case(one, [x], {"boundary": "reflect"}) for one in stencils])
+def test_windows_that_are_loops(cupy):
+    x = drawn("float32", (5, 7))
+    x[1, 2], x[4, 4] = np.nan, -np.inf
+    kinds = {sums: "int8", places: "uint64", ranks: "uint64", parts: "int8", in_order: "int8"}
+    agree(cupy, [
+        Case(npt.stencil(schedule=LOOPS)(function), [field], {"boundary": "reflect"})
+        for function, dtype in kinds.items() for field in (x, drawn(dtype, (5, 7)))
+    ])  # fmt: skip
 
 
 def test_what_lies_beside_a_stage_reaches_no_result(cupy):
@@ -472,8 +473,7 @@ def test_steps_and_calls_in_one_pass_on_arrays_of_any_width(cupy, limited):
         x = drawn("float32", shape, k)
         named = {"boundary": rules[k % 4], "cval": 1}
         cases.append(Case(rolled, [x], named, steps=3))
-        cases.append(Case(harris, [x], {"boundary": "reflect"}))
-        cases.append(Case(slopes, [x]))
+        cases.append(Case(harris, [x], {"boundary": "reflect"}) if k % 2 else Case(slopes, [x]))
     agree(cupy, cases)
 
 
