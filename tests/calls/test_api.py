@@ -141,50 +141,6 @@ def test_empty_arrays(boundary):
 # Any memory.
 
 
-def test_any_layout(tmp_path):
-    expected = padded(BYTES.astype(int), "symmetric")
-    large = np.zeros((46, 62), np.uint8)
-    large[::2, ::-2] = BYTES
-    stored = np.memmap(tmp_path / "bytes", np.uint8, "w+", shape=BYTES.shape)
-    stored[:] = BYTES
-    stored.flush()
-    odd = np.zeros(BYTES.size * 2 + 1, np.uint8)[1:].view("<i2").reshape(BYTES.shape)
-    odd[:] = BYTES
-    for array in (
-        np.asfortranarray(BYTES),
-        large[::2, ::-2],
-        BYTES.astype(">i4"),
-        odd,
-        np.memmap(tmp_path / "bytes", np.uint8, "r", shape=BYTES.shape),
-    ):
-        np.testing.assert_array_equal(lopsided(array, boundary="reflect"), expected)
-
-
-@pytest.mark.parametrize(
-    ("field", "out"),
-    [
-        (np.s_[:], np.s_[:]),
-        (np.s_[:-1], np.s_[1:]),
-        (np.s_[:, ::-1], np.s_[:]),
-        (np.s_[::2], np.s_[1::2]),
-    ],
-)
-def test_out_may_overlap(field, out):
-    x = RNG.normal(size=(24, 31))
-    expected = padded(x[field], "reflect")
-    given = x[out]
-    assert lopsided(x[field], boundary="mirror", out=given) is given
-    np.testing.assert_allclose(given, expected, rtol=1e-13)
-
-
-def test_axes():
-    x = RNG.normal(size=(4, 5, 6, 7))
-    moved = np.moveaxis(x, (3, 0), (-2, -1))
-    expected = np.stack([[padded(p, "wrap") for p in q] for q in moved])
-    result = lopsided(x, axes=(-1, 0), boundary="wrap")
-    np.testing.assert_allclose(result, np.moveaxis(expected, (-2, -1), (3, 0)), rtol=1e-13)
-
-
 # Numbers.
 
 
@@ -327,7 +283,7 @@ def test_complex_of_two_parts_is_pythons():
 
 
 @pytest.mark.parametrize(
-    "dtype", only(3, [">u2", ">i8", ">f4", ">f8", ">c16", "<u2", np.dtype(">i4")])
+    "dtype", only(2, [">u2", ">i8", ">f4", ">f8", ">c16", "<u2", np.dtype(">i4")])
 )
 def test_dtype_of_the_other_byte_order(dtype):
     da = pytest.importorskip("dask.array")

@@ -81,7 +81,7 @@ def _twice(a, y):
 def test_equal_to_the_calls(pipeline, border):
     stencil, by_hand = pipeline(border)
     rng = np.random.default_rng(0)
-    for shape in ((9, 8), (2, 1, 3), (1, 1)):
+    for shape in ((9, 8), (2, 1, 3)):
         x, y = rng.random((2, *shape))
         wanted = by_hand(x, y)
         for _ in range(2):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from random import Random
 
@@ -130,7 +129,7 @@ def test_the_definition_knows_an_index_that_is_shifted():
 
 
 def test_random_kernels_agree_with_the_definition():
-    for seed in range(60):
+    for seed in range(30):
         rng = Random(seed)
         ndim = rng.choice([1, 2, 2])
         factors = tuple(rng.choice([1, 2, 2, 3]) for _ in range(ndim))
@@ -154,7 +153,7 @@ def test_every_rule_on_every_kind_of_array(rule):
     wanted = bilinear.debug(SMALL, boundary=rule, cval=3)
     for _ in range(2):
         np.testing.assert_array_equal(bilinear(SMALL, boundary=rule, cval=3), wanted)
-    for chunks, source in itertools.product([(2, 3), (5, 7), (1, 4)], [0, 1]):
+    for chunks, source in [((2, 3), 0), ((5, 7), 1), ((1, 4), 1)]:
         x = da.from_array(SMALL, chunks=chunks)
         made = bilinear(x if source else x + 0, boundary=rule, cval=3)
         assert made.shape == wanted.shape
