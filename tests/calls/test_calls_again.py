@@ -114,11 +114,6 @@ def weighted(x, w, scale):
     return scale * total
 
 
-@npt.stencil(boundary="nearest")
-def product(u, k):
-    return u[0, 1] * k[0, 0] - u[1, 0] * k[-1, -1]
-
-
 def test_positions_and_names_are_the_same_call():
     x = image(9, 8)
     wanted = heat(x, 0.25, 2.0, plus=1)
@@ -206,21 +201,6 @@ def test_coefficients_are_read_each_time():
         np.testing.assert_array_equal((second - first)[1:-1, 1:-1], 3 * x[1:-1, 1:-1])
     with pytest.raises((TypeError, ValueError, IndexError)):
         weighted(x, np.ones(3), 2)
-
-
-@pytest.mark.parametrize("shape", [(9, 8), (3, 9, 8)])
-def test_fields_that_broadcast_are_prepared(shape):
-    for seed in range(2):
-        u, whole = image(*shape, seed=seed), image(9, 8, seed=seed + 7)
-        for k in (
-            whole[0], whole[:, :1], whole[:1, :1], whole[0, 0], whole[::-1, :1], whole[0, ::-1]
-        ):  # fmt: skip
-            k = np.asarray(k)
-            k.flags.writeable = bool(seed)
-            wanted = product(u.copy(), np.broadcast_to(k, shape).copy())
-            product(u, k)
-            np.testing.assert_array_equal(product(u, k), wanted)
-            np.testing.assert_array_equal(product(u, k=k, threads=None), wanted)
 
 
 ORDERS = [

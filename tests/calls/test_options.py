@@ -86,28 +86,6 @@ def test_every_way_takes_or_refuses_an_option_alike(option):
 # Fields of fewer axes.
 
 
-@npt.stencil(boundary="wrap")
-def beside(x, y):
-    return 10 * x[-1, 0] + y[0, 1]
-
-
-@npt.stencil(boundary="wrap")
-def beside_a_stage(x, y):
-    s = alike(x)
-    return 10 * s[-1, 0] + y[0, 1]
-
-
-@pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-2, -1)])
-def test_a_field_beside_another_may_lack_axes_of_the_call(axes):
-    wanted = beside(FILM, FILM[0], axes=axes)
-    np.testing.assert_array_equal(beside_a_stage(FILM, FILM[0], axes=axes), wanted)
-    np.testing.assert_array_equal(beside_a_stage.debug(FILM, FILM[0], axes=axes), wanted)
-    cut = da.from_array(FILM, chunks=(3, 4, 5))
-    np.testing.assert_array_equal(beside_a_stage(cut, FILM[0], axes=axes).compute(), wanted)
-    given = npt.lazy(FILM)
-    np.testing.assert_array_equal(beside_a_stage(given, FILM[0], axes=axes).compute(), wanted)
-
-
 @pytest.mark.parametrize("option", ["dtype", "overflow", "axes", "dims"])
 def test_iterate_says_which_options_only_calls_have(option):
     for one in (kernel, staged):
@@ -246,14 +224,6 @@ def test_lazy_calls_along_several_axes(target):
     assert isinstance(found, npt.Lazy)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     same(found.compute(), wanted)
-
-
-@pytest.mark.parametrize("axes", [(1, 0), (0, 2), (2, 0), (-1, -3), (1, 2)])
-def test_lazy_calls_along_axes_again(axes):
-    x = np.random.default_rng(0).random((5, 6, 7))
-    wanted = kernel(kernel(x, axes=axes), axes=axes)
-    for _ in range(3):
-        same(kernel(kernel(npt.lazy(x), axes=axes), axes=axes).compute(), wanted)
 
 
 def test_lazy_calls_along_named_dimensions():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -371,18 +368,6 @@ def test_the_command_line(tmp_path, monkeypatch, capsys):
     assert len(list((tmp_path / "out").glob("*.png"))) == 1
     assert main(["explain", "kernels.py:edge"]) == 0
     assert "low = low(x)" in capsys.readouterr().out
-
-
-def test_a_new_process():
-    text = "import sys, pickle; x, f = pickle.load(sys.stdin.buffer); print(float(f(x).sum()))"
-    x = image((12, 13), "float64")
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        input=pickle.dumps((x, corners)),
-        capture_output=True,
-        check=True,
-    )
-    assert float(done.stdout) == float(corners(x).sum())
 
 
 @pytest.mark.parametrize("boundary", ["keep", "wrap"])

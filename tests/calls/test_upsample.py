@@ -334,16 +334,6 @@ def test_a_smaller_stage_of_a_finer_one_in_the_definition():
     assert one(x).shape == (10, 11)
 
 
-def test_a_finer_stage_beside_a_field_of_length_1_in_the_definition():
-    """A field of length 1 is repeated, and cuts nothing."""
-    finer = npt.stencil(lambda x: x[0], upsample=2)
-    both = npt.stencil(lambda x, y: x[1] + x[0] + y[0] + y[1], boundary="valid")
-    one = npt.stencil(lambda x, y: both(finer(x), y)[-1] * 2, boundary="nearest")
-    x, y = np.array([[3.0], [4.0]]), np.array([[5.0], [7.0]])
-    np.testing.assert_array_equal(one(x, y), [[32.0], [44.0]])
-    np.testing.assert_array_equal(one.debug(x, y), one(x, y))
-
-
 def test_a_position_at_another_point_is_no_index() -> None:
     @npt.stencil(upsample=2, boundary="nearest")
     def moved(x):

@@ -117,7 +117,7 @@ def twice(x):
 
 
 @pytest.mark.parametrize(
-    ("stencil", "chunks"), [(around, (5, 50)), (twice, (30, 50)), (twice, (7, 11))]
+    ("stencil", "chunks"), [(around, (5, 50)), (twice, (30, 50)), (twice, (12, 20))]
 )
 def test_chunks_are_sent_one_by_one(cupy, stencil, chunks):
     x = np.random.default_rng(1).random((30, 50))
