@@ -226,15 +226,6 @@ def test_types_are_those_of_numba(dtype, function):
     np.testing.assert_allclose(result, np.array(wanted), rtol=1e-6)
 
 
-def test_as_vectorize():
-    random = np.random.default_rng(4)
-    for function, signature in CASES[:5]:
-        plain = np.vectorize(function, signature=signature)
-        arrays = drawn(signature, random)
-        arrays = [one.astype(one.dtype.newbyteorder("=")) for one in arrays]
-        check(GUFUNCS[function](*arrays), [np.asarray(one) for one in as_list(plain(*arrays))])
-
-
 def test_axes_are_those_of_numpy():
     random = np.random.default_rng(5)
     a, b = random.random((3, 4, 5)), random.random((5, 2, 4))

@@ -153,7 +153,7 @@ def in_rows(u):
 
 @pytest.mark.parametrize(
     ("kernel", "boundary"),
-    [(cube, "reflect"), (star, ("wrap", "keep", "mirror")), (in_rows, "mirror")],
+    [(cube, "reflect"), (star, ("fill", "keep", "wrap")), (in_rows, "mirror")],
     ids=str,
 )
 def test_planes(kernel, boundary):
@@ -167,8 +167,8 @@ def test_planes(kernel, boundary):
 @pytest.mark.parametrize(
     ("kernel", "boundary", "x"),
     [
-        (cube, "wrap", image("float64", (20, 700, 180))),
-        (star, ("fill", "keep", "constant"), image("float64", (20, 700, 180))),
+        (cube, "reflect", image(shape=(20, 700, 180))),
+        (star, ("fill", "keep", "wrap"), image(shape=(20, 700, 180))),
         (heat, ("keep", "constant"), image(shape=(30, 24000))),
     ],
     ids=["cube", "star", "rows"],
@@ -228,14 +228,14 @@ def test_steps_of_several_calls(boundary):
 
 
 def test_scalars_of_calls_that_change():
-    u, v = image(), image(seed=3)
+    u, v, wrap = image(), image(seed=3), {"boundary": "wrap", "cval": 3}
     feeds, wanted = np.arange(8) / 80, (u, v)
     for feed in feeds:
-        wanted = react(*wanted, float(feed))
-    same(react.iterate(u, v, feeds, steps=8), wanted)
+        wanted = react(*wanted, float(feed), **wrap)
+    same(react.iterate(u, v, feeds, steps=8, **wrap), wanted)
     for far in (2, 3):
-        made = stirred.iterate(u, v, far, steps=6)
-        same(made, one_by_one(stirred, u, steps=6, rest=(v, far)))
+        made = stirred.iterate(u, v, far, steps=6, **wrap)
+        same(made, one_by_one(stirred, u, steps=6, rest=(v, far), **wrap))
 
 
 def test_planes_of_several_calls():
