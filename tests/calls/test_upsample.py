@@ -286,27 +286,6 @@ def test_the_type_holds_the_results_of_all_phases():
     assert mixed(np.array([9, 1], "uint8")).tolist() == [1, -8, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("factors", "words"),
-    [
-        (0, r"upsample=0: 0 is less than 1"),
-        ((2, -1), r"upsample=\(2, -1\): -1 is less than 1"),
-        (1.5, r"upsample=1.5: 1.5 is no whole number"),
-        (True, r"upsample=True: True is no whole number"),
-        ("2", r"upsample='2': '2' is no whole number"),
-        ((), r"upsample=\(\) is empty"),
-        (
-            10**9,
-            r"upsample=1000000000 makes 1000000000000000000 results around each element, more",
-        ),
-        ((2, 2, 2), r"upsample=\(2, 2, 2\) has 3 factors, but 'bilinear' works along 2 axes"),
-    ],
-)
-def test_factors_that_are_none(factors, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        bilinear(SMALL, upsample=factors)
-
-
 def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
