@@ -392,14 +392,8 @@ def test_polynomials_go_on(q: int) -> None:
     np.testing.assert_allclose(made, (x - 3) ** q + 2 * (x - 1) ** q + 4 * (x + 2) ** q)
 
 
-# Others are on the page of messages about borders.
+# Others are on the pages of messages about borders and calls.
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
-    "unfit on Dask": (
-        lambda: line(da.zeros(5, dtype="bool"), boundary=npt.dirichlet(2, at="cell")),
-        ValueError,
-        "the values of npt.dirichlet do not fit field 'u', which is bool; use whole numbers from "
-        "0 to 1, or convert the field.",
-    ),
     "unfit steps": (
         lambda: far.iterate(
             np.zeros((3, 3), "f2"), field, boundary=npt.dirichlet(1e5, at="cell"), steps=1
@@ -413,27 +407,6 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         TypeError,
         'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); '
         "leave out device=, give arrays of NumPy, or name a border rule.",
-    ),
-    "lazy values": (
-        lambda: heat(field, boundary=(npt.dirichlet(da.ones(19), at="cell"), "wrap")),
-        TypeError,
-        "npt.dirichlet has values that are yet to be computed; compute them first.",
-    ),
-    "named values": (
-        lambda: heat(
-            field, boundary=(npt.dirichlet(xr.DataArray(columns, dims="x"), at="cell"), "wrap")
-        ),
-        TypeError,
-        "npt.dirichlet has the DataArray None, and the fields' axes have no names; give its "
-        ".data.",
-    ),
-    "other names": (
-        lambda: heat(
-            xr.DataArray(field, dims=("y", "x")),
-            boundary=(npt.dirichlet(xr.DataArray(rows, dims="y"), at="cell"), "wrap"),
-        ),
-        ValueError,
-        "values at the border along 'y' have the dimension 'y'; the edge has 'x'.",
     ),
     "processes": (
         lambda: heat.iterate(field, steps=2, boundary=npt.neumann(1.0), comm=object()),
