@@ -139,8 +139,8 @@ def test_fields_that_broadcast(name):
     gufunc = name.startswith("gufunc")
     # Each stencil with half of them, in turn.
     first = list(STENCILS).index(name) % 2
-    for number, shapes in enumerate(SHAPES):
-        fields = fields_of(shapes, (number + first) % 2 == 0)
+    for number, shapes in list(enumerate(SHAPES))[first::2]:
+        fields = fields_of(shapes, number // 2 % 2 == 0)
         if gufunc and any(one.shape[-1] in (0, 1) for one in fields):
             continue
         cut = [(2,) * (one.ndim - 1) + (5,) if gufunc else 2 for one in fields]

@@ -20,6 +20,7 @@ import ninepoint as npt
 import on_gpu
 import seams
 from kernels import RULES
+from nightly import only
 
 # Nothing is written out, or done in stages.
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
@@ -209,7 +210,7 @@ def products_of_many(x, w):
     return (x[-9:10, -9:10] * w).sum()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("dtype", only(2, ["float32", "bool", "int8"]))
 def test_windows_of_many_elements(cupy, dtype):
     x = drawn(dtype, (5, 7))
     w = np.arange(361.0).reshape(19, 19)
@@ -390,7 +391,7 @@ def test_rows_of_any_width(cupy):
         if "keep" in str(boundary) and function in (both, outputs):
             named["boundary"] = "fill"
         # A width that the widths of vectors divide, and another.
-        for width in (shapes[ndim][-1], 16):
+        for width in (shapes[ndim][-1], 16)[: 1 + k % 2]:
             shape = (*shapes[ndim][:-1], width)
             fields = [drawn(dtype, shape, k) for dtype in dtypes]
             cases.append(Case(one, fields, named))

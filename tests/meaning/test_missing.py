@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 from seams import interpreted
 
 REDUCTIONS = (
@@ -57,8 +59,7 @@ def expected(
         return np.array([[function(view) for view in row] for row in views])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize(("function", "dtype"), only(27, itertools.product(REDUCTIONS, DTYPES)))
 def test_names_of_numpy_are_understood(function: Any, dtype: str) -> None:
     stencil, x = over_nine(function), holes(dtype)
     assert "understood" in stencil.explain(x.dtype)

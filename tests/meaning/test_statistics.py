@@ -76,7 +76,7 @@ LARGE = pytest.param((11, 11), marks=pytest.mark.nightly)
 
 
 @EACH
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (6, 7), LARGE])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (4, 5), LARGE])
 def test_windows_of_any_size(name: str, shape: tuple[int, int]) -> None:
     x = image("int16", (shape[0] + 2, shape[1] + 2))
     alike(name, kernel(name, shape), x, expected(name, x, shape))
