@@ -164,7 +164,11 @@ def interpreted() -> Iterator[None]:
     def as_python(compiled: Compiled) -> Loaded:
         if compiled.module.opaque:
             return load(compiled)
-        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled)))
+        kinds = list(cpu.kinds_of(compiled))
+        if compiled.module.checked:
+            # What it notes.
+            kinds[-1] = dataclasses.replace(kinds[-1], mutable=True)
+        return Loaded(_Interpreted(compiled.module.text, kinds))
 
     with _loading(as_python):
         yield
@@ -202,7 +206,7 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
         if as_plain_python():
             return found
         writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
-        if module.opaque:
+        if module.opaque or module.checked:
             # What it notes.
             writes[-1] = True
         entry = watch(found.entry, module.text, writes, not compiled.fastmath)

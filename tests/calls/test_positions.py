@@ -99,45 +99,10 @@ def test_every_target_knows_the_whole_array(one):
         np.testing.assert_array_equal(made, wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (0, 4), (2, 2)])
-def test_arrays_of_other_shapes(shape):
-    x = np.resize(X, shape)
-    for one in (elsewhere, parity, staged):
-        np.testing.assert_array_equal(one(x), one.debug(x))
-    np.testing.assert_array_equal(parity(da.from_array(x, chunks=1 if x.size else -1)), parity(x))
-
-
-@npt.stencil(boundary="nearest")
-def copied(x):
-    return x[0, 0]
-
-
-@npt.stencil(boundary="nearest")
-def beside(x, y):
-    y = copied(y)
-    return x[1, 0] * y[0, 0] + npt.index(y)[1]
-
-
-def test_a_field_of_fewer_axes_has_the_positions_of_those_beside_it():
-    for y in (X[0], X[0, :1], X[:, :1]):
-        wanted = beside.debug(X, y)
-        lazy = beside(npt.lazy(X), npt.lazy(y)).compute()
-        for made in (beside(X, y), beside(X, y), lazy):
-            np.testing.assert_array_equal(made, wanted)
-
-
 def test_numbers_change_nothing_but_the_result():
     for a in (3, 5, 3):
         np.testing.assert_array_equal(elsewhere(X, a), elsewhere.debug(X, a))
         np.testing.assert_array_equal(staged(X, a), staged.debug(X, a))
-
-
-def test_calls_that_follow_each_other_on_dask_arrays():
-    source = da.from_array(X, chunks=4)
-    wanted = parity(grid(parity(X)))
-    for lazy in (source, source + 0):
-        made = parity(grid(parity(lazy)))
-        np.testing.assert_array_equal(made.compute(scheduler="sync"), wanted)
 
 
 def test_it_is_what_arrays_of_positions_are():
@@ -171,21 +136,6 @@ def test_several_steps_in_one_pass():
     for _ in range(9):
         wanted = heat(wanted, 0.1)
     np.testing.assert_array_equal(heat.iterate(u, 0.1, steps=9), wanted)
-
-
-@npt.stencil(boundary="wrap")
-def unread(u, r):
-    v = parity(u)
-    w = heat(u, r)
-    return w[0, 0] + 0.1 * w[0, 1] + v.shape[0] * 0
-
-
-def test_several_steps_of_which_nobody_reads_a_part():
-    u = np.random.default_rng(5).random((700, 600))
-    wanted = u
-    for _ in range(9):
-        wanted = unread(wanted, 0.1)
-    np.testing.assert_array_equal(unread.iterate(u, 0.1, steps=9), wanted)
 
 
 @npt.stencil(neighborhood=((1, 2),))
@@ -318,13 +268,6 @@ def test_other_shapes_chunks_and_numbers_compile_nothing():
 @npt.stencil
 def ramp(x):
     return npt.index(x) * 2.5 - x[0]
-
-
-@pytest.mark.parametrize("columns", [8, 300])
-def test_positions_along_rows_that_lie_beside_each_other_as_python(as_python, columns):
-    x = np.ones((columns, 3)).T
-    np.testing.assert_array_equal(ramp(x), ramp(np.ascontiguousarray(x)))
-    np.testing.assert_array_equal(ramp(x), ramp.debug(x))
 
 
 @pytest.mark.parametrize("columns", [8, 300])
