@@ -359,6 +359,6 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     # An array without axes is of the type of one that has some.
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
-    fields = [(k, values[k].dtype) for k in at]
+    kinds = [(k, values[k].dtype) for k in at]
     order = [*at, *map(names.index, numbers)]
-    return Quick(elements, list(map(type, values)), fields, order, compiled.pace)
+    return Quick(elements, list(map(type, values)), kinds, order, compiled.pace)

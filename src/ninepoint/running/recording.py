@@ -155,7 +155,7 @@ class _Node:
     __slots__ = ("dims", "dtype", "like", "made", "ndim", "position", "shape", "value")
 
     def __init__(self, like: Any, made: _Made | None = None, position: int = 0) -> None:
-        self.value = like if made is None else None
+        self.value: Any = like if made is None else None
         self.like, self.made, self.position = like, made, position
         self.shape: Shape = like.shape
         self.ndim = len(self.shape)
