@@ -20,11 +20,12 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 from itertools import count
 
-from ..analysis.rewrite import Body, along_rows, copied, drop_dead, in_bodies, uncast
+from ..analysis.rewrite import along_rows, copied, drop_dead, in_bodies, uncast
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    Body,
     Carried,
     Cast,
     Const,
@@ -209,11 +210,19 @@ def hoisted(kernel: Kernel) -> Kernel:
         for name, expr in named(body).items():
             if name in alike & used and not isinstance(expr, Read):
                 own, stage = Ref(expr.dtype, name), next(names)
-                cone = copied(needed(body, [own]), [own], lambda _, k, v=stage: f"{v}_{k}")
+
+                def called(_: str, number: int, stage: str = stage) -> str:
+                    return f"{stage}_{number}"
+
+                cone = copied(needed(body, [own]), [own], called)
                 made.append(Values((stage,), *cone))
                 reads[name] = Read(expr.dtype, stage, (0,) * kernel.ndim)
+        used.update(name for one in body for name in operands(one.value))
+        # What nobody uses of what is read sees to it that it is there.
+        found = (one for one in body if isinstance(one.value, Read) and one.name not in used)
+        idle = [Ref(one.value.dtype, one.name) for one in found]
         body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in body)
-        return needed(body, values), values
+        return needed(body, [*values, *idle]), values
 
     if not columns:
         return kernel

@@ -132,7 +132,7 @@ def bordered(
     """
     result = values.copy()
     first = values.ndim - len(rules)
-    cut = [slice(None)] * first
+    cut: list[Any] = [slice(None)] * first
     # Along each axis: from where on there is nothing outside, and up to where.
     ends = []
     for lo, hi, size, k, (before, after) in zip(
@@ -151,7 +151,8 @@ def bordered(
                 raise ValueError("'keep' needs a field for each output")
             element = (p // k for p, k in zip(point[first:], factors, strict=True))
             result[point] = number(field[*point[:first], *element])
-    return result[(*cut, ...)]
+    found: Array = result[(*cut, ...)]
+    return found
 
 
 def _without(point: tuple[int, ...], ends: Sequence[tuple[int, int]], rules: Rules) -> str:
