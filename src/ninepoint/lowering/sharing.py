@@ -20,11 +20,12 @@ from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 from itertools import count
 
-from ..analysis.rewrite import Body, along_rows, copied, drop_dead, in_bodies, uncast
+from ..analysis.rewrite import along_rows, copied, drop_dead, in_bodies, uncast
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    Body,
     Carried,
     Cast,
     Const,
