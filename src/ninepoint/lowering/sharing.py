@@ -210,7 +210,11 @@ def hoisted(kernel: Kernel) -> Kernel:
         for name, expr in named(body).items():
             if name in alike & used and not isinstance(expr, Read):
                 own, stage = Ref(expr.dtype, name), next(names)
-                cone = copied(needed(body, [own]), [own], lambda _, k, v=stage: f"{v}_{k}")
+
+                def label(_: str, number: int, stage: str = stage) -> str:
+                    return f"{stage}_{number}"
+
+                cone = copied(needed(body, [own]), [own], label)
                 made.append(Values((stage,), *cone))
                 reads[name] = Read(expr.dtype, stage, (0,) * kernel.ndim)
         body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in body)

@@ -132,7 +132,7 @@ def bordered(
     """
     result = values.copy()
     first = values.ndim - len(rules)
-    cut = [slice(None)] * first
+    cut: list[Any] = [slice(None)] * first
     # Along each axis: from where on there is nothing outside, and up to where.
     ends = []
     for lo, hi, size, k, (before, after) in zip(
