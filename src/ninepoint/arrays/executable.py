@@ -21,7 +21,7 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..backends.memory import LEAST, empty
-from ..backends.threads import Held, run_lists, run_parallel, thread_count
+from ..backends.threads import run_lists, run_parallel, thread_count
 from ..base import limits
 from ..language.dtypes import short
 from .accepted import check_writable, listed, write
@@ -169,22 +169,6 @@ class Executable:
             parts = _divided(self._plan, self._stack, threads)
             found = self._shares[threads] = list(map(self._way.of, parts))
         return found
-
-    def held(
-        self,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-        numbers: Sequence[Any],
-        threads: int,
-    ) -> Held | None:
-        """The call on these arrays as machine code keeps it, shared among so many threads.
-
-        None where there is something to do besides.  The results must overlap no field.
-        """
-        if self._arrangement is not None or not self._is_one:
-            return None
-        arguments = *self._stacked(fields), *self._stacked(outs), *numbers
-        return Held(self._entry, arguments, self._lists(threads))
 
     def _compute(
         self,

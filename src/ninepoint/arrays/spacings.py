@@ -44,14 +44,6 @@ class _Kernel(Protocol):
     def parameters(self) -> tuple[str, ...]: ...
 
 
-def unknown(name: str, kernel: str) -> TypeError:
-    """What is wrong where arrays have no coordinates."""
-    return TypeError(
-        f"{kernel}() needs a value for '{name}': npt.spacing takes it from the coordinates of "
-        f"xarray objects, in calls and in iterate; give {name}=... here."
-    )
-
-
 def found(
     spacings: Mapping[str, Spacing], named: Named, kernel: _Kernel, boundary: Boundary
 ) -> dict[str, float]:

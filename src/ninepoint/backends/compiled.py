@@ -62,7 +62,6 @@ class Forms:
     read: Kernel
     simplified: Kernel
     stored: Kernel
-    windowed: Kernel
     unrolled: Kernel
     wholesome: Kernel
     single: Kernel

@@ -162,43 +162,6 @@ class Crew:
         self._member, self._address = native.address("member"), address
 
 
-class Held:
-    """A call of machine code: the arrays and lists that it is given, which stay where they are."""
-
-    def __init__(
-        self,
-        entry: Callable[..., None],
-        arguments: Sequence[Any],
-        lists: Sequence[np.ndarray],
-    ) -> None:
-        self._arguments = arguments
-        self._lists = lists
-        # An array takes its address and strides, or all that Numba knows of it; a number less.
-        each = [6 + 2 * (one.ndim if isinstance(one, np.ndarray) else 0) for one in arguments]
-        self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
-        self._memory[0] = native.address("hold")
-        self.address = self._memory.__array_interface__["data"][0]
-        entry(*arguments, *lists, self.address, len(self._memory))
-
-
-def repeat(
-    turns: Sequence[Sequence[Held]], first: int, steps: int, crew: int, threads: int
-) -> None:
-    """Do so many steps from `first` on; the calls of each are those of its turn.
-
-    Lists of commands are shared among a crew, if there is one.
-
-    Raises
-    ------
-    MemoryError
-        If there was not enough memory for what a call needs beside its arrays.
-    """
-    calls = np.array([[one.address for one in turn] for turn in turns], np.int64)
-    address = calls.__array_interface__["data"][0]
-    if native.function("repeat", 6)(address, calls.shape[1], first, steps, crew, threads):
-        raise MemoryError
-
-
 VARIABLE = "NINEPOINT_THREADS"
 
 # No call asks for more threads than this, whatever is written in the variable.

@@ -67,7 +67,7 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
 
     Both do the same operations; `forms` are the kernel after each pass.
     """
-    far = any(_adds_far(assign.value) for assign in forms["windowed"].body)
+    far = any(_adds_far(assign.value) for assign in forms["widened"].body)
     in_place = None if far else flattened(forms["wholesome"], _LONGEST)
     if in_place is not None and _suitable(in_place, schedule):
         several = replace(in_place, rows=schedule.rows)

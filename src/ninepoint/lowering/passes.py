@@ -3,9 +3,7 @@
     read          the text became a kernel              language.parse
     simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
-    picked        what a mask leaves out falls away     recognising
     widened       averages that integers cannot hold    storage
-    windowed      sums that are windows in disguise     recognising
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
@@ -25,7 +23,6 @@ from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .recognising import picked, windowed
 from .schedule import Request
 from .sharing import evened, shared
 from .storage import stored, wholesome, widened
@@ -36,12 +33,10 @@ Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
 # Nothing that depends on the types of the results.
 SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel)),)
 
-# Up to windows, however they are written.
-WINDOWED: tuple[Pass, ...] = (
+# What follows from the types of the results.
+STORED: tuple[Pass, ...] = (
     ("stored", stored),
-    ("picked", picked),
     ("widened", lambda kernel, _: widened(kernel)),
-    ("windowed", windowed),
 )
 
 # What neighbours compute as well is kept in rows.

@@ -10,7 +10,7 @@ the last two axes.  A class that is met at several shifts becomes a stage, if wh
 more than what it costs to write and read a row.  The operations themselves do not change, so
 that neither does any bit of the result.
 
-Before that, differences are taken in one order.
+Before that, differences are taken in one order; at last what all rows have is made once.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
+from itertools import count
 
-from ..analysis.rewrite import along_rows, copied, drop_dead, uncast
+from ..analysis.rewrite import Body, along_rows, copied, drop_dead, in_bodies, uncast
 from ..language.ir import (
     Assign,
     Atom,
@@ -35,6 +36,7 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    Stage,
     Unary,
     Values,
     added,
@@ -130,10 +132,11 @@ def best(kernel: Kernel) -> tuple[float, Mapping[str, Offset]]:
     """How many operations a point the best class saves, were it kept, and its members' shifts."""
     found: list[tuple[float, Mapping[str, Offset]]] = [(-math.inf, {})]
     for members in _classes(kernel):
-        count = len(set(members.values()))
-        if count > 1:
+        places = len(set(members.values()))
+        if places > 1:
             cone = needed(kernel.body, [Ref(DType.BOOL, next(iter(members)))])
-            found.append((saved_by_row(sum(operation(one.value) for one in cone), count), members))
+            computed = sum(operation(one.value) for one in cone)
+            found.append((saved_by_row(computed, places), members))
     return max(found, key=lambda one: one[0])
 
 
@@ -188,3 +191,51 @@ def _kept(kernel: Kernel, members: Mapping[str, Offset]) -> Kernel:
         for a in kernel.body
     )
     return drop_dead(replace(kernel, body=body, stages=(*kernel.stages, Values((name,), *stage))))
+
+
+def hoisted(kernel: Kernel) -> Kernel:
+    """The kernel, in which is kept what depends on nothing but the place along a row.
+
+    t1 = cos t0, of index1      ->      stage v0 = cos of index1, whose one row serves all rows
+    """
+    columns = {name for name, one in kernel.placed if one.axis == kernel.ndim - 1 > 0}
+    names = (f"v{k}" for k in count(sum(len(stage.names) for stage in kernel.stages)))
+    made: list[Stage] = []
+
+    def kept(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
+        alike, used = _alike(body, columns)
+        used.update(atom.name for atom in values if isinstance(atom, Ref))
+        reads: dict[str, Expr] = {}
+        for name, expr in named(body).items():
+            if name in alike & used and not isinstance(expr, Read):
+                own, stage = Ref(expr.dtype, name), next(names)
+                cone = copied(needed(body, [own]), [own], lambda _, k, v=stage: f"{v}_{k}")
+                made.append(Values((stage,), *cone))
+                reads[name] = Read(expr.dtype, stage, (0,) * kernel.ndim)
+        body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in body)
+        return needed(body, values), values
+
+    if not columns:
+        return kernel
+    changed = in_bodies(kernel, kept)
+    return replace(changed, stages=(*made, *changed.stages))
+
+
+def _alike(body: Body, columns: Set[str]) -> tuple[Set[str], set[str]]:
+    """What depends on these fields alone, and on scalars, and what all else uses."""
+    alike: set[str] = set()
+    used: set[str] = set()
+    made = {one.name for one in body}
+    for assign in body:
+        value, names = assign.value, operands(assign.value)
+        if isinstance(value, Read):
+            own = value.field in columns
+        elif isinstance(value, Reduce | Noting | Carried) or not alike.intersection(names):
+            own = False
+        else:
+            own = all(name in alike or name not in made for name in names)
+        if own:
+            alike.add(assign.name)
+        else:
+            used.update(names)
+    return alike, used

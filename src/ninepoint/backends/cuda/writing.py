@@ -15,13 +15,14 @@ from functools import lru_cache
 import numpy as np
 
 from ...analysis.ranges import machine_type, ranges
-from ...analysis.rewrite import Body, in_bodies, replayed
+from ...analysis.rewrite import in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import (
     Assign,
     Atom,
     Binary,
+    Body,
     Const,
     DType,
     Expr,
@@ -62,19 +63,16 @@ def written(compiled: Compiled, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
     It is done in one piece up to `LONGEST` operations, if a thread can make several points.  Else
-    what neighbours share is kept in stages; sums of integers, which are exact, do not run down the
-    rows, and no window slides along them.  Each float is added in the order in which the CPU adds
-    it.
+    what neighbours share is kept in stages, and no window slides along rows.  Each float is added
+    in the order in which the CPU adds it.
 
     Not in strips: on an H200 a median of 3x3 took 1.2 times as long as a copy in patches (float32)
     and 9 times in strips (bytes), and a mean of float32 1.7 times in strips.
     """
     forms, reach = compiled.forms, compiled.reach
     assert forms is not None, compiled.reason
-    schedule = replace(forms.request.schedule, running=False)
-    request = replace(forms.request, schedule=schedule, slides=False)
-    rows = passed(ROWS, forms.windowed, request, reach)
-    outs = compiled.out_dtypes
+    request, outs = replace(forms.request, slides=False), compiled.out_dtypes
+    rows = passed(ROWS, forms.stored, request, reach)
     kernel = flattened(_exchanged(rows["wholesome"]), LONGEST)
     if kernel is None or not shape_of(kernel, out_arrays(outs), field_arrays(kernel)).tiles:
         kernel = _exchanged(rows["shared"])
@@ -103,7 +101,7 @@ def points(
     arrays, scratch = field_arrays(kernel), list[Scratch]()
     parts: list[Patches] = []
     for position, stage in enumerate(kernel.stages):
-        # Steps in a chain are no points, and nothing slides along rows here or runs down them.
+        # Steps in a chain are no points, and nothing slides along rows here.
         assert isinstance(stage, Values)
         if stage.names[0] not in need:
             continue
