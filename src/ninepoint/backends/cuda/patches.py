@@ -63,7 +63,7 @@ WIDEST, _LEAST = 16, 8
 
 # Rows that are tried, and how many points a thread makes at most.
 _ROWS = (4, 2, 1)
-_POINTS = 32
+_POINTS = 64
 
 # Registers that what a thread loads and stores may take.
 _REGISTERS = 68
