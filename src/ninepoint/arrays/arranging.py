@@ -34,17 +34,17 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 
 from ..backends.compiled import Bound, Compiled
-from ..backends.memory import copied, empty
+from ..backends.memory import copied
 from ..base import limits
 from .accepted import listed, write
-from .borders import Array, Border
+from .borders import Array
 from .layout import Shape
 from .numpy import whole_shape
-from .strided import is_movable, is_readable, memory_order, mergeable
+from .strided import SOMEWHERE, memory_order, plain, standing
 
 
 class _Program(Protocol):
-    """What has forms for arrays whose axes lie in another order."""
+    """What has forms for arrays whose axes lie in another order: one call, or several as one."""
 
     @property
     def ndim(self) -> int: ...
@@ -56,7 +56,6 @@ class _Program(Protocol):
 
 
 Program = TypeVar("Program", bound=_Program)
-Item = TypeVar("Item")
 
 # Why a kernel has no form for axes in another order.
 NOT_TRANSPOSED = (
@@ -127,20 +126,6 @@ class Turned:
             shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
             result = result.reshape(list(chain(*shape)))
         return result.transpose(self.inverse)
-
-    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
-        """Make an array of the axes of the arrays, which lies as it must."""
-        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
-        return made.transpose(self.inverse)
-
-    def border(self, border: Border) -> Border:
-        """The border of the program that takes such arrays."""
-        turned = border.turned(self.turn) if self.turn else border
-        return turned.turned(0 if self.levels else self.count)
-
-    def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Give what there is for each core axis in the order of the program's."""
-        return [items[axis] for axis in self.turn] or items
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
@@ -232,47 +217,10 @@ def with_lanes(
     return None if other is None else (found, other)
 
 
-def arranged(
-    program: Program,
-    order: tuple[int, ...],
-    fields: Sequence[Array],
-    outs: Sequence[Array] = (),
-    *,
-    lanes: bool = True,
-) -> tuple[Turned, Program]:
-    """How arrays are given to a program, with core axes last in this order, and which takes them.
-
-    With `lanes` a stack stays where it lies, if it can.
-    """
-    turned = [one.transpose(order) for one in (*fields, *outs)]
-    found = None
-    if lanes:
-        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
-    if found is None:
-        return Turned(order), program
-    own, program = found
-    return replace(own, order=tuple(order[axis] for axis in own.order)), program
-
-
 def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
     """An order of axes in which some come last."""
     axes = [axis % ndim for axis in core]
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
-
-
-def looks_at_points(code: Bound) -> bool:
-    """Whether each result depends on the elements at its own point alone, along one axis."""
-    return (
-        code.ndim == 1
-        and not code.every
-        and not any(box.lo[0] or box.hi[0] for box in code.reaches)
-    )
-
-
-def rows_of(program: Bound) -> list[int]:
-    """The fields of which one element of each row is read, wherever the others lie."""
-    given = len(program.field_dtypes) - len(program.along)
-    return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
 def merging(arrays: Sequence[Array]) -> Turned:
@@ -296,55 +244,57 @@ View: TypeAlias = Callable[[Array], Array]
 
 
 class Arrangement:
-    """How the arrays of calls like one are given to a program.
+    """How the arrays of calls like one are given to what does them, which is the `call` then.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Without `lanes` a
-    stack stays outside, and becomes one axis.
+    Their axes are to be in this `order`, in which the core axes come last.  What cannot be read
+    where it lies is copied as a whole.
     """
 
     def __init__(
-        self,
-        program: Bound,
-        fields: Sequence[Array],
-        order: tuple[int, ...],
-        out: Any,
-        *,
-        lanes: bool = True,
+        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], out: Any
     ) -> None:
-        self.program, self._stacked = program, not lanes
-        shape = whole_shape(fields)
-        outs = listed(out)
+        self.call, self.how = call, Turned(order)
+        shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
         whole = [np.broadcast_to(field, shape) for field in fields]
-        if looks_at_points(program) and not program.positions:
+        if compiled.at_points and not compiled.positions:
             self.how = merging([*whole, *outs])
-        else:
-            self.how, self.program = arranged(program, order, whole, outs, lanes=lanes)
-        self._small = math.prod(shape) <= limits.current.block_elements
-        rows = rows_of(program)
+        elif call.takes_lanes:
+            lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
+            if found := with_lanes(call, *lain):
+                how, self.call = found
+                self.how = replace(how, order=tuple(order[axis] for axis in how.order))
+        # Of a position one element of each row is read, wherever the others lie.
+        given, last = len(fields) - len(compiled.along), self.call.ndim - 1
+        rows = [k for k, axis in enumerate(self.call.compiled.along, given) if axis < last]
+        # What is done with each field, and its type if it is copied then.
         self._views = [
             self._view(field, shape, dtype, k in rows)
-            for k, (field, dtype) in enumerate(zip(fields, program.field_dtypes, strict=True))
+            for k, (field, dtype) in enumerate(zip(fields, compiled.field_dtypes, strict=True))
         ]
-        pairs = zip(map(self.how.of, outs), program.out_dtypes, strict=False)
-        self._apart = not all(self._takes(one, dtype) for one, dtype in pairs)
-        takes_all = not self._apart and all(view is None for view in self._views)
-        self.plain = self.program is program and self.how.stays and takes_all
+        pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
+        self._apart = not all(plain(one, dtype, self.call.ndim) for one, dtype in pairs)
+        self.copies = self._apart or any(dtype is not None for _, dtype in self._views)
+        takes_all = not self.copies and all(view is None for view, _ in self._views)
+        self.plain = self.call is call and self.how.stays and takes_all
 
-    def fields(self, fields: Sequence[Array]) -> list[Array]:
+    def fields(
+        self, fields: Sequence[Array], copied: Callable[[Array, np.dtype], Array] = copied
+    ) -> list[Array]:
         """Give the fields as the program reads them."""
-        return [
+        read = [
             field if view is None else view(field)
-            for field, view in zip(fields, self._views, strict=True)
+            for field, (view, _) in zip(fields, self._views, strict=True)
         ]
+        pairs = zip(read, self._views, strict=True)
+        return [one if dtype is None else copied(one, dtype) for one, (_, dtype) in pairs]
+
+    def lying(self, fields: Sequence[Array]) -> list[Array]:
+        """Say how they lie then: none is copied."""
+        return self.fields(fields, lambda one, dtype: standing(SOMEWHERE, one.shape, dtype))
 
     def out(self, out: Any) -> Any:
         """Give the `out` of the program; None where it makes its own results."""
         return None if out is None or self._apart else tuple(map(self.how.of, listed(out)))
-
-    @property
-    def has_place(self) -> bool:
-        """Whether results are made in the caller's own arrays, element by element."""
-        return not self.how.inner and not self.how.turn and not self._apart
 
     def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""
@@ -355,37 +305,20 @@ class Arrangement:
             write(target, one)
         return targets or results
 
-    def _takes(self, array: Array, dtype: np.dtype) -> bool:
-        """Whether the program reads, or writes, an array of all axes where it lies."""
-        ndim, program = self.program.ndim, self.program
-        if self._stacked and not mergeable(array, array.ndim - ndim):
-            return False
-        if is_readable(array, dtype):
-            return True
-        # Elements lie anywhere, commands take any strides, and what is large goes block by block.
-        movable = program.takes_commands and is_movable(array, dtype)
-        return not self._small or movable
-
-    def _view(self, field: Array, shape: Shape, dtype: np.dtype, alike: bool) -> View | None:
+    def _view(
+        self, field: Array, shape: Shape, dtype: np.dtype, alike: bool
+    ) -> tuple[View | None, np.dtype | None]:
         """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
-        views: list[View] = []
-        if field.shape != shape:
-            views.append(_spread(field, shape))
-            field = views[0](field)
+        views = [] if field.shape == shape else [_spread(field, shape)]
         if not self.how.stays:
             views.append(self.how.of)
-            field = self.how.of(field)
-        if not alike and not self._takes(field, dtype):
-            views.append(partial(copied, dtype=dtype))
+        for view in views:
+            field = view(field)
+        copies = not alike and not plain(field, dtype, self.call.ndim)
         if len(views) > 1:
-            return partial(_one_after_another, views)
-        return views[0] if views else None
-
-
-def _one_after_another(views: Sequence[View], array: Array) -> Array:
-    for view in views:
-        array = view(array)
-    return array
+            first, then = views
+            return lambda array: then(first(array)), dtype if copies else None
+        return views[0] if views else None, dtype if copies else None
 
 
 def _spread(field: Array, shape: Shape) -> View:
@@ -427,7 +360,7 @@ def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[
     is_inside = any(_inside(field, program.ndim) for field in fields)
     if is_inside and how is None:
         reason = _unlaid(program, fields)
-        yield "stack", f"innermost, but copied in blocks, image by image: {reason}"
+        yield "stack", f"innermost, but copied: {reason}"
     elif is_inside and how and how.inner:
         lies = "of a row all at once, a column is as many on"
         if how.levels:
@@ -436,7 +369,7 @@ def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[
     if turn and not positions:
         done = ": the kernel is transposed, and results lie so as well"
         if how is None:
-            done = f", and copied in blocks: {NOT_TRANSPOSED}"
+            done = f", and copied: {NOT_TRANSPOSED}"
         yield "axes", f"in memory in the order {turn}{done}"
     if how is None and (is_inside or (turn and not positions)):
         return
@@ -447,7 +380,7 @@ def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[
         if (reason := _unreadable(array, dtype))
     ]
     if reasons:
-        yield "strides", f"copied in blocks: {'; '.join(reasons)}"
+        yield "strides", f"copied: {'; '.join(reasons)}"
 
 
 def _unlaid(program: Bound, fields: Sequence[Array]) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -29,13 +29,7 @@ from ..lowering.lanes import How
 from .borders import Array, Border, Sides
 from .layout import Shape, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import is_readable, mergeable
-
-
-def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
-    """Whether a kernel can read an array as it is, its leading axes taken as one."""
-    return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
-
+from .strided import stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -186,51 +180,96 @@ class _Cut:
     written: slice
 
 
-class Pass:
-    """A chain on arrays of one core shape, done by as many threads as there may be.
+@dataclass(frozen=True, slots=True, eq=False)
+class Chained:
+    """A chain on blocks of which some sides are `closed`: there an axis ends with the array.
 
-    `ended` says where an axis ends with the whole array; at its other sides the results begin, or
-    end, by so much later or earlier as the chain looks.
+    At its other sides the results begin, or end, by so much later or earlier as the chain looks.
     """
 
-    def __init__(self, chain: Chain, core: Shape, threads: int, ended: Sequence[Sides]) -> None:
-        self._chain, self._threads = chain, threads
+    chain: Chain
+    closed: tuple[Sides, ...]
+    takes_lanes: bool
+
+    @property
+    def compiled(self) -> Compiled:
+        """What computes it."""
+        return self.chain.compiled
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+        return self.chain.ndim
+
+    def turned(self, how: How) -> Chained | None:
+        """The same for arrays that lie in another way, if it has such a form."""
+        chain, closed = self.chain.turned(how), self.closed
+        if isinstance(how, tuple):
+            closed = tuple(closed[axis] for axis in how)
+        elif how == 0:
+            closed = (*closed, (True, True))
+        return None if chain is None else replace(self, chain=chain, closed=closed)
+
+    def shapes(self, core: Shape) -> Sequence[Shape]:
+        """The shapes of results of such fields, along core axes."""
+        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
+        made = tuple(
+            n - (0 if low else before) - (0 if high else after)
+            for n, (before, after), (low, high) in axes
+        )
+        return [made] * len(self.compiled.out_dtypes)
+
+    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
+        """How it is done on arrays like these."""
+        return Passes(self.chain, fields[0].shape[-self.ndim :], self.closed)
+
+
+class Passes:
+    """A chain on arrays of one core shape, which ends with the whole array at some sides."""
+
+    def __init__(self, chain: Chain, core: Shape, ended: Sequence[Sides]) -> None:
+        self._chain, self._core, self._ended = chain, core, ended
         self._entry = chain.compiled.loaded.entry
-        counts = chain.counts(core, threads)
-        axes = [
-            _cuts(chain, axis, n, count, own)
-            for axis, (n, count, own) in enumerate(zip(core, counts, ended, strict=True))
-        ]
-        # The pieces, each with what the kernel is told of its ends.
-        constants = _constants(chain)
-        self._pieces = [
-            (cuts, [*self._tables(cuts, core), *constants]) for cuts in itertools.product(*axes)
-        ]
-        # Whether the kernel makes all of the results in one go, of all of the fields.
-        self._is_one = len(self._pieces) == 1 and all(all(cut.ended) for (cut,) in axes)
+        self.points, self.handoff = math.prod(core), limits.current.handoff_seconds
+        # The pieces by how many threads share them, each with what the kernel is told of its ends.
+        self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
-    def __call__(
-        self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
+    def run(
+        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
     ) -> None:
-        """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
-
-        `numbers` are coefficients, then scalars, of all calls.
-        """
-        count = len(numbers) - len(self._chain.compiled.scalars)
+        """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
+        compiled, ndim = self._chain.compiled, self._chain.ndim
+        fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
+        pieces = self._pieces.get(threads)
+        if pieces is None:
+            pieces = self._pieces[threads] = self._cut(threads)
+        count = len(numbers) - len(compiled.scalars)
         tasks: list[Callable[[], object]] = []
-        for cuts, told in self._pieces:
+        for cuts, told in pieces:
             more = *numbers[:count], *told, *numbers[count:]
-            if self._is_one:
-                self._entry(*fields, *results, *more)
+            if len(pieces) == 1 and all(all(cut.ended) for cut in cuts):
+                # The kernel makes all of the results in one go, of all of the fields.
+                self._entry(*fields, *outs, *more)
                 return
             written = into(cut.written for cut in cuts)
-            arrays = [_read(field, cuts) for field in fields] + [one[written] for one in results]
+            arrays = [_read(field, cuts) for field in fields] + [one[written] for one in outs]
             tasks.append(partial(self._entry, *arrays, *more))
-        run_parallel(tasks, self._threads)
+        run_parallel(tasks, threads)
 
-    def _tables(self, cuts: Sequence[_Cut], core: Shape) -> list[Array]:
+    def _cut(self, threads: int) -> list[tuple[Sequence[_Cut], list[Array]]]:
+        """The pieces that so many threads share."""
+        chain, core, constants = self._chain, self._core, _constants(self._chain)
+        axes = [
+            _cuts(chain, axis, n, count, own)
+            for axis, (n, count, own) in enumerate(
+                zip(core, chain.counts(core, threads), self._ended, strict=True)
+            )
+        ]
+        return [(cuts, [*self._tables(cuts), *constants]) for cuts in itertools.product(*axes)]
+
+    def _tables(self, cuts: Sequence[_Cut]) -> list[Array]:
         """What the kernel is told of the ends of a piece."""
-        edges, sides = self._chain.edges, self._chain.compiled.reach.sides
+        edges, sides, core = self._chain.edges, self._chain.compiled.reach.sides, self._core
         return [
             _told(cuts[axis], core[axis], self._chain.borders[border][0], axis, sum(sides[axis]))
             for axis in edges.axes

@@ -17,6 +17,7 @@ import numpy as np
 from ..backends.compiled import Bound
 from .arranging import core_last
 from .borders import Array, Boundary, Sides
+from .commands import Single
 from .conditions import Condition, weights
 from .executable import Executable
 from .layout import (
@@ -182,9 +183,8 @@ class GhostCall:
         made = 0 not in self._shape and bool(rules.conditions)
         laid = _Laid(self._edges, rules, program.field_dtypes[:count] if made else ())
         border = rules.bordered(ndim, "ghost" if made else "nearest")
-        return laid, Executable(
-            program, fields, self._along, border, self._cval, out, self._threads, laid.ghosts
-        )
+        call = Single(program, border, self._cval, laid.ghosts)
+        return laid, Executable(call, fields, self._along, out, self._threads)
 
     def _rules(self, boundary: Boundary, fields: Sequence[Array]) -> Boundary:
         """The rules with their values laid, of which some may be among the fields."""

@@ -350,7 +350,7 @@ class Layout:
         every: Shape = (),
     ) -> None:
         self.every = every or (1,) * len(shape)
-        self._itemsize = itemsize
+        self.itemsize = itemsize
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
@@ -386,7 +386,7 @@ class Layout:
         limit = FAR_BYTES if far else sizes[min(len(self.shape), len(sizes)) - 1]
         # To copy costs the same for fewer results.
         copied = math.prod(self.every) ** 2
-        return self.points * copied * self._itemsize <= limit
+        return self.points * copied * self.itemsize <= limit
 
     def _thinned(self, output: Output) -> Output:
         """An output of whose points some are made."""

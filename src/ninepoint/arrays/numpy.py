@@ -26,9 +26,9 @@ from .accepted import (
     library_of,
     native,
 )
-from .borders import Array
+from .borders import Array, Border
 from .conditions import Condition
-from .layout import Layout, Shape
+from .layout import Shape
 from .strided import overlaps_itself
 
 # Any type of floats holds numbers up to here.
@@ -278,7 +278,7 @@ def check_kept(fields: Sequence[np.dtype], outs: Sequence[np.dtype]) -> None:
 
 
 def check_values(
-    plan: Layout,
+    border: Border,
     cval: Any,
     fields: Sequence[np.dtype],
     outs: Sequence[np.dtype],
@@ -289,7 +289,7 @@ def check_values(
     It is checked before anything runs that `cval` fits, and what "keep" keeps.  The last fields
     may be `positions`, beside which nothing stands.
     """
-    border, given = plan.border, len(fields) - positions
+    given = len(fields) - positions
     if border.uses("keep"):
         check_kept(fields, outs)
     asked = [

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from ..base import limits
 from ..base.remembered import Remembered
 from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .threads import CREW_HANDOFF, Held, crew_address, run_parallel
+from .threads import Held, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
@@ -140,6 +139,11 @@ class Compiled:
         looks = any(any(box.lo) or any(box.hi) for box in self.reaches)
         return not looks and not self.every
 
+    @property
+    def at_points(self) -> bool:
+        """Whether it looks at no neighbour along one axis, so that all axes are alike to it."""
+        return self.ndim == 1 and self.alone
+
     @cached_property
     def _fresh(self) -> Compiled:
         """The same with all that it was made of."""
@@ -183,9 +187,8 @@ class Compiled:
 
         It takes fields, then numbers, whose types are exact; see `Elements`.
         """
-        alone = self.ndim == 1 and self.alone
         lengths = any(isinstance(one, Length) for one in self.scalars)
-        if not alone or lengths or self.coefficients:
+        if not self.at_points or lengths or self.coefficients:
             return None
         loop = self.loaded.elements
         numbers = (one.numpy for one in self.scalar_types)
@@ -287,11 +290,6 @@ class Bound:
         return self.compiled.pace
 
     @property
-    def warm(self) -> int:
-        """Rows that are made before the first row of the result, over and over for each run."""
-        return self.compiled.module.warm
-
-    @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:
         """What the fields must be, in native byte order."""
         return self.compiled.field_dtypes
@@ -330,26 +328,6 @@ class Bound:
         """
         more = () if told is None else (told,)
         self.entry(*self._arguments(fields, outs), *more)
-
-    @property
-    def takes_elements(self) -> bool:
-        """Whether it looks at no neighbour and takes elements that lie anywhere."""
-        return self.compiled.elements is not None
-
-    def run_elements(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
-        """Compute arrays of any strides, by NumPy's own loops around the machine code.
-
-        Results in the place of fields are allowed.
-        """
-        elements = self.compiled.elements
-        assert elements is not None
-        elements.call(*fields, *self.scalars, out=tuple(outs))
-        elements.check()
-
-    @property
-    def handoff(self) -> float:
-        """How long it takes to share lists of commands among threads [s]."""
-        return CREW_HANDOFF if self.takes_commands else limits.current.handoff_seconds
 
     def held(
         self,

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import Arrays, as_field, native, write
-from ..arrays.chains import block_length, even_length, plain
+from ..arrays.chains import block_length, even_length
 from ..arrays.executable import Executable
 from ..arrays.regions import Block
 from ..arrays.repeating import Repeats
+from ..arrays.strided import plain
 from ..arrays.work import taken
 from ..backends.memory import copied, empty
 from ..program.graph import Graph

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays.borders import Border, Boundary
+from ..arrays.commands import Single
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.executable import Executable
 from ..arrays.layout import Shape, layout
@@ -538,6 +539,7 @@ def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
 def _lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
     program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
-    run = Executable(program, positions, (-1,), Border((("nearest", "nearest"),)), threads=1)
+    call = Single(program, Border((("nearest", "nearest"),)))
+    run = Executable(call, positions, (-1,), threads=1)
     made = run(positions, (*program.coefficients, *program.scalars))
     return made if isinstance(made, tuple) else (made,)
