@@ -136,3 +136,33 @@ def test_processes_of_mpi(tmp_path):
         [run, "-n", "2", sys.executable, script], capture_output=True, text=True, timeout=300
     )
     assert "equal 2" in done.stdout, done.stderr
+
+
+@npt.stencil(boundary="mirror")
+def far(x):
+    return x[2, 0] * 3
+
+
+@npt.stencil(boundary="mirror")
+def with_far(u, x):
+    y = far(x)
+    return u[0, 0] + y[1, 0] + y[2, 1]
+
+
+@npt.stencil(boundary="mirror")
+def with_far_before(u, x):
+    y = far(x)
+    return u[0, 0] + y[-3, 0] + y[-4, -1]
+
+
+@pytest.mark.parametrize("step", [with_far, with_far_before])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_stages_that_look_to_one_side_are_mirrored(step, ranks):
+    u, x = np.zeros((15, 3)), np.arange(45.0).reshape(15, 3) ** 2
+
+    def part(comm):
+        own = [npt.distribute(one, comm, axis=0) for one in (u, x)]
+        return step.iterate(*own, steps=2, comm=comm)
+
+    found = np.concatenate(on_threads(ranks, part))
+    np.testing.assert_array_equal(found, step.iterate(u, x, steps=2))

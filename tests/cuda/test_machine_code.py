@@ -9,6 +9,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
+import re
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -153,3 +155,23 @@ def test_few_instructions_a_point(cupy, given, request):
         path = HERE / "instructions.json"
         path.write_text(json.dumps(counted, indent=2) + "\n", encoding="utf-8")
     assert {name: n for name, n in counted.items() if n > 1.02 * MOST[name]} == {}
+
+
+def extremes(x):
+    return min(x[0, -1], -x[0, 1], 0), np.max(np.array([[1, -1, -1]]) * x[0:1, -1:2])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+def test_ptxas_is_given_no_minimum_of_a_negation(cupy, given, dtype, tmp_path):
+    """It forgets the sign where it makes one instruction of two minima: see `device.h`."""
+    one = npt.stencil(boundary="nearest")(extremes)
+    ((text, _),) = given(lambda: one(cupy.empty((64, 64), dtype)))
+    source, made = tmp_path / "text.cu", tmp_path / "text.ptx"
+    source.write_text(text, encoding="utf-8")
+    words = [machine_code.NVCC, "-arch=sm_90", *machine_code.OPTIONS, "-ptx", source, "-o", made]
+    subprocess.run(words, check=True)
+    ptx = made.read_text(encoding="utf-8")
+    negative = set(re.findall(r"\bneg\.s(?:32|64)\s+(%\w+)", ptx))
+    operands = re.findall(r"\b(?:min|max)\.s(?:32|64)\s+%\w+, (\S+), (\S+);", ptx)
+    assert operands
+    assert not negative & {one for pair in operands for one in pair}

@@ -137,6 +137,17 @@ def test_borders_of_every_type(cupy, rehearsal, rule, dtype):
         same(nine(cupy.asarray(x), boundary=rule), nine(x, boundary=rule))
 
 
+@npt.stencil(boundary="mirror")
+def extremes(x):
+    return min(x[0, -1], -x[0, 1], 0), np.max(np.array([[1, -1, -1]]) * x[0:1, -1:2])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+def test_extremes_of_negatives(cupy, dtype):
+    x = noise(dtype, 37, 70)
+    same(extremes(cupy.asarray(x)), extremes(x))
+
+
 @pytest.mark.parametrize("stencil", [middle, widest, wide, corners], ids=lambda one: one.__name__)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 def test_windows_and_pipelines(cupy, rehearsal, stencil, dtype):
@@ -308,7 +319,8 @@ def heat(u):
 
 @npt.stencil(boundary="nearest")
 def both(x):
-    return nine(middle(x))
+    smoothed = nine(middle(x))
+    return smoothed[0, 0]
 
 for dtype in ("uint8", "float32"):
     for shape in ((33, 65), (1, 1), (130, 257)):

@@ -262,3 +262,12 @@ def test_these_modules_hold(module: Module) -> None:
 def test_these_modules_do_not(module: Module, words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         verify(module)
+
+
+def test_numbers_may_be_named_like_types() -> None:
+    text = "def band(b1, out):\n    out[0] = b1(out[1]) & (b1 > 2)"
+    types = [("int64", 0), ("int64", 1)]
+    body = read(text, {}, {}, types).function("band").body
+    text = text.replace("b1 > 2", "b > 2").replace("(b1, ", "(b, ")
+    other = read(text, {}, {}, types).function("band").body
+    assert repr(body) == repr(other).replace("name='b'", "name='b1'")

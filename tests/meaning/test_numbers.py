@@ -690,6 +690,14 @@ def test_functions_of_math_beyond_their_range_are_those_of_numpy():
             np.testing.assert_allclose(result, wanted, rtol=1e-13)
 
 
+def test_the_extremes_of_floats_have_the_type_of_their_sum():
+    stencil = npt.stencil(lambda x, y: (np.sqrt(abs(max(x[0], y[0]))), min(x[0], y[0]) / 3))
+    x, y = np.array([7.5, -1.1, 3.3], "float32"), np.array([-5.5, 2.2, 1.7])
+    wanted = np.sqrt(abs(np.maximum(x, y))), np.minimum(x, y) / 3
+    for made in (stencil(x, y), stencil.debug(x, y)):
+        np.testing.assert_array_equal(made, wanted)
+
+
 def test_the_extremes_of_uint64_and_signed_integers():
     def kernel(u, i):
         least = min(u[0], i[0])

@@ -559,8 +559,10 @@ class _Body:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
-        kind = self.names.get(name) or _CONVERSIONS.get(name)
-        if isinstance(kind, str):
+        # Numbers may have names of types, which are called nonetheless.
+        kind = self.names.get(name)
+        kind = kind if isinstance(kind, str) else _CONVERSIONS.get(name)
+        if kind is not None:
             return cut(self._number(node.args[0]), kind)
         args = [self._value(one) for one in node.args]
         if name in self.reader.texts and name not in _WORDS:

@@ -61,11 +61,14 @@ def rows_kept(kernel: Kernel) -> dict[str, int]:
     return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
 
 
-def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, Offset]]:
+def needed(
+    kernel: Kernel, *, stored: bool = False, mirrored: bool = False
+) -> dict[str, tuple[Offset, Offset]]:
     """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
 
     With `stored` a state is itself computed at the points of the result
-    only: what is needed beyond them is not computed from anything.
+    only: what is needed beyond them is not computed from anything.  With `mirrored` it is needed
+    at the points themselves too, which may be what lies beyond the ends.
     """
     here = full((0,) * kernel.ndim)
     need: dict[str, Box] = {}
@@ -82,6 +85,8 @@ def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, O
         if not boxes:
             continue  # nothing reads it
         at = joined(boxes)
+        if mirrored and isinstance(stage, State):
+            at |= Box(here, here)
         need |= dict.fromkeys(stage.names, at)
         if stored and isinstance(stage, State):
             at = Box(here, here)

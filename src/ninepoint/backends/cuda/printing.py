@@ -20,7 +20,7 @@ fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -47,6 +47,7 @@ from ...loops.nodes import (
     Variable,
     While,
 )
+from ...loops.values import convert
 from ...lowering.chain import Constant
 
 # The rules before and after an array along each core axis.
@@ -236,6 +237,8 @@ class Printer:
     indices: set[str]
     arrays: dict[str, Memory]
     fresh: Callable[[], str]
+    # What names are the negative of.
+    negatives: dict[str, Value] = field(default_factory=dict)
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
         """The lines of statements."""
@@ -247,6 +250,9 @@ class Printer:
         match node:
             case Let(name, value):
                 text = self._text(value)
+                opposite = _opposite(value)
+                if opposite is not None:
+                    self.negatives[name] = opposite
                 machine = C_TYPES[value.type]
                 if self._is_index(value):
                     self.indices.add(name)
@@ -344,8 +350,13 @@ class Printer:
         match value.op, args:
             case "to", (arg,):
                 return self._converted(machine, arg)
-            case "select", (test, then, other):
-                parts = (self._within(one, _CHOICE + 1) for one in (test, then, other))
+            case "select", (test, *chosen):
+                if machine in BITS:
+                    # It may be a minimum or a maximum.
+                    if isinstance(test, Op):
+                        test = replace(test, args=tuple(map(self._negative, test.args)))
+                    chosen = list(map(self._negative, chosen))
+                parts = (self._within(one, _CHOICE + 1) for one in (test, *chosen))
                 return "{} ? {} : {}".format(*parts), _CHOICE
             case "not" | "~" | "-", (arg,):
                 sign = "!" if value.op == "not" else value.op
@@ -356,6 +367,17 @@ class Printer:
                 return self._infix(op, left, right)
             case _:
                 return self._called(_CALLED.get(value.op, value.op), args), _CLOSED
+
+    def _negative(self, value: Value) -> Value:
+        """The same number; a negation is one whose sign ptxas keeps, see `device.h`."""
+        match value:
+            case Op(machine, "to", (arg,)) if machine in BITS:
+                return replace(value, args=(self._negative(arg),))
+            case Name(_, name):
+                opposite = self.negatives.get(name)
+            case _:
+                opposite = _opposite(value)
+        return value if opposite is None else Op(value.type, "negative", (opposite,))
 
     def _within(self, value: Value, binding: int) -> str:
         """The text, in parentheses unless it binds as tightly as that."""
@@ -392,6 +414,17 @@ class Printer:
         if value.type == unsigned:
             return text, _BINDING[value.op]
         return cast(value.type, text), _CLOSED
+
+
+def _opposite(value: Value) -> Value | None:
+    """What an integer is the negative of, if it is."""
+    match value:
+        case Op("int32" | "int64", "-", (Number(_, 0), other)):
+            return convert(other, value.type)
+        case Op("int32" | "int64", "*", (Number(_, -1), other) | (other, Number(_, -1))):
+            return convert(other, value.type)
+        case _:
+            return None
 
 
 def _cut(value: Value) -> bool:

@@ -187,7 +187,7 @@ class Layout:
     ) -> None:
         self.reach, self.dtypes, self.edges = reach, dtypes, edges
         # What is needed of a stage where the array goes on, and where it ends.
-        self.needs = self.ends = needed(kernel)
+        self.needs = self.ends = needed(kernel, mirrored=edges is not None)
         if edges is not None:
             self.ends = needed(kernel, stored=True)
             kernel = mirrored(kernel, edges)

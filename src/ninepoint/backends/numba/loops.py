@@ -239,7 +239,7 @@ class Loops(Layout):
     def _many(self, count: int) -> str:
         """Up to which row several are made at once."""
         length = self.length(-2)
-        if self.edges is None:
+        if self.edges is None or not self.kept:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
         ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]

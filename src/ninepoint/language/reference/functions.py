@@ -121,14 +121,18 @@ def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> A
 
 
 def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
-    """Python's `min` or `max`; a uint64 beside other integers has one type, whichever is less."""
+    """Python's `min` or `max`; numbers of two types have one type, whichever is less."""
     items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
     if options or len(items) < 2:
         return builtin(*arguments, **options)
 
     def pair(found: Any, item: Any) -> Any:
         words = _of_words(builtin, found, item)
-        return builtin(found, item) if words is None else words
+        if words is not None:
+            return words
+        if isinstance(plain(found), np.floating) and isinstance(plain(item), np.floating):
+            found, item = map(Number, common(found, item))
+        return builtin(found, item)
 
     return reduce(pair, items)
 
