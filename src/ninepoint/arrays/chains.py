@@ -26,8 +26,7 @@ from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
 from ..lowering.lanes import How
-from .borders import Array, Border, Sides
-from .layout import Shape, cut, into, source_indices
+from .layout import Array, Border, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
 from .strided import stacked
 
@@ -121,6 +120,10 @@ class Chain:
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
     done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same for
     arrays that lie in another way, if it has such a form.
+
+    On a block some sides are `closed`: there an axis ends with the array.  At its other sides the
+    results begin, or end, by so much later or earlier as the chain looks.  With `any_stack`
+    a stack may lie innermost, or be done in parts.
     """
 
     compiled: Compiled
@@ -129,6 +132,8 @@ class Chain:
     rings: tuple[bool, ...]
     tile: int = 0
     laid: Callable[[How], Chain | None] = lambda how: None
+    closed: tuple[Sides, ...] = ()
+    any_stack: bool = True
     _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -141,7 +146,25 @@ class Chain:
         if how not in self._known:
             unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
             self._known[how] = None if unfit else self.laid(how)
-        return self._known[how]
+        found, closed = self._known[how], self.closed
+        if isinstance(how, tuple):
+            closed = tuple(closed[axis] for axis in how)
+        elif how == 0:
+            closed = (*closed, (True, True))
+        return None if found is None else replace(found, closed=closed)
+
+    def shapes(self, core: Shape) -> Sequence[Shape]:
+        """The shapes of results of such fields, along core axes."""
+        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
+        made = tuple(
+            n - (0 if low else before) - (0 if high else after)
+            for n, (before, after), (low, high) in axes
+        )
+        return [made] * len(self.compiled.out_dtypes)
+
+    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
+        """How it is done on arrays like these."""
+        return Passes(self, fields[0].shape[-self.ndim :])
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
@@ -180,55 +203,11 @@ class _Cut:
     written: slice
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chained:
-    """A chain on blocks of which some sides are `closed`: there an axis ends with the array.
-
-    At its other sides the results begin, or end, by so much later or earlier as the chain looks.
-    """
-
-    chain: Chain
-    closed: tuple[Sides, ...]
-    takes_lanes: bool
-
-    @property
-    def compiled(self) -> Compiled:
-        """What computes it."""
-        return self.chain.compiled
-
-    @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-        return self.chain.ndim
-
-    def turned(self, how: How) -> Chained | None:
-        """The same for arrays that lie in another way, if it has such a form."""
-        chain, closed = self.chain.turned(how), self.closed
-        if isinstance(how, tuple):
-            closed = tuple(closed[axis] for axis in how)
-        elif how == 0:
-            closed = (*closed, (True, True))
-        return None if chain is None else replace(self, chain=chain, closed=closed)
-
-    def shapes(self, core: Shape) -> Sequence[Shape]:
-        """The shapes of results of such fields, along core axes."""
-        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
-        made = tuple(
-            n - (0 if low else before) - (0 if high else after)
-            for n, (before, after), (low, high) in axes
-        )
-        return [made] * len(self.compiled.out_dtypes)
-
-    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
-        """How it is done on arrays like these."""
-        return Passes(self.chain, fields[0].shape[-self.ndim :], self.closed)
-
-
 class Passes:
-    """A chain on arrays of one core shape, which ends with the whole array at some sides."""
+    """A chain on arrays of one core shape."""
 
-    def __init__(self, chain: Chain, core: Shape, ended: Sequence[Sides]) -> None:
-        self._chain, self._core, self._ended = chain, core, ended
+    def __init__(self, chain: Chain, core: Shape) -> None:
+        self._chain, self._core = chain, core
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(core), limits.current.handoff_seconds
         # The pieces by how many threads share them, each with what the kernel is told of its ends.
@@ -262,7 +241,7 @@ class Passes:
         axes = [
             _cuts(chain, axis, n, count, own)
             for axis, (n, count, own) in enumerate(
-                zip(core, chain.counts(core, threads), self._ended, strict=True)
+                zip(core, chain.counts(core, threads), chain.closed, strict=True)
             )
         ]
         return [(cuts, [*self._tables(cuts), *constants]) for cuts in itertools.product(*axes)]

@@ -17,7 +17,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -30,12 +30,13 @@ from ..backends.threads import CREW_HANDOFF, Held, run_parallel
 from ..base import limits
 from ..base.remembered import Remembered
 from ..language.dtypes import short
-from .borders import Array, Border
 from .layout import (
     COPY,
     FACE,
     MIX,
     VALUE,
+    Array,
+    Border,
     Extension,
     Extensions,
     Gather,
@@ -101,8 +102,8 @@ class Single:
         return self.program.ndim
 
     @property
-    def takes_lanes(self) -> bool:
-        """Whether a stack may lie innermost."""
+    def any_stack(self) -> bool:
+        """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
         return not self.ghosts
 
     def turned(self, how: int | tuple[int, ...]) -> Single | None:
@@ -187,11 +188,10 @@ class Commands:
         self._images = stack if plan.inside else min(stack, most)
         self._made = Remembered[Part, Array](64)
         self._lists = dict[int, list[Array]]()
-
-    @cached_property
-    def is_one(self) -> bool:
-        """Whether machine code takes one list for all images."""
-        return self.by_machine and 0 < self._stack == self._images
+        # The list that does all images; None if there is none that does.
+        is_one = self.by_machine and 0 < stack == self._images
+        self.direct = self.lists(1)[0] if is_one else None
+        self._entry, self._ndim = self.program.entry, len(plan.shape)
 
     def run(
         self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
@@ -200,15 +200,16 @@ class Commands:
 
         What would keep somebody waiting who interrupts it is done part by part.
         """
-        ndim, is_one = len(self.plan.shape), self.is_one
-        if threads == 1 and is_one and fields[0].ndim < ndim + 2:
+        direct, ndim = self.direct, self._ndim
+        if threads == 1 and direct is not None and fields[0].ndim < ndim + 2:
             # All arrays as they are.
-            self.program.entry(*fields, *outs, *numbers, self.lists(1)[0])
+            self._entry(*fields, *outs, *numbers, direct)
             return
         program = self.program.with_numbers(numbers)
         arrays = [stacked(one, ndim) for one in fields], [stacked(one, ndim) for one in outs]
         pace = program.pace
-        if threads > 1 and is_one and pace and pace[0] * self._stack * self.points <= LASTING:
+        lasts = not pace or pace[0] * self._stack * self.points > LASTING
+        if threads > 1 and direct is not None and not lasts:
             program.run_parts(*arrays, self.lists(threads), threads)
             return
         parts = self._divided(threads)
@@ -218,7 +219,7 @@ class Commands:
         self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
     ) -> Held:
         """The call on these arrays as machine code keeps it, shared among so many threads."""
-        ndim, program = len(self.plan.shape), self.program.with_numbers(numbers)
+        ndim, program = self._ndim, self.program.with_numbers(numbers)
         arrays = [stacked(one, ndim) for one in fields], [stacked(one, ndim) for one in outs]
         return program.held(*arrays, self.lists(threads))
 
@@ -348,16 +349,10 @@ class _Walk:
             return np.broadcast_to(line, (*line.shape[:1], *gather.shape))
         block, ghosts = self.hand.block(k, gather.shape), self.lists.ghosts
         for part in gather.taken:
-            source = self.arrays[k][into(run.elements() for run in part)]
-            self.hand.move(block[into(run.places for run in part)], source)
-        whole = slice(None)
-        for part in gather.again:
-            *places, last = (run.places for run in part)
             source = self.lists.constants[k]
-            if part[-1].first >= 0:
-                inside = part[-1].elements(gather.start[len(places)])
-                source = block[(whole, *places, inside)]
-            self.hand.move(block[(whole, *places, last)], source)
+            if all(run.first >= 0 for run in part):
+                source = self.arrays[k][into(run.elements() for run in part)]
+            self.hand.move(block[into(run.places for run in part)], source)
         if k < len(ghosts):
             for end, side, part in gather.ghosts:
                 extension = ghosts[k][end][side]

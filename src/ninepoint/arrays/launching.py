@@ -31,13 +31,12 @@ from ..backends.compiled import Bound, Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
-from .borders import Array
-from .chains import Chained, fits, is_worth
+from .chains import Chain, fits, is_worth
 from .commands import Single
 from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
-from .layout import Shape
+from .layout import Array, Shape
 from .numpy import check_kept, whole_shape
 from .regions import Block, Node
 from .work import Group, Indices, Placed, Values, Work, cut, taken
@@ -61,8 +60,8 @@ def _bind_chain(
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
         return None
-    chained = Chained(chain, part.closed, not group.steps)
-    return Executable(chained, fields, along, out, threads)
+    call: Chain = replace(chain, closed=part.closed, any_stack=not group.steps)
+    return Executable(call, fields, along, out, threads)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted, sides
+from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
@@ -55,14 +55,14 @@ def _at_points(
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
     inside, positions = last.compiled.field_dtypes, len(last.compiled.positions)
     on_numpy.check_values(last.border, call.cval, inside, last.out_dtypes, positions)
-    boundary = sides.turned(call.boundary, points.shape, along)
+    boundary = ghosts.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
-        sides.Edges.of(last, points.shape).laid(boundary)
+        ghosts.Edges.of(last, points.shape).laid(boundary)
     definition = call.definition
     computed = reference.evaluate(
         definition.function,

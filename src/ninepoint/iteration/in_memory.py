@@ -16,9 +16,8 @@ import numpy as np
 
 from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import block_length, even_length
-from ..arrays.executable import Executable
+from ..arrays.executable import Executable, Repeats
 from ..arrays.regions import Block
-from ..arrays.repeating import Repeats
 from ..arrays.strided import plain
 from ..arrays.work import taken
 from ..backends.memory import copied, empty

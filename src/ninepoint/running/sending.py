@@ -28,11 +28,10 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy, write
 from ..arrays.blocks import Job, put_together
-from ..arrays.borders import Array
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Region
+from ..arrays.layout import Array, Region
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver

@@ -25,8 +25,7 @@ import numpy as np
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import core_last
-from ninepoint.arrays.borders import Border
-from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Bound, Compiled

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ...arrays.accepted import write
-from ...arrays.borders import Array
+from ...arrays.layout import Array
 from ...arrays.numpy import broadcast_shape
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door
