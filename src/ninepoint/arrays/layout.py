@@ -249,9 +249,10 @@ class Gather:
 
     @property
     def taken(self) -> Iterator[Runs]:
-        """What is copied from the array, or is the constant."""
-        plain = ([run for run in runs if run.side is None] for runs in self.axes)
-        return itertools.product(*plain)
+        """What is copied from the array, or is the constant, which stands beside ghosts too."""
+        for part in itertools.product(*self.axes):
+            if all(run.side is None for run in part) or any(run.first < 0 for run in part):
+                yield part
 
     @property
     def ghosts(self) -> Iterator[tuple[int, int, Runs]]:
