@@ -256,9 +256,7 @@ def schedule(rng: Random) -> dict[str, Any]:
         "sorted_columns": rng.choice([0, 9, 49]),
         "direct": rng.choice([0, 2, 8]),
         "radix": rng.choice([0, 2, 3, 4]),
-        "separable": rng.choice([0.0, 1.0, 1.4, 99.0]),
         "shared": rng.choice([-2, 1, 6]),
-        "running": rng.random() < 0.5,
         "rows": rng.choice([1, 2, 3, 4]),
         "gain": rng.choice([0.95, 99.0]),
     }

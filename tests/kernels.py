@@ -23,8 +23,6 @@ from typing import Any
 import ml_dtypes  # noqa: F401  NumPy then knows bfloat16
 import numpy as np
 
-import ninepoint as npt
-
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
 FLOATS = ("float32", "float64", "float32", "float64", "float16", "bfloat16")
 COMPLEX = ("complex64", "complex128")
@@ -126,58 +124,6 @@ def random_boundary(rng: Random, ndim: int, *, rules: tuple[str, ...] = RULES) -
         return (rng.choice(one_sided), rng.choice(one_sided))
 
     return tuple(entry() for _ in range(ndim))
-
-
-def random_conditions(
-    rng: Random, shape: tuple[int, ...], kinds: set[str], valid: bool = True, arrays: bool = True
-) -> Any:
-    """A border of values, slopes and names for fields of these kinds; one value for all fields.
-
-    Without `arrays` the values are numbers.
-    """
-    names = [rule for rule in RULES if rule not in ("wrap", "keep")]
-    if not valid:
-        names.remove("valid")
-
-    def value(axis: int) -> Any:
-        whole = not kinds <= {"f", "c"}
-
-        def number() -> Any:
-            return rng.randrange(2) if whole else rng.choice([0, 1, 2, -3, 0.5, np.float32(1.25)])
-
-        edge = [n for k, n in enumerate(shape) if k != axis]
-        values = np.array([number() for _ in range(int(np.prod(edge)))]).reshape(edge)
-        way = rng.randrange(4)
-        if not arrays:
-            return number()
-        if way == 0:
-            return values
-        if way == 1:
-            return values[:1] if edge else values
-        if way == 2:
-            return lambda step, *places: values[tuple(places)] * (step % 2 == 0)
-        return number()
-
-    def side(axis: int) -> Any:
-        way = rng.randrange(5) if kinds <= {"f", "c"} else rng.randrange(2)
-        match way:
-            case 0:
-                return rng.choice(names)
-            case 1:
-                return npt.dirichlet(value(axis), at="cell")
-            case 2:
-                return npt.dirichlet(value(axis))
-            case 3:
-                return npt.neumann(value(axis), dx=rng.choice([1.0, 0.5]))
-        a = rng.choice([0.0, 1.5, 2])
-        return npt.robin(a, rng.choice([1, 0.25]), value(axis), dx=rng.choice([1.0, 0.5]))
-
-    def entry(axis: int) -> Any:
-        if rng.random() < 0.2:
-            return rng.choice(("wrap", "nearest", "constant"))
-        return side(axis), side(axis)
-
-    return tuple(entry(axis) for axis in range(len(shape)))
 
 
 def random_arrays(

@@ -43,7 +43,7 @@ from ninepoint.inspecting.explaining import no_chain, notes
 from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
 from ninepoint.lowering.notes import Note, Work, work
-from ninepoint.lowering.passes import ROWS, SIMPLIFIED, WINDOWED, passed
+from ninepoint.lowering.passes import ROWS, SIMPLIFIED, STORED, passed
 from ninepoint.program import program
 
 
@@ -139,8 +139,8 @@ def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
     """The passes once more."""
     request = forms.request
     after = {"read": forms.read, **passed(SIMPLIFIED, forms.read, request, reach)}
-    after |= passed(WINDOWED, after["simplified"], request, reach)
-    after |= passed(ROWS, after["windowed"], request, reach)
+    after |= passed(STORED, after["simplified"], request, reach)
+    after |= passed(ROWS, after["widened"], request, reach)
     return after | {"lowered": forms.lowered}
 
 
@@ -164,7 +164,11 @@ def interpreted() -> Iterator[None]:
     def as_python(compiled: Compiled) -> Loaded:
         if compiled.module.opaque:
             return load(compiled)
-        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled)))
+        kinds = list(cpu.kinds_of(compiled))
+        if compiled.module.checked:
+            # What it notes.
+            kinds[-1] = dataclasses.replace(kinds[-1], mutable=True)
+        return Loaded(_Interpreted(compiled.module.text, kinds))
 
     with _loading(as_python):
         yield
@@ -202,7 +206,7 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
         if as_plain_python():
             return found
         writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
-        if module.opaque:
+        if module.opaque or module.checked:
             # What it notes.
             writes[-1] = True
         entry = watch(found.entry, module.text, writes, not compiled.fastmath)

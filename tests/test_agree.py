@@ -25,7 +25,7 @@ import ways
 TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
-INTERPRETED = {"kernel": (120, 3), "pipeline": (24, 2), "steps": (24, 3), "ufunc": (105, 3)}
+INTERPRETED = {"kernel": (80, 2), "pipeline": (24, 2), "steps": (24, 2), "ufunc": (70, 2)}
 COMPILED = {"kernel": (24, 3), "pipeline": (8, 3), "steps": (8, 3), "ufunc": (28, 3)}
 BATCH = {"kernel": 40, "pipeline": 12, "steps": 12, "ufunc": 70}
 
@@ -75,9 +75,9 @@ def test_many_programs_as_machine_code(kind, seeds, most):
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ compiles what a GPU would run")
-@pytest.mark.parametrize(("kind", "last"), [("kernel", 8), ("pipeline", 4), ("steps", 4)])
-def test_a_gpu_gives_the_same(kind, last):
-    asked = ["0", str(last), "--kind", kind, "--most", "1", "--gpu", "1"]
+def test_a_gpu_gives_the_same():
+    kinds = [word for kind in ("kernel", "pipeline", "steps") for word in ("--kind", kind)]
+    asked = ["0", "4", *kinds, "--most", "1", "--gpu", "1"]
     # CuPy is the stand-in: one process has it, or has it not.
     done = subprocess.run(
         [sys.executable, "agree.py", *asked],
@@ -131,26 +131,6 @@ def alike_row(x):
     return x[0]
 
 
-def test_a_dask_array_of_no_dimensions_beside_an_array_of_numpy():
-    added = npt.ufunc(lambda x, y: x + y)
-    y = np.ones((2, 3))
-    made = added(da.from_array(np.array(2.0), chunks=()), y)
-    np.testing.assert_array_equal(made, y + 2)
-
-
-def test_a_stage_may_have_a_scalar_named_self():
-    @npt.stencil
-    def scaled(x, self):
-        return x[0] * self
-
-    @npt.stencil
-    def twice(x):
-        s = scaled(x, self=2)
-        return s[0]
-
-    np.testing.assert_array_equal(twice.debug(np.arange(3)), [0, 2, 4])
-
-
 def test_no_steps_give_numbers_of_the_machines_byte_order():
     @npt.stencil
     def step(u):
@@ -171,34 +151,6 @@ def test_debug_refuses_border_values_of_finer_results():
     assert told[0] == told[1]
 
 
-def test_finer_results_and_border_values_are_refused_before_shapes_that_do_not_fit():
-    @npt.stencil(boundary=npt.neumann(0.5))
-    def slope(x):
-        return x[1] - x[-1]
-
-    @npt.stencil
-    def joined(x, y):
-        fine = alike_row(x, upsample=2)
-        steep = slope(y)
-        return fine[0] + steep[1]
-
-    told = []
-    for way in (joined, joined.debug):
-        with pytest.raises(ValueError, match="upsample= and border conditions") as caught:
-            way(np.zeros(4), np.zeros(5))
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-
-
-def test_a_border_value_need_not_fit_positions():
-    @npt.stencil(boundary=npt.robin(1.5, 0.25, 2, dx=1.0))
-    def odd(x):
-        return x[1] if npt.index(x) % 2 == 1 else x[-1] * 0.5
-
-    x = np.array([1.5, 2.5, 4.0, 7.0])
-    np.testing.assert_allclose(odd(x), odd.debug(x))
-
-
 def test_a_border_value_where_nobody_looks_need_not_fit():
     @npt.stencil(boundary=npt.dirichlet(0))
     def here(x):
@@ -212,14 +164,6 @@ def test_a_border_value_where_nobody_looks_need_not_fit():
     for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
         for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
             np.testing.assert_array_equal(made, right)
-
-
-def test_an_eager_and_a_lazy_ufunc_refuse_the_same_option_first():
-    over = npt.ufunc(dtype="uint8")(lambda x, y: x * y)
-    x = np.array([1 + 2j, 3])
-    for y in (x, npt.lazy(x)):
-        with pytest.raises(TypeError, match="threads must be"):
-            over(1 + 1j, y, threads="two")
 
 
 def test_debug_names_the_field_that_a_border_value_does_not_fit():
@@ -248,14 +192,6 @@ def staged(x, y, unused=1):
 
 
 X, Y = np.arange(12).reshape(3, 4), np.arange(12).reshape(3, 4) * 7
-
-
-def test_lazy_fields_keep_their_places():
-    wanted = differing(X, Y)
-    for one in (differing, staged):
-        for x, y in ((npt.lazy(X), Y), (X, npt.lazy(Y)), (npt.lazy(X), npt.lazy(Y))):
-            np.testing.assert_array_equal(one(x, y).compute(), wanted)
-            np.testing.assert_array_equal(one(y=y, x=x).compute(), wanted)
 
 
 @pytest.mark.parametrize("value", [None, "a", 2**70])
@@ -306,27 +242,3 @@ def test_numbers_that_are_given_mix_with_floats_as_literals_do():
     image = np.arange(5, dtype="float32")
     assert kernel(image, 3).dtype == "float32"
     np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))
-
-
-def test_half_floats_that_are_broadcast_over_a_stack():
-    """They are widened in an order of axes that generated code can walk along."""
-
-    @npt.stencil
-    def kernel(x, y):
-        return x[-1] + y[1]
-
-    x, y = np.zeros((3, 6), "float32"), np.arange(6, dtype="float16")
-    np.testing.assert_array_equal(kernel(x, y), [[0, 2, 3, 4, 5, 0]] * 3)
-
-
-def test_changed_values_do_not_reach_a_lazy_result():
-    """A small array is read at the call."""
-
-    @npt.stencil(standard_indexing="w")
-    def weighted(x, w):
-        return x[0] * w[1]
-
-    x, w = np.ones(5), np.array([1.0, 2.0, 3.0])
-    lazy = weighted(da.from_array(x, chunks=2), w)
-    w[:] = 0
-    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), 2 * x)

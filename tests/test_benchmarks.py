@@ -228,6 +228,7 @@ def test_the_stored_results_are_of_problems_that_exist() -> None:
     assert len(runs.cells(stored)) == sum(len(run["cells"]) for run in stored)
 
 
+@pytest.mark.nightly
 def test_the_pictures_are_drawn_from_the_stored_results(tmp_path):
     pytest.importorskip("matplotlib")
     stored = runs.load(Path(report.__file__).parent / "results" / "latest.json")

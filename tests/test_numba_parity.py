@@ -71,11 +71,6 @@ def the_point_itself(a):
     return a[0, 0]
 
 
-@case(FLOATS)
-def far_in_two_axes(a):
-    return a[-2, 2]
-
-
 @case(np.arange(12.0))
 def offset_in_a_local(a):
     t = 1
@@ -101,11 +96,6 @@ def the_recipe(x):
             x[ 1, -1] + x[ 1, 0] + x[ 1, 1]) // 9  # fmt: skip
 
 
-@case(np.arange(64).reshape(4, 8, 2))
-def three_axes(a):
-    return a[0, 0, 0] - a[0, 1, 0] + a[-1, 0, 0] + 1.0
-
-
 @case(np.arange(128).reshape(4, 8, 2, 2))
 def four_axes(a):
     return a[0, 0, 0, 0] - a[0, 1, 0, -1] + 1.0
@@ -123,11 +113,6 @@ def becomes_complex(a):
 @case(ROWS.astype("f4"))
 def wider_by_a_cast(a):
     return a[0, 0] + np.float64(10.0) + float(a[0, 1]) + int(a[1, 0])
-
-
-@case(BOOLS, cval=True)
-def exclusive_or(a):
-    return a[-1, -1] ^ a[-1, 0] ^ a[-1, 1] ^ a[0, -1] ^ a[0, 0] ^ a[0, 1] ^ a[1, 1]
 
 
 @case(FLOATS)
@@ -198,11 +183,6 @@ def a_field_of_truths(a, b, f):
 # Several arrays, and numbers.
 
 
-@case((ROWS, FLOATS), (FLOATS, ROWS.astype("u1")))
-def two_arrays(a, b):
-    return a[0, 1] + a[1, 2] + b[-1, 0] + b[0, -1]
-
-
 @case(FLOATS, ROWS, FLOATS + 2)
 def three_arrays(a, b, c):
     return a[0, 1] + b[1, 0] * c[-1, 0]
@@ -213,16 +193,6 @@ def a_number(a, b, w):
     return w * (a[0, 1] + a[1, 0] + b[0, -1] + b[-1, 0])
 
 
-@case(PLANE, 2, 3.5, -1)
-def numbers_with_names_of_ours(a, b, i, n):
-    return a[0, 1] * b + i - a[1, 0] * n
-
-
-@case(PLANE, PLANE * 2, 0.5, 4)
-def names_that_end_in_digits(v0, t1, s0, t0):
-    return v0[0, 1] * s0 + t0 - t1[1, 0] + v0[-1, -1]
-
-
 # A constant outside the array.
 
 
@@ -231,17 +201,12 @@ def constant_of_another_type(a):
     return a[0, 1] + a[0, -1] + a[1, -1]
 
 
-@pytest.mark.parametrize("cval", [np.nan, -math.inf, np.sin(3.0)])
+@pytest.mark.parametrize("cval", only(1, [np.nan, -math.inf, np.sin(3.0)]))
 def test_cval(cval):
     def kernel(a):
         return a[0, 0]
 
     compare(kernel, (FLOATS,), neighborhood=((-1, 1), (-1, 1)), cval=cval)
-
-
-@case(FLOATS * (1 + 1j), cval=2 - 1j)
-def complex_constant(a):
-    return a[0, 1]
 
 
 # standard_indexing.
@@ -252,11 +217,6 @@ def coefficients(a, b):
     s = 1
     t = 2 - s
     return a[0, 1] + b[0, 3] * b[-1, t]
-
-
-@case(FLOATS, np.arange(4.0).reshape(2, 2), ROWS, standard_indexing=("b",), cval=10.0)
-def coefficients_between(a, b, c):
-    return a[0, 1] + b[0, 1] + c[1, 2]
 
 
 @case(FLOATS, FLOATS, standard_indexing=["b"])
@@ -300,14 +260,6 @@ def moving_mean(a):
     return cumul / 30
 
 
-@case(np.arange(100), neighborhood=((-5, 0),))
-def moving_sum(a):
-    cum = a[-5]
-    for i in range(-4, 1):
-        cum += a[i]
-    return 0.3 * cum
-
-
 @case(LINE, neighborhood=((-29, 0),))
 def wider_than_it_reads(a):
     cumul = 0
@@ -322,25 +274,6 @@ def only_ahead(a):
     for i in range(10, 4, -1):
         cumul += a[i]
     return cumul / 30
-
-
-@case(LINE, neighborhood=((-10, -2),))
-def only_behind(a):
-    cumul = 0
-    for i in range(-10, -1, 2):
-        cumul += a[i]
-    return cumul / 30
-
-
-@case(np.arange(200.0).reshape(10, 20), neighborhood=((-3, -1), (-3, 3)))
-def mixed(a):
-    cumul = 0
-    zz = 12.0
-    for i in range(-3, 0):
-        t = zz + i
-        for j in range(-3, 4):
-            cumul += a[i, j] + t
-    return cumul / (10 * 5)
 
 
 @case(LINE, neighborhood=((-29, 0),))
@@ -363,15 +296,6 @@ def two_arrays_with_neighborhood(a, b):
     return cumul / 9.0
 
 
-@case(PLANE, 12.0j, neighborhood=((-3, 0), (-3, 0)))
-def a_number_with_neighborhood(a, b):
-    cumul = 0
-    for i in range(-3, 1):
-        for j in range(-3, 1):
-            cumul += a[i, j] + b
-    return cumul / 9.0
-
-
 @case(PLANE, PLANE.copy(), neighborhood=((-3, 0), (-3, 0)), standard_indexing="b", cval=1.5)
 def everything_at_once(a, b):
     cumul = 0
@@ -391,11 +315,6 @@ def everything_at_once(a, b):
 @case(np.arange(20, dtype="u4").reshape(4, 5), neighborhood=((-1, 1), (-1, 1)))
 def median(a):
     return np.median(a[-1:2, -1:2])
-
-
-@case(LINE, neighborhood=((-1, 1),))
-def slices_of_a_line(a):
-    return np.median(a[-1:2]) + np.mean(a[-1:1]) - np.sum(a[0:2]) + a[-1:2].max()
 
 
 @case(PLANE, neighborhood=((-1, 1), (-1, 1)))
@@ -473,7 +392,7 @@ def weighted_by_distance(a):
 
 # Numba warns that it will not take lists for ever.
 @pytest.mark.filterwarnings("ignore::numba.core.errors.NumbaPendingDeprecationWarning")
-@pytest.mark.parametrize("label", only(12, CASES))
+@pytest.mark.parametrize("label", only(7, CASES))
 def test_same_values(label):
     kernel, args, options = CASES[label]
     compare(kernel, args, **options)

@@ -13,10 +13,7 @@ import math
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-import numpy as np
-
 from ninepoint.analysis.footprint import extents
-from ninepoint.analysis.rewrite import Body
 from ninepoint.language.box import Box
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
@@ -24,6 +21,7 @@ from ninepoint.language.ir import (
     COMPARISONS,
     Atom,
     Binary,
+    Body,
     Call,
     Carried,
     Coefficient,
@@ -37,10 +35,8 @@ from ninepoint.language.ir import (
     Kernel,
     Loop,
     Offset,
-    Position,
     Read,
     Reduce,
-    RunningSum,
     Select,
     Stage,
     State,
@@ -91,21 +87,11 @@ class _Check:
         for (name, dtype), one in zip(whole.fields[first:], whole.positions, strict=True):
             assert 0 <= one.axis < whole.ndim, f"{name}: axis {one.axis}"
             assert one.low <= one.high, f"{name}: {one.low} .. {one.high}"
-            self.lines(name, dtype, one)
+            assert dtype.kind in "iu", f"{name}: a position of {dtype}"
         first = len(whole.scalars) - len(whole.lengths)
         for (name, kind), length in zip(whole.scalars[first:], whole.lengths, strict=True):
             assert 0 <= length.axis < whole.ndim, f"{name}: axis {length.axis}"
             assert kind is DType.INT, f"{name}: a length of {kind}"
-
-    def lines(self, name: str, dtype: np.dtype, position: Position) -> None:
-        lines = position.lines
-        if lines is None:
-            assert dtype.kind in "iu", f"{name}: a position of {dtype}"
-            return
-        assert lines.kernel.ndim == 1, name
-        assert len(lines.dtypes) == len(lines.kernel.outputs) > position.number, name
-        assert lines.dtypes[position.number] == dtype, f"{name}: {dtype} of {lines.dtypes}"
-        verify(lines.kernel)
 
     def take(self, names: Iterable[str]) -> None:
         for name in names:
@@ -117,12 +103,9 @@ class _Check:
         assert len(stage.names) == len(stage.values), stage
         self.body(stage.body, stage.values, self.scalars)
         self.take(stage.names)
-        if isinstance(stage, RunningSum):
-            assert stage.rows > 1, stage
-            assert stage.value.dtype.is_integer, "a running sum of floats drifts"
         if isinstance(stage, Histogram):
-            assert 1 <= len(stage.names) <= 2, stage
-            count = sum(length for *_, length in stage.lines)
+            assert len(stage.names) == 1, stage
+            count = sum(length for *_, length in stage.runs)
             assert 0 <= stage.rank <= count - len(stage.names), f"rank {stage.rank} of {count}"
             most = max(self.whole.ndim, 2) + 1
             assert all(3 <= len(run) <= most for run in stage.runs), stage

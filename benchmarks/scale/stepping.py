@@ -23,7 +23,7 @@ from ninepoint.arrays.layout import Region
 from ninepoint.arrays.regions import Block, Domain
 from ninepoint.iteration.iterate import Scalars
 from ninepoint.iteration.motion import Motion
-from ninepoint.program.calls import Call
+from ninepoint.program.definition import Call
 from ninepoint.program.program import Program
 
 from ..report import ROOT

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .io.opening import open
     from .io.paths import ImageReadError
     from .io.saving import save
-    from .iteration.slabs.ranks import distribute
+    from .iteration.slabs.slab import distribute
     from .language.errors import StencilError
     from .language.positions import index, spacing
     from .language.statistics import entropy, mode, trimmed_mean
@@ -103,7 +103,7 @@ _PLACES = {
     ".lowering.schedule": "Schedule",
     ".api.pointwise": "Ufunc ufunc",
     ".running.recording": "Lazy compute lazy",
-    ".iteration.slabs.ranks": "distribute",
+    ".iteration.slabs.slab": "distribute",
 }
 
 __getattr__, __dir__ = handed_on(__name__, _PLACES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import partial
 
 import dask.array as da
@@ -138,13 +137,15 @@ def fields_of(shapes, turned):
 def test_fields_that_broadcast(name):
     call = STENCILS[name]
     gufunc = name.startswith("gufunc")
-    for number, (shapes, turned) in enumerate(itertools.product(SHAPES, (False, True))):
-        fields = fields_of(shapes, turned)
+    # Each stencil with half of them, in turn.
+    first = list(STENCILS).index(name) % 2
+    for number, shapes in list(enumerate(SHAPES))[first::2]:
+        fields = fields_of(shapes, number // 2 % 2 == 0)
         if gufunc and any(one.shape[-1] in (0, 1) for one in fields):
             continue
         cut = [(2,) * (one.ndim - 1) + (5,) if gufunc else 2 for one in fields]
         ways = [(-1, -1), (None, -1), (-1, None), (-1, cut[1]), cut, (cut[0], None)]
-        check(call, fields, ways[number % len(ways)])
+        check(call, fields, ways[(2 * number + first) % len(ways)])
 
 
 def test_a_stage_with_fewer_points_beside_a_longer_field():

@@ -12,6 +12,7 @@ import pytest
 
 import ninepoint as npt
 import weighted
+from nightly import only
 from seams import interpreted
 from weighted import RULES, each, whole, window
 
@@ -27,7 +28,7 @@ def random_cut(rng: np.random.Generator, n: int) -> tuple[int, ...]:
     return tuple(b - a for a, b in zip([0, *marks], [*marks, n], strict=True))
 
 
-@pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.parametrize("first", only(1, range(0, 30, 10)))
 def test_random_chunkings_equal_numpy(first: int) -> None:
     with interpreted():
         for seed in range(first, first + 10):
@@ -244,13 +245,14 @@ def test_a_graph_can_be_cloned_and_bound() -> None:
 
 
 def test_thin_chunks_are_computed_in_groups_and_stay_as_they_are() -> None:
-    a = image(40, 34)
-    for chunks in (1, ((3, 0, 20, 17), (1, 29, 1, 3)), (40, 2)):
+    a = image(20, 17)
+    for chunks in (1, ((3, 0, 10, 7), (1, 12, 1, 3)), (20, 2)):
         x = da.from_array(a, chunks=chunks)
         results = far(x, x + 1)
         for one, wanted in zip(results, far(a, a + 1), strict=True):
             assert one.chunks == x.chunks
             equal(one, wanted)
+    a = image(40, 34)
     thin = da.from_array(a, chunks=2)
     equal(wide(thin), wide(a))
     graph = written(wide(thin))
@@ -392,7 +394,7 @@ def test_a_halo_that_would_cost_much_is_split_where_little_lies_between() -> Non
     equal(behind(da.from_array(a, chunks=15)), behind(a))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", only(6, range(12)))
 def test_random_calls_after_one_another(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a = image(*map(int, rng.integers(20, 40, 2)))

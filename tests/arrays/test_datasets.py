@@ -90,24 +90,3 @@ def test_filters_of_datasets():
     xr.testing.assert_identical(npt.filters.median(data, 3, dims="t")["height"], data["height"])
     with pytest.raises(TypeError, match="needs to know which dimensions; give dims="):
         npt.filters.median(data, 3)
-
-
-@pytest.mark.parametrize("kernel", [smooth, staged])
-def test_what_datasets_cannot_have(kernel):
-    data = weather()
-    with pytest.raises(TypeError, match="have axes of their own; use dims="):
-        kernel(data, axes=(0, 1))
-    with pytest.raises(TypeError, match="out= is for NumPy arrays"):
-        kernel(data, out=np.empty((5, 6)))
-    with pytest.raises(TypeError, match="iterate takes DataArrays, not a Dataset"):
-        kernel.iterate(data, steps=2)
-    with pytest.raises(TypeError, match=r"xarray.Dataset; give its variables one by one"):
-        kernel(npt.lazy(data))
-    with pytest.raises(ValueError, match="no variable of the dataset has the dimensions 'a', 'b'"):
-        kernel(data, dims=("a", "b"))
-    with pytest.raises(
-        ValueError, match=r"end in different dimensions, \('lat', 'lon'\) and \('t', 'lat'\)"
-    ):
-        kernel(data.assign(v=(("t", "lat"), np.ones((3, 5)))))
-    with pytest.raises(ValueError, match="has no variables of numbers"):
-        kernel(xr.Dataset())

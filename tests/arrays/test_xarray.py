@@ -89,24 +89,11 @@ def test_several_fields_by_their_names() -> None:
     assert got.run.values.tolist() == ["a", "b"]
 
 
-def test_mistakes() -> None:
+# Other mistakes are on the page of messages about calls.
+def test_coordinates_that_differ() -> None:
     x = weather()
-    with pytest.raises(ValueError, match="dimension 'depth' does not exist; the fields have"):
-        one_result(x, dims=("lat", "depth"))
-    with pytest.raises(ValueError, match="must name 2 different dimensions"):
-        one_result(x, dims=("lat", "lat"))
-    with pytest.raises(ValueError, match="must name 2 different dimensions"):
-        one_result(x, dims="lat")
-    with pytest.raises(ValueError, match="axis 3 does not exist in an array of 3"):
-        one_result(x, axes=(0, 3))
-    with pytest.raises(TypeError, match="give dims or axes, not both"):
-        one_result(x, dims=("lat", "lon"), axes=(0, 1))
     with pytest.raises(ValueError, match="coordinates differ; align them first"):
         two_fields(x, x.assign_coords(lat=x.lat + 1))
-    with pytest.raises(ValueError, match="needs at least 2 dimensions; the array has 'time'"):
-        one_result(x.isel(lat=0, lon=0))
-    with pytest.raises(ValueError, match="make it a DataArray that names its dimensions"):
-        two_fields(x, np.zeros((2, 3, 6, 8)))
 
 
 @npt.stencil(boundary="nearest")

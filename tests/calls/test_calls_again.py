@@ -41,15 +41,6 @@ def test_later_calls_give_the_same(shape, boundary):
             np.testing.assert_array_equal(difference(x, scale, boundary=boundary), wanted)
 
 
-@pytest.mark.parametrize("boundary", ["fill", "reflect"])
-def test_several_fields_and_outputs(boundary):
-    x, y = image(3, 20, 30), image(3, 20, 30, seed=1)
-    wanted = [both(x[k], y=y[k], boundary=boundary) for k in range(3)]
-    for _ in range(3):
-        for k, result in enumerate(both(x, y, boundary=boundary)):
-            np.testing.assert_array_equal(result, [one[k] for one in wanted])
-
-
 def test_signed_zeros_and_types_of_cval_are_told_apart():
     x = image(5, 6)
     for _ in range(2):
@@ -102,7 +93,7 @@ def test_memory_that_looks_alike():
 
 def test_few_calls_are_remembered():
     x = image(4, 5)
-    for cval in range(1000):
+    for cval in range(300):
         assert difference(x, cval=cval)[0, 0] == cval
 
 
@@ -121,11 +112,6 @@ def weighted(x, w, scale):
         for j in range(3):
             total += w[i, j] * x[i - 1, j - 1]
     return scale * total
-
-
-@npt.stencil(boundary="nearest")
-def product(u, k):
-    return u[0, 1] * k[0, 0] - u[1, 0] * k[-1, -1]
 
 
 def test_positions_and_names_are_the_same_call():
@@ -179,7 +165,7 @@ def test_options_of_any_kind_are_prepared(options):
     np.testing.assert_array_equal(out, other)
 
 
-@pytest.mark.parametrize("kind", [int, bool, complex, *"bQefD", "array", "swapped"], ids=str)
+@pytest.mark.parametrize("kind", [int, bool, complex, *"bQeD", "array", "swapped"], ids=str)
 def test_values_of_numbers_are_passed_on(kind):
     x = image(9, 8, dtype="float32")
 
@@ -217,39 +203,17 @@ def test_coefficients_are_read_each_time():
         weighted(x, np.ones(3), 2)
 
 
-@pytest.mark.parametrize("shape", [(9, 8), (3, 9, 8)])
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda k: k[0],
-        lambda k: k[:, :1],
-        lambda k: k[:1, :1],
-        lambda k: k[0, 0],
-        lambda k: k[::-1, :1],
-        lambda k: k[0, ::-1],
-    ],
-)
-def test_fields_that_broadcast_are_prepared(shape, other):
-    for seed in range(2):
-        u, k = image(*shape, seed=seed), np.asarray(other(image(9, 8, seed=seed + 7)))
-        k.flags.writeable = bool(seed)
-        wanted = product(u.copy(), np.broadcast_to(k, shape).copy())
-        product(u, k)
-        np.testing.assert_array_equal(product(u, k), wanted)
-        np.testing.assert_array_equal(product(u, k=k, threads=None), wanted)
+ORDERS = [
+    np.asfortranarray,
+    lambda x: np.repeat(x, 2, 1)[:, ::2],
+    lambda x: x[:, ::-1],
+    lambda x: x.astype(x.dtype.newbyteorder()),
+    lambda x: np.broadcast_to(x[0], x.shape),
+    lambda x: np.broadcast_to(x[:, :1], x.shape),
+]
 
 
-@pytest.mark.parametrize(
-    "made",
-    [
-        lambda x: np.asfortranarray(x),
-        lambda x: np.repeat(x, 2, 1)[:, ::2],
-        lambda x: x[:, ::-1],
-        lambda x: x.astype(x.dtype.newbyteorder()),
-        lambda x: np.broadcast_to(x[0], x.shape),
-        lambda x: np.broadcast_to(x[:, :1], x.shape),
-    ],
-)
+@pytest.mark.parametrize("made", ORDERS)
 @pytest.mark.parametrize("shape", [(9, 8), (600, 700)])
 def test_arrays_in_any_order_are_prepared(made, shape):
     for seed in range(2):
@@ -354,28 +318,6 @@ def test_two_threads_in_one_prepared_call():
     assert not wrong
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", ">f8", "complex64"])
-def test_outs_of_another_type_are_prepared(dtype):
-    x, y = image(9, 8), image(9, 8, seed=1)
-    out = np.zeros((9, 8), dtype)
-    heat(x, 0.25, out=out, cval=1 / 3)
-    assert heat(y, 0.25, out=out, cval=1 / 3) is out
-    np.testing.assert_array_equal(out, heat(y, 0.25, cval=1 / 3).astype(dtype))
-
-
-def test_lengths_are_those_along_the_axes_of_the_call():
-    @npt.stencil
-    def across(x, by):
-        return x[0, 0] + by * x.shape[0] + x.shape[1] / 64
-
-    x = image(9, 8)
-    for options in ({}, {"axes": (1, 0)}, {"axes": (0, 1)}):
-        for rows in (x, x[:5]):
-            wanted = across.debug(rows, 2, **options)
-            for _ in range(2):
-                np.testing.assert_array_equal(across(rows, by=2, **options), wanted)
-
-
 # Programs of several calls.
 
 
@@ -413,14 +355,13 @@ def by_hand(x, y, r, k=3, **options):
     return rest(t, s, y, r, k, **options)
 
 
-@pytest.mark.parametrize("shape", [(9, 8), (2, 3, 5, 4)])
 @pytest.mark.parametrize(
-    "options",
+    ("shape", "options"),
     [
-        {"boundary": "keep"},
-        {"dtype": ("f4", "f8")},
-        {"axes": (-1, -2)},
-        {"axes": (0, -1), "boundary": ("valid", "wrap")},
+        ((9, 8), {"boundary": "keep"}),
+        ((2, 3, 5, 4), {"dtype": ("f4", "f8")}),
+        ((9, 8), {"axes": (-1, -2)}),
+        ((2, 3, 5, 4), {"axes": (0, -1), "boundary": ("valid", "wrap")}),
     ],
     ids=str,
 )

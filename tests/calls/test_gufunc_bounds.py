@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 
 TABLE = np.arange(3.0)
 
@@ -74,9 +75,12 @@ BODIES = [
 ]
 
 
-@pytest.mark.parametrize("body", BODIES, ids=lambda body: body[0].__name__)
-def test_an_index_that_is_outside_is_told_at_its_line(body):
-    function, signature, item, outside, inside, array, line = body
+@pytest.mark.parametrize(
+    ("function", "signature", "item", "outside", "inside", "array", "line"), only(7, BODIES)
+)
+def test_an_index_that_is_outside_is_told_at_its_line(
+    function, signature, item, outside, inside, array, line
+):
     gufunc = npt.gufunc(signature)(function)
     few = np.arange(4.0 * np.prod(item)).reshape(4, *item)
     many = np.random.default_rng(1).random((30_000, *item))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -190,11 +191,11 @@ def check(result, wanted):
         np.testing.assert_array_equal(one, expected)
 
 
-@pytest.mark.parametrize(("function", "signature"), only(7, CASES))
+@pytest.mark.parametrize(("function", "signature"), only(5, CASES))
 def test_random_arrays(function, signature):
     random = np.random.default_rng(len(function.__name__))
     gufunc = GUFUNCS[function]
-    for _ in range(8):
+    for _ in range(3):
         arrays = drawn(signature, random)
         wanted = reference(function, signature, *arrays)
         result = gufunc(*arrays)
@@ -209,26 +210,20 @@ def test_random_arrays(function, signature):
         check(outs, wanted)
 
 
-@pytest.mark.parametrize("dtype", only(2, ["int8", "uint16", "float32", "int64", "complex64"]))
-def test_types_are_those_of_numba(dtype):
+@pytest.mark.parametrize(
+    ("dtype", "function"),
+    only(3, itertools.product(["int8", "uint16", "float32", "int64", "complex64"],
+                              [total, weighted, cumulated])),
+)  # fmt: skip
+def test_types_are_those_of_numba(dtype, function):
     numba = pytest.importorskip("numba")
     x = np.arange(6).reshape(2, 3).astype(dtype)
-    for function in (total, weighted, cumulated):
-        arrays = (x, x) if function is weighted else (x,)
-        compiled = numba.njit(function)
-        wanted = [np.asarray(compiled(*item)) for item in zip(*arrays, strict=True)]
-        result = GUFUNCS[function](*arrays)
-        assert result.dtype == wanted[0].dtype
-        np.testing.assert_allclose(result, np.array(wanted), rtol=1e-6)
-
-
-def test_as_vectorize():
-    random = np.random.default_rng(4)
-    for function, signature in CASES[:5]:
-        plain = np.vectorize(function, signature=signature)
-        arrays = drawn(signature, random)
-        arrays = [one.astype(one.dtype.newbyteorder("=")) for one in arrays]
-        check(GUFUNCS[function](*arrays), [np.asarray(one) for one in as_list(plain(*arrays))])
+    arrays = (x, x) if function is weighted else (x,)
+    compiled = numba.njit(function)
+    wanted = [np.asarray(compiled(*item)) for item in zip(*arrays, strict=True)]
+    result = GUFUNCS[function](*arrays)
+    assert result.dtype == wanted[0].dtype
+    np.testing.assert_allclose(result, np.array(wanted), rtol=1e-6)
 
 
 def test_axes_are_those_of_numpy():
@@ -326,16 +321,6 @@ def test_other_dtypes_for_results():
     out = np.zeros((2, 3), "float32")
     assert GUFUNCS[cumulated](x, out=out) is out
     np.testing.assert_array_equal(out, np.cumsum(x, axis=1))
-
-
-def test_results_are_made_in_place_where_that_is_proved():
-    said = {function: GUFUNCS[function].explain() for function in GUFUNCS}
-    places = {f.__name__: text.count("made in place") for f, text in said.items()}
-    assert places == {
-        "matmul": 1, "closest": 0, "total": 0, "cumulated": 1, "scaled": 0, "cross": 1,
-        "weighted": 0, "both": 2, "turned": 0, "early": 0, "again": 0, "shared": 1,
-        "number": 0, "inner": 1,
-    }  # fmt: skip
 
 
 def test_names_of_the_rewritten_text_are_free():

@@ -11,6 +11,7 @@ from scipy import ndimage
 
 import ninepoint as npt
 import weighted
+from nightly import only
 from seams import interpreted
 from weighted import RULES, each, whole, window
 
@@ -22,7 +23,7 @@ def _blocks(request: pytest.FixtureRequest, limited: Any) -> None:
         limited(block_elements=40, whole_bytes=(0, 0, 0))
 
 
-@pytest.mark.parametrize("first", range(0, 30, 10))
+@pytest.mark.parametrize("first", only(2, range(0, 30, 10)))
 @pytest.mark.usefixtures("_blocks")
 def test_every_rule_axis_side_and_size(first: int) -> None:
     for seed in range(first, first + 10):

@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from nightly import only
 from ninepoint import Schedule
 from seams import plan_of
 
@@ -86,10 +87,17 @@ SIDES = [
 @pytest.mark.parametrize("boundary", SIDES, ids=str)
 def test_borders(boundary):
     options = {"boundary": boundary, "cval": 3}
-    x = image()
-    wanted = one_by_one(heat, x, steps=10, **options)
+    x = image(shape=(130, 150))
+    wanted = one_by_one(heat, x, steps=7, **options)
     for threads in (1, 2, 3):
-        same(heat.iterate(x, steps=10, threads=threads, **options), wanted)
+        same(heat.iterate(x, steps=7, threads=threads, **options), wanted)
+    lazy = da.from_array(x, chunks=((60, 40, 30), (90, 60)))
+    made = heat.iterate(lazy, steps=7, **options)
+    assert isinstance(made, da.Array)
+    assert made.chunks == lazy.chunks
+    # One layer serves several steps.
+    assert len(made.dask.layers) < 6
+    same(made.compute(), wanted)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 3, 4, 5, 8, 15])
@@ -106,26 +114,6 @@ def test_stacks_and_small_arrays(shape):
     same(heat.iterate(x, steps=6), one_by_one(heat, x, steps=6))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x.T,
-        lambda x: x[::2, ::-1],
-        lambda x: x.astype(">f4"),
-        lambda x: x[:, 3:-3],
-        lambda x: np.broadcast_to(x[0], (30, 53)),
-        lambda x: x[:0],
-    ],
-    ids="transposed strided swapped cut broadcast empty".split(),
-)
-def test_inputs_of_any_kind(change):
-    x = change(image())
-    held = x.copy()
-    x.flags.writeable = False
-    same(heat.iterate(x, np.float32(0.25), steps=9), one_by_one(heat, x, steps=9))
-    np.testing.assert_array_equal(x, held)
-
-
 def test_half_floats_are_rounded_at_each_step():
     half = npt.stencil(schedule=FOUR, dtype="float16", boundary="mirror")(heat.__wrapped__)
     x = image("float16")
@@ -133,27 +121,12 @@ def test_half_floats_are_rounded_at_each_step():
     assert plan_of(half, x).no_chain
 
 
-def test_half_floats_beyond_the_ends_of_a_field_that_stays():
-    @npt.stencil(schedule=FOUR, dtype="float32", boundary="constant", cval=3)
-    def pushed(u, c):
-        return u[0, 0] / 2 + u[1, -1] / 4 + c[0, 1] + c[0, -1]
-
-    u, c = image(), image("float16", seed=2)
-    same(pushed.iterate(u, c, steps=9), one_by_one(pushed, u, steps=9, rest=(c,)))
-
-
-def test_several_states_and_a_coefficient_that_stays():
-    u, speed = image("float64"), image("float64", seed=1) / 400
-    before = u.copy()
-    made = wave.iterate(u, before, speed, steps=11)
-    same(made, one_by_one(wave, u, before, steps=11, rest=(speed,)))
-    np.testing.assert_array_equal(u, before)
-
-
-@pytest.mark.parametrize("shape", [(53,), (41, 1), (1, 1), (2, 41, 53)])
-def test_coefficients_broadcast(shape):
+@pytest.mark.parametrize("shape", [(41, 53), (53,), (41, 1), (1, 1), (2, 41, 53)])
+def test_several_states_and_a_coefficient_that_stays(shape):
     u, speed = image("float64"), image("float64", shape, seed=1) / 400
+    before = u.copy()
     made = wave.iterate(u, u, speed, steps=6)
+    np.testing.assert_array_equal(u, before)
     if len(shape) == 3:
         u = np.stack([u, u])
     same(made, one_by_one(wave, u, u, steps=6, rest=(speed,)))
@@ -161,7 +134,11 @@ def test_coefficients_broadcast(shape):
 
 def test_a_step_that_looks_to_one_side_only():
     u, c = image(shape=(200,)), image(shape=(200,), seed=1)
-    same(ahead.iterate(u, c, steps=9), one_by_one(ahead, u, steps=9, rest=(c,)))
+    for rule in ("wrap", "fill", "keep"):
+        wanted = one_by_one(ahead, u, steps=9, rest=(c,), boundary=rule)
+        same(ahead.iterate(u, c, steps=9, boundary=rule), wanted)
+        made = ahead.iterate(da.from_array(u, chunks=70), c, steps=9, boundary=rule)
+        same(made.compute(), wanted)
 
 
 def test_booleans():
@@ -169,34 +146,37 @@ def test_booleans():
     same(life.iterate(x, steps=13), one_by_one(life, x, steps=13))
 
 
+@npt.stencil(schedule=FOUR)
+def in_rows(u):
+    return (u[0, -1, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
+
+
 @pytest.mark.parametrize(
-    ("kernel", "boundary"), [(cube, "reflect"), (star, ("wrap", "keep", "mirror"))], ids=str
+    ("kernel", "boundary"),
+    [(cube, "reflect"), (star, ("fill", "keep", "wrap")), (in_rows, "mirror")],
+    ids=str,
 )
 def test_planes(kernel, boundary):
     x = image(shape=(14, 16, 19))
+    options = {"boundary": boundary, "cval": 3}
+    wanted = one_by_one(kernel, x, steps=7, **options)
     for threads in (1, 2):
-        options = {"boundary": boundary, "cval": 3, "threads": threads}
-        same(kernel.iterate(x, steps=9, **options), one_by_one(kernel, x, steps=9, **options))
+        same(kernel.iterate(x, steps=7, threads=threads, **options), wanted)
 
 
-@pytest.mark.parametrize("boundary", ["wrap", ("fill", "keep", "constant")], ids=str)
-def test_planes_and_rows_that_are_cut_into_tiles(boundary):
+@pytest.mark.parametrize(
+    ("kernel", "boundary", "x"),
+    [
+        (cube, "reflect", image(shape=(20, 700, 180))),
+        (star, ("fill", "keep", "wrap"), image(shape=(20, 700, 180))),
+        (heat, ("keep", "constant"), image(shape=(30, 24000))),
+    ],
+    ids=["cube", "star", "rows"],
+)
+def test_planes_and_rows_that_are_cut_into_tiles(kernel, boundary, x):
     options = {"boundary": boundary, "cval": 3, "threads": 2}
-    x = image("float64", (20, 700, 180))
-    for kernel in (cube, star):
-        same(kernel.iterate(x, steps=3, **options), one_by_one(kernel, x, steps=3, **options))
-    options["boundary"] = boundary if isinstance(boundary, str) else boundary[1:]
-    x = image(shape=(30, 24000))
-    same(heat.iterate(x, steps=4, **options), one_by_one(heat, x, steps=4, **options))
-
-
-def test_planes_that_only_rows_are_read_in():
-    @npt.stencil(boundary="mirror", schedule=FOUR)
-    def blur(u):
-        return (u[0, -1, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
-
-    x = image(shape=(9, 10, 11))
-    same(blur.iterate(x, steps=5), one_by_one(blur, x, steps=5))
+    steps = 4 if kernel is heat else 3
+    same(kernel.iterate(x, steps=steps, **options), one_by_one(kernel, x, steps=steps, **options))
 
 
 def test_four_axes():
@@ -236,26 +216,26 @@ def stirred(u, c, far=1):
     return u[0, 1] / 4 + s[0, 1] / 4 + t[1, 0] / 8 + around[0, 0] * c[0, 1] / 800
 
 
-@pytest.mark.parametrize("boundary", SIDES[1:4], ids=str)
+@pytest.mark.parametrize("boundary", [SIDES[1], SIDES[3]], ids=str)
 def test_steps_of_several_calls(boundary):
     u, v = image() / 100, image(seed=3) / 100
+    options = {"boundary": boundary, "cval": 3}
+    of_two = one_by_one(react, u, v, steps=9, **options)
+    of_one = one_by_one(stirred, u, steps=7, rest=(v,), **options)
     for threads in (1, 2):
-        options = {"boundary": boundary, "cval": 3, "threads": threads}
-        made = react.iterate(u, v, steps=9, **options)
-        same(made, one_by_one(react, u, v, steps=9, **options))
-        made = stirred.iterate(u, v, steps=7, **options)
-        same(made, one_by_one(stirred, u, steps=7, rest=(v,), **options))
+        same(react.iterate(u, v, steps=9, threads=threads, **options), of_two)
+        same(stirred.iterate(u, v, steps=7, threads=threads, **options), of_one)
 
 
 def test_scalars_of_calls_that_change():
-    u, v = image(), image(seed=3)
+    u, v, wrap = image(), image(seed=3), {"boundary": "wrap", "cval": 3}
     feeds, wanted = np.arange(8) / 80, (u, v)
     for feed in feeds:
-        wanted = react(*wanted, float(feed))
-    same(react.iterate(u, v, feeds, steps=8), wanted)
+        wanted = react(*wanted, float(feed), **wrap)
+    same(react.iterate(u, v, feeds, steps=8, **wrap), wanted)
     for far in (2, 3):
-        made = stirred.iterate(u, v, far, steps=6)
-        same(made, one_by_one(stirred, u, steps=6, rest=(v, far)))
+        made = stirred.iterate(u, v, far, steps=6, **wrap)
+        same(made, one_by_one(stirred, u, steps=6, rest=(v, far), **wrap))
 
 
 def test_planes_of_several_calls():
@@ -270,23 +250,8 @@ def test_planes_of_several_calls():
         return u[0, 0, 0] / 2 + r * s[0, 0, 0] + r * t[1, -1, 0] / 2
 
     x = image(shape=(14, 16, 19))
-    for boundary, threads in (("wrap", 1), (("fill", "keep", "reflect"), 2)):
-        options = {"boundary": boundary, "threads": threads}
-        same(step.iterate(x, steps=7, **options), one_by_one(step, x, steps=7, **options))
-
-
-def test_a_stage_of_a_field_of_fewer_axes():
-    @npt.stencil(boundary="reflect")
-    def beside(c):
-        return c[0, 2] + c[0, 0]
-
-    @npt.stencil(boundary="reflect", dtype="float32")
-    def step(u, c, r=0.25):
-        s = beside(c)
-        return u[1, 0] * r + s[0, 1]
-
-    u, c = image(), image(shape=(53,), seed=2)
-    same(step.iterate(u, c, steps=3), one_by_one(step, u, steps=3, rest=(c,)))
+    options = {"boundary": ("fill", "wrap", "reflect"), "threads": 2}
+    same(step.iterate(x, steps=7, **options), one_by_one(step, x, steps=7, **options))
 
 
 def test_fields_of_calls_are_not_stretched():
@@ -296,7 +261,7 @@ def test_fields_of_calls_are_not_stretched():
         return u[0, 0] + s[0, 0] * w[0, 1] / 800
 
     u = image()
-    for c in (image(shape=(1, 53)), image(shape=(41, 53)), image(shape=(2, 41, 53))):
+    for c in (image(shape=(1, 53)), image(shape=(2, 41, 53))):
         same(scaled.iterate(u, c, steps=6), one_by_one(scaled, u, steps=6, rest=(c,)))
 
 
@@ -350,6 +315,8 @@ def test_scalars_for_each_step():
         wanted = driven(wanted, float(value))
     for given in (values, list(values), lambda step: values[step].item()):
         same(driven.iterate(x, given, steps=9), (wanted,))
+        lazily = driven.iterate(da.from_array(x, chunks=50), given, steps=9)
+        same(lazily.compute(), (wanted,))
 
 
 def test_functions_of_the_step_are_called_once_for_each():
@@ -516,40 +483,12 @@ def test_progress_on_a_terminal(capsys):
 # Other arrays.
 
 
-@pytest.mark.parametrize("boundary", SIDES, ids=str)
-def test_dask(boundary):
-    x = image(shape=(130, 150))
-    lazy = da.from_array(x, chunks=((60, 40, 30), (90, 60)))
-    options = {"boundary": boundary, "cval": 3}
-    made = heat.iterate(lazy, steps=7, **options)
-    assert isinstance(made, da.Array)
-    assert made.chunks == lazy.chunks
-    # One layer serves several steps.
-    assert len(made.dask.layers) < 6
-    same(made.compute(), one_by_one(heat, x, steps=7, **options))
-
-
-@pytest.mark.parametrize("chunks", [(1, 41, 53), (3, 41, 53), (2, 20, 9), (3, 1, 53)])
-def test_dask_in_any_chunks(chunks):
+def test_dask_in_any_chunks():
     x = image(shape=(3, 41, 53))
-    made = heat.iterate(da.from_array(x, chunks=chunks), steps=5, boundary="mirror")
-    same(made.compute(), one_by_one(heat, x, steps=5, boundary="mirror"))
-
-
-def test_dask_with_scalars_that_change():
-    x = image("float64", (200,))
-    lazy = da.from_array(x, chunks=100)
-    wanted = x
-    for step in range(9):
-        wanted = driven(wanted, step / 8)
-    same(driven.iterate(lazy, lambda step: step / 8, steps=9).compute(), (wanted,))
-
-
-def test_dask_looking_to_one_side_only():
-    u, c = image(shape=(200,)), image(shape=(200,), seed=1)
-    for rule in ("wrap", "fill", "keep"):
-        made = ahead.iterate(da.from_array(u, chunks=70), c, steps=9, boundary=rule)
-        same(made.compute(), one_by_one(ahead, u, steps=9, rest=(c,), boundary=rule))
+    wanted = one_by_one(heat, x, steps=5, boundary="mirror")
+    for chunks in ((1, 41, 53), (3, 41, 53), (2, 20, 9), (3, 1, 53)):
+        made = heat.iterate(da.from_array(x, chunks=chunks), steps=5, boundary="mirror")
+        same(made.compute(), wanted)
 
 
 def test_dask_with_callback_and_until():
@@ -591,13 +530,6 @@ def test_several_states_in_dask():
     assert len(wave.iterate(*lazy, steps=0)) == 2
 
 
-def test_xarray():
-    x = image()
-    made = heat.iterate(xr.DataArray(x, dims=("y", "x")), steps=5)
-    assert made.dims == ("y", "x")
-    same(made.values, one_by_one(heat, x, steps=5))
-
-
 @npt.stencil(boundary="wrap")
 def driven_by(u, v, k):
     s = k[1, 0] - k[0, 0]
@@ -628,18 +560,6 @@ def test_xarray_in_other_orders(chunks):
 
 
 # Mistakes.
-
-
-@pytest.mark.parametrize("steps", [-1, 2.0, True, None, "3"])
-def test_steps_is_a_whole_number(steps):
-    with pytest.raises(ValueError, match="whole number, 0 or more"):
-        heat.iterate(image(), steps=steps)
-
-
-@pytest.mark.parametrize("every", [0, -2, 1.5, True])
-def test_every_is_a_whole_number(every):
-    with pytest.raises(ValueError, match="whole number, 1 or more"):
-        heat.iterate(image(), steps=3, every=every)
 
 
 @pytest.mark.parametrize("wrapped", [np.asarray, lambda x: da.from_array(x, chunks=20)])
@@ -674,11 +594,6 @@ def test_the_result_must_be_the_next_state(wrapped):
 def test_too_few_values():
     with pytest.raises(ValueError, match="'amplitude' has 3 values, but there are 4 steps"):
         driven.iterate(image("float64", (99,)), [1.0, 2.0, 3.0], steps=4)
-
-
-def test_no_values_for_no_steps():
-    x = image("float64", (99,))
-    same(driven.iterate(x, np.empty(0), steps=0), (x,))
 
 
 def test_shapes_that_do_not_fit():
@@ -787,7 +702,7 @@ def test_states_that_lie_otherwise_in_memory():
     same(turned, wanted)
 
 
-@pytest.mark.parametrize("steps", [9, 33])
+@pytest.mark.parametrize("steps", only(1, [33, 9]))
 def test_many_steps_of_an_array_that_no_cache_holds(steps):
     eager = npt.stencil(boundary="keep")(heat.__wrapped__)
     x = image(shape=(1500, 1500))
@@ -813,36 +728,3 @@ def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, mon
         np.testing.assert_array_equal(found, state)
         # Besides that of a call there is a kernel of three steps.
         assert len(list(tmp_path.glob(f"{kernel.__name__}_*.o"))) == 2
-
-
-def test_an_option_of_a_call_inside_that_depends_on_a_number_of_each_step():
-    @npt.stencil(boundary="constant")
-    def blur(x):
-        return (x[-1] + x[1]) * 0.5
-
-    @npt.stencil(boundary="nearest", schedule=npt.Schedule(steps=4))
-    def step(u, c):
-        low = blur(u, cval=c)
-        return low[0]
-
-    state, values = np.zeros(100), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-    one = state
-    for value in values:
-        one = step(one, value)
-    np.testing.assert_array_equal(step.iterate(state, values, steps=8), one)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (4, 5), (5,)])
-def test_fields_of_fewer_axes_beside_positions(shape):
-    @npt.stencil
-    def shifted(n):
-        return npt.index(n)[-2] + n[0, 0, -1]
-
-    @npt.stencil
-    def step(u, n):
-        return shifted(n)[0, 0, 0] + u[0, 0, 0]
-
-    u, n = np.zeros((2, 4, 5)), np.full(shape, 5.75)
-    once = step(u, n)
-    np.testing.assert_array_equal(once, step.debug(u, n))
-    np.testing.assert_array_equal(step.iterate(u, n, steps=2), step(once, n))

@@ -2,98 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
-
 import dask.array as da
 import numpy as np
 import pytest
 
 import ninepoint as npt
-from nightly import only
-
-RULES = ("fill", "constant", "nearest", "reflect", "mirror", "wrap")
 
 
 @npt.stencil
 def across(x):
     return x[-1, 0] - 2 * x[0, 1] + 3 * x[2, 0]
-
-
-@npt.stencil
-def square(x):
-    return x[0, 0] * x[0, 0]
-
-
-def look_last(border):
-    @npt.stencil(boundary=border, cval=2)
-    def last(x, y):
-        s = square(x)
-        return s[-2, 0] + s[0, 1] * y[1, -1]
-
-    return last, lambda x, y: _last(square(x), y, boundary=border, cval=2)
-
-
-@npt.stencil
-def _last(s, y):
-    return s[-2, 0] + s[0, 1] * y[1, -1]
-
-
-def look_first(border):
-    @npt.stencil
-    def first(x, y):
-        a = across(x, boundary=border, cval=2)
-        b = across(y, boundary=border, cval=2)
-        return a[0, 0] * b[0, 0] - x[0, 0]
-
-    def by_hand(x, y):
-        a, b = (across(one, boundary=border, cval=2) for one in (x, y))
-        return _first(a, b, x)
-
-    return first, by_hand
-
-
-@npt.stencil
-def _first(a, b, x):
-    return a[0, 0] * b[0, 0] - x[0, 0]
-
-
-def look_twice(border):
-    @npt.stencil(boundary=border, cval=2)
-    def twice(x, y):
-        a = across(x, boundary=border, cval=2)
-        return across(a)[1, 0] + y[0, -1]
-
-    def by_hand(x, y):
-        a = across(x, boundary=border, cval=2)
-        return _twice(across(a), y, boundary=border, cval=2)
-
-    return twice, by_hand
-
-
-@npt.stencil
-def _twice(a, y):
-    return a[1, 0] + y[0, -1]
-
-
-@pytest.mark.parametrize(
-    ("border", "pipeline"), only(9, itertools.product(RULES, [look_last, look_first, look_twice]))
-)
-def test_equal_to_the_calls(pipeline, border):
-    stencil, by_hand = pipeline(border)
-    rng = np.random.default_rng(0)
-    for shape in ((9, 8), (2, 1, 3), (1, 1)):
-        x, y = rng.random((2, *shape))
-        wanted = by_hand(x, y)
-        for _ in range(2):
-            np.testing.assert_array_equal(stencil(x, y), wanted)
-            out = np.empty_like(x)
-            assert stencil(x, y, out=out) is out
-            np.testing.assert_array_equal(out, wanted)
-        turned = stencil(x.T.copy(), y.T.copy(), axes=(1, 0)) if x.ndim == 2 else wanted.T
-        np.testing.assert_array_equal(turned.T, wanted)
-        for chunks in (2, 5):
-            lazy = [da.from_array(one, chunks=chunks) for one in (x, y)]
-            np.testing.assert_array_equal(stencil(*lazy).compute(scheduler="sync"), wanted)
 
 
 def test_rings_are_one_however_often_they_look():

@@ -86,7 +86,7 @@ KERNELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "rule"), only(20, itertools.product(KERNELS, RULES)))
+@pytest.mark.parametrize(("one", "rule"), only(11, itertools.product(KERNELS, RULES)))
 def test_every_target_sees_the_whole_array(one, rule):
     x = FILM[0]
     wanted = one.debug(x, boundary=rule)
@@ -118,13 +118,13 @@ def test_every_target_sees_the_whole_array(one, rule):
         np.testing.assert_array_equal(made, wanted, err_msg=name)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (3, 1), (0, 4)])
 @pytest.mark.parametrize("one", KERNELS, ids=lambda one: one.__name__)
-def test_arrays_smaller_than_the_footprint(one, shape):
-    x = np.resize(FILM, shape)
-    np.testing.assert_array_equal(one(x), one.debug(x))
-    lazy = da.from_array(x, chunks=1 if x.size else -1)
-    np.testing.assert_array_equal(one(lazy).compute(), one.debug(x))
+def test_arrays_smaller_than_the_footprint(one):
+    for shape in [(1, 1), (3, 1), (0, 4)]:
+        x = np.resize(FILM, shape)
+        np.testing.assert_array_equal(one(x), one.debug(x))
+        lazy = da.from_array(x, chunks=1 if x.size else -1)
+        np.testing.assert_array_equal(one(lazy).compute(), one.debug(x))
 
 
 def test_axes_along_a_film():

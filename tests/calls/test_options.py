@@ -74,36 +74,16 @@ def same(found, wanted):
 
 @pytest.mark.parametrize("option", OPTIONS)
 def test_every_way_takes_or_refuses_an_option_alike(option):
-    for target in TARGETS.values():
+    first, *others = WAYS
+    for number, target in enumerate(TARGETS.values(), list(OPTIONS).index(option)):
         x = target(FILM)
-        wanted = outcome(kernel, x, OPTIONS[option])
-        for way in list(WAYS)[1:]:
+        wanted = outcome(WAYS[first], x, OPTIONS[option])
+        # All of them on NumPy's arrays, and on others one in turn.
+        for way in others if x is FILM else [others[number % len(others)]]:
             same(outcome(WAYS[way], x, OPTIONS[option]), wanted)
 
 
 # Fields of fewer axes.
-
-
-@npt.stencil(boundary="wrap")
-def beside(x, y):
-    return 10 * x[-1, 0] + y[0, 1]
-
-
-@npt.stencil(boundary="wrap")
-def beside_a_stage(x, y):
-    s = alike(x)
-    return 10 * s[-1, 0] + y[0, 1]
-
-
-@pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-2, -1)])
-def test_a_field_beside_another_may_lack_axes_of_the_call(axes):
-    wanted = beside(FILM, FILM[0], axes=axes)
-    np.testing.assert_array_equal(beside_a_stage(FILM, FILM[0], axes=axes), wanted)
-    np.testing.assert_array_equal(beside_a_stage.debug(FILM, FILM[0], axes=axes), wanted)
-    cut = da.from_array(FILM, chunks=(3, 4, 5))
-    np.testing.assert_array_equal(beside_a_stage(cut, FILM[0], axes=axes).compute(), wanted)
-    given = npt.lazy(FILM)
-    np.testing.assert_array_equal(beside_a_stage(given, FILM[0], axes=axes).compute(), wanted)
 
 
 @pytest.mark.parametrize("option", ["dtype", "overflow", "axes", "dims"])
@@ -156,7 +136,7 @@ def whole(k, axes):
 
 @pytest.mark.parametrize(
     ("axes", "shape"),
-    only(9, itertools.product([None, (2, 1), (0, 2), (-1, 0)], [(8, 9), (9,), (8, 1), (7, 1, 1)])),
+    only(6, itertools.product([None, (2, 1), (0, 2), (-1, 0)], [(8, 9), (9,), (8, 1), (7, 1, 1)])),
 )
 def test_axes_of_fields_of_fewer_axes(axes, shape):
     k = np.random.default_rng(1).integers(0, 9, shape).astype("int32")
@@ -244,14 +224,6 @@ def test_lazy_calls_along_several_axes(target):
     assert isinstance(found, npt.Lazy)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     same(found.compute(), wanted)
-
-
-@pytest.mark.parametrize("axes", [(1, 0), (0, 2), (2, 0), (-1, -3), (1, 2)])
-def test_lazy_calls_along_axes_again(axes):
-    x = np.random.default_rng(0).random((5, 6, 7))
-    wanted = kernel(kernel(x, axes=axes), axes=axes)
-    for _ in range(3):
-        same(kernel(kernel(npt.lazy(x), axes=axes), axes=axes).compute(), wanted)
 
 
 def test_lazy_calls_along_named_dimensions():
@@ -457,8 +429,7 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("one", CALLS, ids=lambda one: one.__name__)
-@pytest.mark.parametrize("values", VALUES, ids=str)
+@pytest.mark.parametrize(("one", "values"), only(27, itertools.product(CALLS, VALUES)), ids=str)
 def test_the_same_call_through_every_path(one, values):
     a, b, c = values
     x = (

@@ -89,38 +89,6 @@ def test_calls_of_a_lazy_array_need_no_numba(tmp_path):
     assert run(tmp_path, script) == "int8 (1000000, 1000, 1000)"
 
 
-def test_what_main_defines_works_in_spawned_processes(tmp_path):
-    script = """
-        import math, multiprocessing
-        import numpy as np
-        import ninepoint as npt
-
-        WEIGHTS = np.array([1, 0, 2])
-
-        def helper(a, b):
-            return max(a, b) - math.floor(a / 4)
-
-        def make(step):
-            @npt.stencil(boundary="mirror")
-            def inner(x, gain=2):
-                return helper(x[-step], x[step]) * gain + (x[-1:2] * WEIGHTS).sum()
-            return inner
-
-        kernel = make(2)
-        lamb = npt.stencil(lambda x: x[1] - x[-1])
-
-        if __name__ == "__main__":
-            context = multiprocessing.get_context("spawn")
-            x = np.arange(20, dtype="uint8") ** 2
-            with context.Pool(1) as pool:
-                for one in (kernel, lamb):
-                    np.testing.assert_array_equal(pool.apply(one, (x,)), one(x))
-                    np.testing.assert_array_equal(one(x), one.debug(x))
-            print("right")
-    """
-    assert run(tmp_path, script) == "right"
-
-
 def test_cloudpickle_takes_closures_elsewhere(tmp_path):
     cloudpickle = pytest.importorskip("cloudpickle")
 
@@ -207,31 +175,6 @@ def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
     assert len(results) == 8
 
 
-def test_threads_with_kernels_of_their_own():
-    def make(step):
-        @npt.stencil(boundary="wrap")
-        def kernel(x):
-            return x[0, step] - x[0, 0]
-
-        return kernel
-
-    results = {}
-
-    def work(step):
-        for dtype in ("int16", "float32"):
-            results[step, dtype] = make(step)(X.astype(dtype))
-
-    threads = [threading.Thread(target=work, args=(step,)) for step in (1, 2, 3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for (step, dtype), result in results.items():
-        x = X.astype(dtype)
-        np.testing.assert_array_equal(result, np.roll(x, -step, 1) - x)
-    assert len(results) == 6
-
-
 def test_memory_stays_flat_over_many_calls(tmp_path):
     """In a process of its own, where nothing else takes memory meanwhile."""
     script = """
@@ -284,22 +227,3 @@ def test_arrays_too_large_for_any_memory(shape, boundary):
     with pytest.raises(MemoryError):
         kernel(huge, boundary=boundary)
     assert time.perf_counter() - began < 5
-
-
-def test_a_stencil_of_a_process_that_is_gone(tmp_path):
-    """The module of a compiled function is found again by another process, in another folder."""
-    script = """
-        import pickle, sys
-        import numpy as np
-        import ninepoint as npt
-
-        @npt.stencil(boundary="wrap")
-        def kernel(x):
-            return x[0, 1] - x[0, 0]
-
-        kernel(np.zeros((3, 3)))
-        sys.stdout.write(pickle.dumps(kernel).hex())
-    """
-    kernel = pickle.loads(bytes.fromhex(run(tmp_path, script)))
-    (tmp_path / "script.py").unlink()
-    np.testing.assert_array_equal(kernel(X), np.roll(X, -1, 1) - X)

@@ -1,4 +1,4 @@
-"""Steps of small arrays, which machine code repeats, are single calls one after the other."""
+"""Steps of small arrays, whose calls are bound once, are single calls one after the other."""
 
 from __future__ import annotations
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -15,10 +12,10 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from ninepoint.cli import main
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
-RULES = ["fill", "constant", "nearest", "reflect", "mirror", "wrap"]
 ROWS = npt.Schedule(stages=(("s", "rows"), ("dx", "rows"), ("dy", "rows")))
 
 
@@ -72,11 +69,15 @@ def same(made, wanted):
 # What a stage is.
 
 
-@pytest.mark.parametrize(("boundary", "threads"), [("fill", 1), ("wrap", 2), ("constant", 2)])
-def test_it_is_the_array_of_a_separate_call(boundary, threads):
-    x = image()
-    options = {"boundary": boundary, "cval": 2, "threads": threads}
-    same(corners(x, **options), separately(x, **options))
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "constant"])
+def test_it_is_the_array_of_a_separate_call(boundary):
+    x, options = image(), {"boundary": boundary, "cval": 2}
+    wanted = separately(x, **options)
+    for threads in (1, 2):
+        same(corners(x, threads=threads, **options), wanted)
+    made = corners(da.from_array(x, chunks=(17, 23)), **options)
+    assert isinstance(made, da.Array)
+    same(made.compute(), wanted)
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (3, 4), (2, 30), (2, 3, 12, 13), (0, 5, 6)])
@@ -86,7 +87,7 @@ def test_small_arrays_and_stacks(shape):
 
 
 def test_its_meaning_is_the_reference():
-    x = image((9, 8), "float64")
+    x = image((5, 4), "float64")
     np.testing.assert_allclose(corners(x), corners.debug(x), rtol=1e-12)
 
 
@@ -106,7 +107,7 @@ def test_loops_and_names_that_are_bound_again():
         return y[0, 0] - y[-1, 1]
 
     same(thrice(x), last(y))
-    np.testing.assert_allclose(thrice(x[:7, :8]), thrice.debug(x[:7, :8]), rtol=1e-5)
+    np.testing.assert_allclose(thrice(x[:5, :4]), thrice.debug(x[:5, :4]), rtol=1e-5)
 
 
 def test_a_loop_around_calls_whose_length_is_computed_of_a_scalar():
@@ -152,35 +153,6 @@ def test_what_several_share_is_done_once():
     text = outer.explain("float32")
     # Of the input, twice inside `inner` and once outside.
     assert text.count("blur(x)") == 1
-
-
-def test_several_outputs():
-    @npt.stencil(boundary="reflect")
-    def both(x):
-        s = blur(x)
-        return s[0, 0], s[0, 1] - s[0, -1]
-
-    @npt.stencil(boundary="reflect")
-    def rest(s):
-        return s[0, 0], s[0, 1] - s[0, -1]
-
-    same(both(image()), rest(blur(image())))
-
-
-def test_options_of_a_call():
-    @npt.stencil
-    def mixed(x):
-        s = blur(x, boundary="fill", cval=7)
-        t = weighted(x, w=2, dtype="float64")
-        return s[0, 0] + t[0, 0]
-
-    @npt.stencil
-    def rest(s, t):
-        return s[0, 0] + t[0, 0]
-
-    x = image()
-    wanted = rest(blur(x, boundary="fill", cval=7), weighted(x, 2, dtype="float64"))
-    same(mixed(x), wanted)
 
 
 def test_the_rule_keep_keeps_the_kernels_own_field():
@@ -234,17 +206,6 @@ def test_the_definition_of_what_stages_make_smaller():
     np.testing.assert_array_equal(of_narrower.debug(x, y, boundary="fill", cval=3), kept)
 
 
-def test_the_definition_of_what_a_stage_makes_smaller_along_other_axes():
-    @npt.stencil(boundary="nearest")
-    def alone(x):
-        s = narrower(x)
-        return s[0] - 2 * s[1]
-
-    x = np.arange(20).reshape(2, 10) ** 2
-    np.testing.assert_array_equal(alone.debug(x.T, axes=0).T, alone(x))
-    np.testing.assert_array_equal(alone(x.T, axes=0).T, alone(x))
-
-
 @npt.stencil(boundary="nearest")
 def beside_itself(x):
     s = narrower(x)
@@ -273,59 +234,6 @@ def test_a_smaller_stage_beside_its_field_is_named(kernel, way):
     words = r"'x' of shape \(10,\) and 's' of shape \(8,\).*'narrower' makes 's' smaller"
     with pytest.raises(ValueError, match=words):
         way(kernel, np.arange(10))
-
-
-def test_coefficients_and_lines():
-    weights = np.array([0.25, 0.5, 0.25])
-
-    @npt.stencil(standard_indexing="w", boundary="nearest")
-    def filtered(x, w):
-        return w[0] * x[-1] + w[1] * x[0] + w[2] * x[1]
-
-    @npt.stencil(standard_indexing="w", boundary="nearest")
-    def twice(x, w):
-        s = filtered(x, w)
-        return filtered(s, weights)[0] - x[0]
-
-    x = image((300,), "float64")
-    wanted = filtered(filtered(x, weights), weights) - x
-    same(twice(x, weights), wanted)
-
-
-def test_volumes():
-    @npt.stencil(boundary="nearest")
-    def around(x):
-        return x[-1, 0, 0] + x[1, 0, 0] + x[0, 0, 1]
-
-    @npt.stencil
-    def difference(x):
-        s = around(x)
-        return s[0, 1, 0] - s[0, 0, 0] + s[1, 0, 0]
-
-    @npt.stencil
-    def rest(s):
-        return s[0, 1, 0] - s[0, 0, 0] + s[1, 0, 0]
-
-    x = image((20, 100, 300))
-    same(difference(x), rest(around(x)))
-
-
-def test_integers_and_their_result_type():
-    @npt.stencil(boundary="nearest")
-    def difference(x):
-        return x[0, 1] - x[0, 0]
-
-    @npt.stencil
-    def magnitude(x):
-        d = difference(x)
-        return abs(d[0, 0]) + abs(d[1, 0])
-
-    @npt.stencil
-    def rest(d):
-        return abs(d[0, 0]) + abs(d[1, 0])
-
-    x = image(dtype="uint8")
-    same(magnitude(x), rest(difference(x)))
 
 
 def test_a_loop_can_read_stages():
@@ -412,20 +320,11 @@ def test_expressions_outside_the_neighborhood():
 # Where it runs.
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda x: x.T,
-        lambda x: x[::2, ::-1],
-        lambda x: x.astype(">f4"),
-        lambda x: np.broadcast_to(x[0], (30, 53)),
-        lambda x: x.tolist(),
-    ],
-    ids="transposed strided swapped broadcast list".split(),
-)
-def test_inputs_of_any_kind(change):
-    x = change(image())
-    same(corners(x), separately(x))
+def test_inputs_of_any_kind():
+    x = image()
+    others = x.T, x[::2, ::-1], x.astype(">f4"), np.broadcast_to(x[0], (30, 53)), x.tolist()
+    for one in others:
+        same(corners(one), separately(one))
 
 
 def test_axes_and_out():
@@ -439,28 +338,6 @@ def test_axes_and_out():
     wanted = separately(y)
     assert corners(y, out=y) is y
     same(y, wanted)
-
-
-def test_broadcast_fields():
-    @npt.stencil(boundary="constant")
-    def scaled(x, c):
-        return blur(x)[0, 0] * blur(c)[0, 0]
-
-    @npt.stencil(boundary="constant")
-    def rest(a, b):
-        return a[0, 0] * b[0, 0]
-
-    x, c = image((3, 12, 13)), image((1, 13))
-    same(scaled(x, c), rest(blur(x), blur(c)))
-    np.testing.assert_array_equal(scaled(x, c), scaled.debug(x, c))
-
-
-@pytest.mark.parametrize("boundary", ["fill", "reflect", "wrap"])
-def test_dask(boundary):
-    x = image((60, 70))
-    made = corners(da.from_array(x, chunks=(17, 23)), boundary=boundary)
-    assert isinstance(made, da.Array)
-    same(made.compute(), separately(x, boundary=boundary))
 
 
 def test_dask_distributed_workers_know_what_remains():
@@ -478,43 +355,19 @@ def test_xarray():
     same(moved.transpose(*x.dims).values, separately(x.values))
 
 
-def test_the_command_line(tmp_path):
+def test_the_command_line(tmp_path, monkeypatch, capsys):
     text = "import ninepoint as npt\n" + "".join(
         f"@npt.stencil\ndef {name}(x):\n    return {body}\n"
         for name, body in [("low", "min(x[0, 1], x[1, 0])"), ("edge", "x[0, 0] - low(x)[0, 0]")]
     )
     (tmp_path / "kernels.py").write_text(text)
     npt.imsave(image((12, 13), "uint8")[None], tmp_path / "in" / "{:02d}.png", progress=False)
-    command = [sys.executable, "-m", "ninepoint"]
-    done = subprocess.run(
-        [*command, "apply", "kernels.py:edge", "in", "out", "--dtype", "uint8",
-         "--overflow", "saturate"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    options = ["--dtype", "uint8", "--overflow", "saturate"]
+    assert main(["apply", "kernels.py:edge", "in", "out", *options]) == 0
     assert len(list((tmp_path / "out").glob("*.png"))) == 1
-    told = subprocess.run(
-        [*command, "explain", "kernels.py:edge"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
-    assert "low = low(x)" in told
-
-
-def test_pickle():
-    again = pickle.loads(pickle.dumps(corners))
-    assert again is corners
-
-
-def test_a_new_process():
-    text = "import sys, pickle; x, f = pickle.load(sys.stdin.buffer); print(float(f(x).sum()))"
-    x = image((12, 13), "float64")
-    done = subprocess.run(
-        [sys.executable, "-c", text],
-        input=pickle.dumps((x, corners)),
-        capture_output=True,
-        check=True,
-    )
-    assert float(done.stdout) == float(corners(x).sum())
+    assert main(["explain", "kernels.py:edge"]) == 0
+    assert "low = low(x)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("boundary", ["keep", "wrap"])
@@ -639,13 +492,6 @@ def test_lazy_calls_are_what_calls_are():
     same(np.asarray(s), wanted)
     same(npt.compute(dy, dx, s), (*gradients(x)[::-1], wanted))
     assert "computed" in repr(s)
-
-
-def test_lazy_filters():
-    x = image((600, 700), "uint8")
-    made = npt.filters.sobel(npt.filters.gaussian(npt.lazy(x), 1))
-    assert isinstance(made, npt.Lazy)
-    same(made.compute(), npt.filters.sobel(npt.filters.gaussian(x, 1)))
 
 
 def test_lazy_values_are_arrays_to_everybody_else():

@@ -20,28 +20,6 @@ def both(x, y):
     return x + y, x < y
 
 
-def drawn(rng, shape, dtype):
-    if np.dtype(dtype).kind == "c":
-        return (rng.random(shape) + 1j * rng.random(shape)).astype(dtype)
-    return (100 * rng.random(shape)).astype(dtype)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_calls_again_are_as_the_first(dtype):
-    rng = np.random.default_rng(1)
-    for shape in [(7,), (3, 5), (0,), (4, 0), (1500,), (2, 3, 4), ()]:
-        x, y = drawn(rng, shape, dtype), drawn(rng, shape, dtype)
-        for _ in range(3):
-            for given in ((x, y), (x, y), (x[..., ::-1], y) if shape else (x, y)):
-                expected = mixed.debug(*given)
-                found = mixed(*given)
-                assert found.dtype == expected.dtype
-                np.testing.assert_array_equal(found, expected)
-                np.testing.assert_array_equal(
-                    mixed(*given, scale=3.0), mixed.debug(*given, scale=3.0)
-                )
-
-
 def test_arrays_of_any_strides():
     rng = np.random.default_rng(2)
     base = rng.random((40, 60))

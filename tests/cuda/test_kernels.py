@@ -20,6 +20,7 @@ import ninepoint as npt
 import on_gpu
 import seams
 from kernels import RULES
+from nightly import only
 
 # Nothing is written out, or done in stages.
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
@@ -105,14 +106,16 @@ def wide(x):
 
 
 def test_rules_of_borders_on_arrays_smaller_than_the_reach(cupy):
-    pairs = [p for p in itertools.product(RULES, RULES) if (p[0] == "wrap") == (p[1] == "wrap")]
-    cases = []
+    some = [rule for rule in RULES if rule != "wrap"]
     # Each rule before and after each of the two axes.
-    for k, pair in enumerate(pairs[::3]):
-        other = pairs[(7 * k + 3) % len(pairs)]
-        boundary = (pair, other) if k % 4 < 2 else (other, pair)
+    boundaries: list[Any] = [
+        ((rule, some[k - 4]), (some[k - 2], some[k - 6])) for k, rule in enumerate(some)
+    ]
+    boundaries += [("wrap", ("mirror", "fill")), (("constant", "nearest"), "wrap")]
+    cases = []
+    for k, boundary in enumerate(boundaries):
         # There is a field to keep for one output only.
-        two = k % 3 == 0 and "keep" not in (*pair, *other)
+        two = k % 3 == 0 and "keep" not in str(boundary)
         one = npt.stencil(skew if two else wide if k % 3 == 1 else (lambda x: skew(x)[0]))
         for shape in ((1, 1), (2, 5), (6, 4)):
             cases.append(Case(one, [drawn("int16", shape, k)], {"boundary": boundary, "cval": 4}))
@@ -161,13 +164,14 @@ def in_order(x):
     return npt.mode(near), npt.trimmed_mean(near, 0.2), npt.mode(near[near.shape[0] // 2])
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
-def test_windows_that_are_loops(cupy, dtype):
-    x = drawn(dtype, (5, 7))
-    if x.dtype.kind == "f":
-        x[1, 2], x[4, 4] = np.nan, -np.inf
-    stencils = [npt.stencil(schedule=LOOPS)(one) for one in (sums, places, ranks, parts, in_order)]
-    agree(cupy, [Case(one, [x], {"boundary": "reflect"}) for one in stencils])
+def test_windows_that_are_loops(cupy):
+    x = drawn("float32", (5, 7))
+    x[1, 2], x[4, 4] = np.nan, -np.inf
+    kinds = {sums: "int8", places: "uint64", ranks: "uint64", parts: "int8", in_order: "int8"}
+    agree(cupy, [
+        Case(npt.stencil(schedule=LOOPS)(function), [field], {"boundary": "reflect"})
+        for function, dtype in kinds.items() for field in (x, drawn(dtype, (5, 7)))
+    ])  # fmt: skip
 
 
 def test_what_lies_beside_a_stage_reaches_no_result(cupy):
@@ -206,7 +210,7 @@ def products_of_many(x, w):
     return (x[-9:10, -9:10] * w).sum()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+@pytest.mark.parametrize("dtype", only(2, ["float32", "bool", "int8"]))
 def test_windows_of_many_elements(cupy, dtype):
     x = drawn(dtype, (5, 7))
     w = np.arange(361.0).reshape(19, 19)
@@ -224,7 +228,7 @@ def test_windows_of_many_elements(cupy, dtype):
 def test_sums_of_many_rows(cupy):
     loops = npt.stencil(schedule=LOOPS)
     one = loops(lambda x: x[-31:32, -20:21].sum() + x[-40:41, -3:4].max())
-    agree(cupy, [Case(one, [drawn("uint8", (9, 50))], {"boundary": "mirror"})])
+    agree(cupy, [Case(one, [drawn("uint8", (4, 23))], {"boundary": "mirror"})])
 
 
 @npt.stencil(boundary="nearest", dtype="float16")
@@ -387,7 +391,7 @@ def test_rows_of_any_width(cupy):
         if "keep" in str(boundary) and function in (both, outputs):
             named["boundary"] = "fill"
         # A width that the widths of vectors divide, and another.
-        for width in (shapes[ndim][-1], 16):
+        for width in (shapes[ndim][-1], 16)[: 1 + k % 2]:
             shape = (*shapes[ndim][:-1], width)
             fields = [drawn(dtype, shape, k) for dtype in dtypes]
             cases.append(Case(one, fields, named))
@@ -472,8 +476,7 @@ def test_steps_and_calls_in_one_pass_on_arrays_of_any_width(cupy, limited):
         x = drawn("float32", shape, k)
         named = {"boundary": rules[k % 4], "cval": 1}
         cases.append(Case(rolled, [x], named, steps=3))
-        cases.append(Case(harris, [x], {"boundary": "reflect"}))
-        cases.append(Case(slopes, [x]))
+        cases.append(Case(harris, [x], {"boundary": "reflect"}) if k % 2 else Case(slopes, [x]))
     agree(cupy, cases)
 
 

@@ -111,21 +111,14 @@ class Point:
         assert not isinstance(stage, ir.State), "steps in a chain have ends of their own"
         if isinstance(stage, ir.Histogram):
             return self._ranked(stage, at)
-        totals: list[Any] = []
-        for row in range(stage.rows if isinstance(stage, ir.RunningSum) else 1):
-            values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
-            self._body(stage.body, values, (*at[:-2], *(a + row for a in at[-2:-1]), at[-1]))
-            made = [self._atom(value, values) for value in stage.values]
-            if totals:
-                pairs = zip(totals, made, stage.values, strict=True)
-                made = [held(one + more, value.dtype) for one, more, value in pairs]
-            totals = made
-        return totals
+        values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
+        self._body(stage.body, values, at)
+        return [self._atom(value, values) for value in stage.values]
 
     def _ranked(self, stage: ir.Histogram, at: ir.Offset) -> list[Any]:
         read, items = stage.read, []
         first = tuple(a + b for a, b in zip(at, read.offset, strict=True))
-        for *rows, column, length in stage.lines:
+        for *rows, column, length in stage.runs:
             line = (
                 *(0,) * (len(first) - 1 - len(rows)),
                 *rows[max(0, len(rows) + 1 - len(first)) :],
@@ -135,8 +128,8 @@ class Point:
                 offset = tuple(a + b for a, b in zip(first, place, strict=True))
                 items.append(self._read(read.field, read.dtype, offset))
         if any(item != item for item in items):
-            return [held(math.nan, read.dtype)] * len(stage.names)
-        return sorted(items)[stage.rank : stage.rank + len(stage.names)]
+            return [held(math.nan, read.dtype)]
+        return sorted(items)[stage.rank : stage.rank + 1]
 
     def _expr(self, expr: ir.Expr, values: dict[str, Any], at: ir.Offset) -> Any:
         match expr:

@@ -21,7 +21,7 @@ from verify_kernels import verify
 
 KERNELS = 1000
 BATCH = 25
-OFTEN = 2  # batches of every run
+OFTEN = 1  # batches of every run
 
 
 def random_schedule(rng: Random) -> npt.Schedule:
@@ -32,9 +32,7 @@ def random_schedule(rng: Random) -> npt.Schedule:
         sorted_columns=rng.choice([0, 9, 49]),
         direct=rng.choice([0, 2, 8]),
         radix=rng.choice([0, 2, 3, 4]),
-        separable=rng.choice([0.0, 1.0, 1.4, 99.0]),
         shared=rng.choice([-2, 1, 6]),
-        running=rng.random() < 0.5,
         rows=rng.choice([1, 2, 3, 4]),
         gain=rng.choice([0.95, 99.0]),
     )
@@ -56,16 +54,7 @@ def arguments(
 
 def positions(kernel: ir.Kernel, point: tuple[int, ...], results: tuple[int, ...]) -> list[Any]:
     """The values of the last fields, which are the same wherever they are read from this point."""
-    found = []
-    for one in kernel.positions:
-        place = (point if one.among == "elements" else results)[one.axis]
-        if one.lines is not None:
-            line = one.lines.kernel
-            own = {name: place for name, _ in line.fields}
-            _, outputs = interpret.Point(line, lambda name, _, own=own: own[name], {}, {}).run()
-            place = outputs[one.number]
-        found.append(place)
-    return found
+    return [(point if one.among == "elements" else results)[one.axis] for one in kernel.positions]
 
 
 def at_point(

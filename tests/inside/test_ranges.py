@@ -59,7 +59,7 @@ def inside(value: Any, one: Any, dtype: DType) -> bool:
     return one.low <= value <= one.high
 
 
-@pytest.mark.parametrize("first", only(3, range(200_000, 200_000 + KERNELS, BATCH)))
+@pytest.mark.parametrize("first", only(2, range(200_000, 200_000 + KERNELS, BATCH)))
 def test_every_value_is_in_its_range(first):
     for seed in range(first, first + BATCH):
         stencil, passes, case, given = drawn(seed)

@@ -330,7 +330,7 @@ def test_the_name_follows_the_contents(tmp_path):
         first.compute()
 
 
-@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_schedulers(tmp_path, scheduler):
     stack = images((7, 9, 8))
     imsave(stack, tmp_path / "in" / "{}.png")

@@ -126,10 +126,10 @@ def test_a_checksum_that_is_wrong(tmp_path):
     path = tmp_path / "a.png"
     png(path)
     data = bytearray(path.read_bytes())
-    data[-14] ^= 1  # inside the checksum of the pixels, which Pillow does not look at
+    data[-14] ^= 1  # inside the checksum of the pixels, which Pillow's load() does not look at
     path.write_bytes(data)
     assert Image.open(path).load() is not None
-    with pytest.raises(ImageReadError, match=r"the checksum of its b'IDAT' chunk at byte 33 is"):
+    with pytest.raises(ImageReadError, match=r"bad header checksum in b'IDAT'"):
         opened(path)
 
 

@@ -19,163 +19,29 @@ from ninepoint import ImageReadError, imread, imsave
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 
 
+# The words are on the page of messages about files.
 @pytest.mark.parametrize(
-    ("array", "name", "error", "text"),
-    [
-        (
-            STACK / 99,
-            "{}.png",
-            TypeError,
-            "PNG cannot hold float64 images: scale and round it, and .astype('uint8' or 'uint16')"
-            "; or save as TIFF (.tif), which holds float64",
-        ),
-        (
-            STACK * np.nan,
-            "{}.jpg",
-            TypeError,
-            "JPEG cannot hold float64 images: scale and round it, and .astype('uint8'); or save "
-            "as TIFF (.tif), which holds float64",
-        ),
-        (
-            STACK.astype(np.int8),
-            "{}.png",
-            TypeError,
-            "PNG cannot hold int8 images: if the values fit, .astype('uint8' or 'uint16'); or "
-            "save as TIFF (.tif), which holds int8",
-        ),
-        (
-            STACK * 1j,
-            "{}.png",
-            TypeError,
-            "PNG cannot hold complex128 images: take abs(array), scale and round it, and "
-            ".astype('uint8' or 'uint16'); or save as TIFF (.tif), which holds complex128",
-        ),
-        (
-            STACK.astype(object),
-            "{}.tif",
-            TypeError,
-            "no image format holds object arrays: convert to numbers first, such as "
-            "array.astype('float64') for a .tif",
-        ),
-        (
-            np.zeros((2, 4, 5, 5), np.uint8),
-            "{}.png",
-            ValueError,
-            "an image has 1 to 4 channels, and this array has 5 on its last axis. If that is an "
-            "axis of the image, array.reshape(-1, 5, 5) is one stack, and .zarr and .npy hold all "
-            "axes as they are. Save more channels as separate stacks, array[..., 0] and so on",
-        ),
-        (
-            np.zeros((2, 4, 5, 4), np.uint8),
-            "{}.jpg",
-            ValueError,
-            "JPEG cannot hold uint8 images of 4 channels: save as TIFF (.tif), or without alpha, "
-            "array[..., :-1]",
-        ),
-        (
-            np.zeros((70000, 2), np.uint8),
-            "a.jpg",
-            ValueError,
-            "JPEG holds images of at most 65500 pixels a side, not 70000 x 2; save as TIFF (.tif)",
-        ),
-        (
-            STACK[:0],
-            "{}.png",
-            ValueError,
-            "imsave got an empty array, of shape (0, 4, 5)",
-        ),
-        (
-            STACK[0, 0],
-            "{}.png",
-            ValueError,
-            "imsave takes an image or a stack (frames, rows, columns[, channels]), not an array "
-            "of 1 axes",
-        ),
-        (
-            STACK,
-            "a.png",
-            ValueError,
-            "'a.png' holds one image, and this array has 3 frames; number the files, "
-            "'a{:04d}.png', or save one .tif",
-        ),
-        (
-            STACK.tolist(),
-            "{}.png",
-            TypeError,
-            "imsave takes a NumPy or Dask array, not list",
-        ),
-        (
-            np.ma.masked_equal(STACK, 3),
-            "{}.png",
-            TypeError,
-            "imsave would lose the mask of this array; use array.filled(value)",
-        ),
-        (
-            STACK,
-            "{}.webp",
-            ValueError,
-            "imsave cannot tell the format of '{}.webp': the name should end in .png, .jpg, "
-            ".jpeg, .tif, .tiff",
-        ),
-    ],
+    ("array", "name"),
+    [(STACK / 99, "{}.png"), (STACK, "a.png"), (STACK[:0], "{}.png"), (STACK, "{}.webp")],
 )
-def test_refused_before_anything_is_written(tmp_path, array, name, error, text):
-    with pytest.raises(error) as caught:
+def test_nothing_is_written_of_what_is_refused(tmp_path, array, name):
+    with pytest.raises((TypeError, ValueError)):
         imsave(array, tmp_path / "out" / name)
-    assert str(caught.value) == text
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text"),
-    [
-        ("{}-{}.png", "should hold one {} for the number of the frame"),
-        ("{name}.png", "should hold one {} for the number of the frame"),
-        ("{0.real.__class__}.png", "should hold one {} for the number of the frame"),
-        ("{:s}.png", "cannot hold a frame number"),
-        ("{:/>4}.png", "only the name of the file can hold a {}"),
-        ("{:.0e}.png", "cannot hold a frame number"),
-        ("{:>1000000000}.png", "cannot hold a frame number"),
-        ("{:01000000000d}.png", "cannot hold a frame number"),
-        ("{:c}.png", "cannot hold a frame number"),
-        ("{:x}.png", "cannot hold a frame number"),
-        ("{:,}.png", "cannot hold a frame number"),
-        ("{:{}}.png", "cannot hold a frame number"),
-        ("{!r}.png", "cannot hold a frame number"),
-        ("{0[0]}.png", "should hold one {} for the number of the frame"),
-        ("{" * 10**6 + "}" * 10**6 + ".png", "a name of 2000004 characters is too long"),
-        ("{}" * 10**5 + ".png", "a name of 200004 characters is too long"),
-        ("é" * 200 + "{}.png", "is too long for a file"),
-        ("a.ome.tif", "imsave writes no OME-TIFF"),
-        ("{}.OME.TIFF", "imsave writes no OME-TIFF"),
-        ("{:q}.png", "cannot hold a frame number"),
-        ("{.png", "is not well formed"),
-        ("{}/a.png", "only the name of the file can hold a {}"),
-        ("a\0{}.png", "a path cannot hold a NUL character"),
-        ("", "the pattern of imsave is empty"),
-        ("s3://bucket/{}.png", "imsave writes local files, not to the URL"),
-    ],
-)
-def test_patterns(pattern, text):
-    with pytest.raises(ValueError, match=r".") as caught:
+PATTERNS = [
+    "{name}.png", "{0.real.__class__}.png", "{:/>4}.png", "{:.0e}.png", "{:>1000000000}.png",
+    "{:01000000000d}.png", "{:c}.png", "{:x}.png", "{:,}.png", "{:{}}.png", "{!r}.png",
+    "{0[0]}.png", "{:q}.png", "{" * 10**6 + "}" * 10**6 + ".png", "{}" * 10**5 + ".png",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
+def test_patterns_that_hold_no_number(pattern):
+    words = "cannot hold a frame number|should hold one {}|only the name of the file|too long"
+    with pytest.raises(ValueError, match=words):
         imsave(np.zeros((20, 3, 3), np.uint8), pattern)
-    assert text in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "text"),
-    [
-        ("{}.png", {"compression": 10}, "compression is a level from 0 to 9, not 10"),
-        ("{}.jpg", {"compression": 3}, "JPEG has no compression level; JPEG has quality="),
-        ("{}.png", {"quality": 90}, "PNG is written without loss and has no quality"),
-        ("{}.jpg", {"quality": 0}, "quality is a number from 1 to 100, not 0"),
-        ("a.tif", {"compression": 6}, "a stack in one TIFF is not compressed; write a file for"),
-    ],
-)
-def test_options(tmp_path, name, options, text):
-    with pytest.raises(ValueError, match=r".") as caught:
-        imsave(STACK, tmp_path / name, **options)
-    assert str(caught.value).startswith(text)
 
 
 def test_unknown_sizes(tmp_path):

@@ -209,7 +209,7 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    ("boundary", "name"), only(7, itertools.product(["fill", "wrap", "nearest", "valid"], KERNELS))
+    ("boundary", "name"), only(5, itertools.product(["fill", "wrap", "nearest", "valid"], KERNELS))
 )
 def test_agrees_with_the_definition(name: str, boundary: str) -> None:
     _, scalars, _, dtype = KERNELS[name]
@@ -271,15 +271,16 @@ def test_reductions_along_an_axis() -> None:
     @npt.stencil
     def ranges(x):
         w = x[-1:2, -1:2]
-        return np.max(np.sum(w, axis=0)) - np.max(w, axis=1).min() + w.mean(axis=0)[1]
+        return np.max(np.sum(w, axis=0)) + w.mean(axis=1)[1]
 
     x = numbers("int16")
     views = np.lib.stride_tricks.sliding_window_view(x, (3, 3)).astype("int64")
-    expected = views.sum(axis=2).max(axis=-1) - views.max(axis=3).min(axis=-1)
-    expected = expected + views.mean(axis=2)[..., 1]
+    expected = views.sum(axis=2).max(axis=-1) + views.mean(axis=3)[..., 1]
     np.testing.assert_allclose(ranges(x, boundary="valid"), expected)
 
 
+# Numba compiles this for four seconds, and the list below.
+@pytest.mark.nightly
 def test_numpy_functions_of_a_window() -> None:
     x = numbers("int8")
     w = np.lib.stride_tricks.sliding_window_view(x, (3, 3)).astype("int64")
@@ -307,6 +308,7 @@ def test_small_things() -> None:
     assert (second == 2**64 - 1).all()
 
 
+@pytest.mark.nightly
 def test_a_list_that_is_sorted() -> None:
     @npt.stencil
     def middle(x):
@@ -336,7 +338,7 @@ def test_dtype_and_overflow() -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", ["while-float", "range", "scalar"])
+@pytest.mark.parametrize("name", only(1, ["while-float", "range", "scalar"]))
 def test_agrees_with_numba(name: str) -> None:
     numba = pytest.importorskip("numba")
     function, scalars, neighborhood, dtype = KERNELS[name]
@@ -528,15 +530,12 @@ def chosen_twice(x):
 
 
 # What is chosen twice takes four seconds to compile, for each type.
-@pytest.mark.parametrize(
-    ("kernel", "dtypes"),
-    [(kept_rows, ("float64", "uint8")), (chosen_twice, ("float64",))],
-)
-def test_rooms_keep_what_is_kept(kernel: Any, dtypes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("kernel", only(1, [kept_rows, chosen_twice]))
+def test_rooms_keep_what_is_kept(kernel: Any) -> None:
     stencil = npt.stencil(boundary="reflect")(kernel)
     assert plan_of(stencil, "float64").reason
-    for x in (numbers("float64"), abs(numbers("uint8") % 9), numbers("float32").round()):
-        values = abs(x).astype(x.dtype if x.dtype.name in dtypes else "float64")
+    for x in (numbers("float64"), numbers("uint8") % 9, numbers("float32").round()):
+        values = abs(x).astype("float64")
         np.testing.assert_allclose(stencil(values), stencil.debug(values), rtol=1e-6)
 
 
@@ -594,6 +593,7 @@ np.testing.assert_allclose(low(x), low.debug(x))
 """
 
 
+@pytest.mark.nightly
 def test_masks_pick_numbers_whoever_used_numba_before(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(NUMBA_FIRST)

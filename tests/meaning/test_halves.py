@@ -19,7 +19,7 @@ HALF, BFLOAT = np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)
 TYPES = (HALF, BFLOAT)
 both = pytest.mark.parametrize("dtype", TYPES, ids=str)
 BITS = np.arange(65536, dtype="uint16")
-IMAGE = np.random.default_rng(5).normal(size=(23, 29))
+IMAGE = np.random.default_rng(5).normal(size=(12, 15))
 
 
 def right(x):
@@ -161,7 +161,7 @@ def test_rules_of_borders(dtype) -> None:
 @both
 def test_values_at_the_border_that_are_of_this_type(dtype) -> None:
     x = IMAGE.astype(dtype)
-    one, line = dtype.type(1.7), np.linspace(-3, 3, 29).astype(dtype)
+    one, line = dtype.type(1.7), np.linspace(-3, 3, 15).astype(dtype)
     plain, wide = float(one), line.astype("float64")
     equal(blur(x, boundary="constant", cval=one), blur(x, boundary="constant", cval=plain))
     for at in ("cell", "face"):
@@ -180,7 +180,7 @@ def test_numbers_that_are_too_large(dtype) -> None:
     with pytest.raises(ValueError, match=words):
         blur(x, boundary="constant", cval=3.4e38)
     with pytest.raises(ValueError, match=f"which is {dtype}; use numbers up to".replace("+", ".")):
-        blur(x, boundary=npt.dirichlet(np.full(29, 3.4e38), at="cell"))
+        blur(x, boundary=npt.dirichlet(np.full(15, 3.4e38), at="cell"))
     assert np.isinf(blur(x, boundary="constant", cval=np.inf)[0, 0])
 
 
@@ -233,10 +233,11 @@ def test_ready_made_filters(dtype) -> None:
     x[3, 4], x[9, 9] = np.nan, np.inf
     weights = (np.arange(9).reshape(3, 3) / 8).astype(dtype)
     filters = npt.filters
-    for function, given in (
-        (filters.median, 3), (filters.median, 15), (filters.percentile, 30), (filters.mean, 5),
-        (filters.gaussian, 1.5), (filters.maximum, 9), (filters.local_std, 3),
-    ):  # fmt: skip
+    few = ((filters.median, 3), (filters.percentile, 30), (filters.gaussian, 1.5))
+    others = (
+        (filters.median, 15), (filters.mean, 5), (filters.maximum, 9), (filters.local_std, 3),
+    )  # fmt: skip
+    for function, given in few if dtype == HALF else others:
         equal(function(x, given), function(x.astype("float32"), given))
     equal(filters.correlate(x, weights), filters.correlate(x.astype("float32"), weights))
 
@@ -259,7 +260,7 @@ def test_numbers_that_a_kernel_knows(dtype) -> None:
 def test_fields_of_several_types(dtype) -> None:
     x = np.arange(1, 9).astype(dtype)
     both_of = npt.stencil(lambda x, y: x[0] * y[0], boundary="keep")
-    for other in ("bool", "int16", "int64", *TYPES, "float32", "float64", "complex64"):
+    for other in ("bool", "int64", *TYPES, "float64", "complex64"):
         y = np.arange(8).astype(other)
         wanted = both_of(x.astype("float32"), y)
         equal(both_of(x, y), wanted.astype(np.result_type(wanted, "float32")))
@@ -287,11 +288,11 @@ def total(a):
 @both
 def test_gufuncs(dtype) -> None:
     # Sums of these are too long for 16 bits, and short enough for 32.
-    x = np.rint(IMAGE * 512).astype(dtype)
+    x = np.rint(IMAGE * 2048).astype(dtype)
     assert np.any(total(x) != total(x).astype(dtype).astype("float64"))
     equal(total(x), total(x.astype("float32")))
     equal(total.debug(x), total(x))
-    equal(total(x, out=np.empty(23, dtype)), total(x).astype(dtype))
+    equal(total(x, out=np.empty(12, dtype)), total(x).astype(dtype))
     words = f"dtype={dtype} is one that 'total' cannot compute; out= takes arrays of it"
     with pytest.raises(TypeError, match=words):
         total(x, dtype=dtype)

@@ -70,18 +70,20 @@ def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
         return stencil(x, **others)
 
 
-@pytest.mark.parametrize("schedule", [npt.Schedule(), npt.Schedule(unrolled=0, network=0)])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int16"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_masks_are_windows(name: str, dtype: str, schedule: npt.Schedule) -> None:
+def test_masks_are_windows(name: str) -> None:
     """The result, its dtype, and where the footprint ends: `cval` stands beyond."""
-    stencil, x = npt.stencil(schedule=schedule, cval=1)(KERNELS[name]), fields(dtype)
-    result, wanted = by_text(stencil, x), stencil.debug(x)
-    assert result.dtype == wanted.dtype
-    if result.dtype.kind == "f":
-        np.testing.assert_allclose(result, wanted, rtol=1e-4 if x.itemsize == 4 else 1e-12)
-    else:
-        np.testing.assert_array_equal(result, wanted)
+    looping = npt.Schedule(unrolled=0, network=0)
+    first = list(KERNELS).index(name)
+    for k, dtype in enumerate(("float64", "float32", "uint8", "int16"), first):
+        schedule = looping if k % 2 else npt.Schedule()
+        stencil, x = npt.stencil(schedule=schedule, cval=1)(KERNELS[name]), fields(dtype)
+        result, wanted = by_text(stencil, x), stencil.debug(x)
+        assert result.dtype == wanted.dtype
+        if result.dtype.kind == "f":
+            np.testing.assert_allclose(result, wanted, rtol=1e-4 if x.itemsize == 4 else 1e-12)
+        else:
+            np.testing.assert_array_equal(result, wanted)
 
 
 def test_the_definition_is_that_of_numpy() -> None:
@@ -149,7 +151,7 @@ def test_masks_that_are_computed_take_the_general_path() -> None:
     def kernel(x):
         w = x[-1:2, -1:2]
         above = w > x[0, 0]
-        return w[w > 0].sum() + w[above].size + np.sort(w[CROSS])[1]
+        return w[w > 0].sum() + w[above].size + w[CROSS][1]
 
     x = fields("int16")
     np.testing.assert_array_equal(kernel(x), kernel.debug(x))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from nightly import only
 from seams import interpreted
 
 REDUCTIONS = (
@@ -31,12 +33,12 @@ def over_nine(function: Any) -> Any:
 
 def holes(dtype: str) -> np.ndarray:
     """Numbers with some NaN, an infinity, and a window of nothing but NaN."""
-    values = np.random.default_rng(2).normal(size=(7, 10)) * 3
+    values = np.random.default_rng(2).normal(size=(6, 8)) * 3
     if np.dtype(dtype).kind not in "fc":
         return np.abs(values).astype(dtype)
     values[2:5, 3:6] = np.nan
     values[0, 0] = np.inf
-    values[6, 9] = np.nan
+    values[5, 7] = np.nan
     return values.astype(dtype)
 
 
@@ -57,8 +59,7 @@ def expected(
         return np.array([[function(view) for view in row] for row in views])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("function", REDUCTIONS)
+@pytest.mark.parametrize(("function", "dtype"), only(27, itertools.product(REDUCTIONS, DTYPES)))
 def test_names_of_numpy_are_understood(function: Any, dtype: str) -> None:
     stencil, x = over_nine(function), holes(dtype)
     assert "understood" in stencil.explain(x.dtype)
@@ -195,7 +196,7 @@ def test_large_windows_put_what_is_there_in_a_buffer(q: float) -> None:
 
     x = np.concatenate([holes("float64"), holes("float64")])
     x[0, 0] = 7.0
-    x[1:12, 1:9] = np.nan
+    x[1:12, 1:] = np.nan
     views = np.lib.stride_tricks.sliding_window_view(x, (9, 7))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -214,7 +215,7 @@ def test_counts_beside_means_are_floats_where_nothing_else_is_asked() -> None:
         mean = np.nanmean(w) if (w == w).sum() > 3 else np.nan
         return mean, few / np.float32(9), few, v.mean(where=v > 2)
 
-    x, m = holes("float32"), np.arange(70, dtype="uint8").reshape(7, 10) % 11
+    x, m = holes("float32"), np.arange(48, dtype="uint8").reshape(6, 8) % 11
     for result, of_reference in zip(kernel(x, m), kernel.debug(x, m), strict=True):
         np.testing.assert_allclose(result, of_reference, rtol=1e-6)
     assert "f32(-0.0)" in over_nine(np.nanmean).source(x)

@@ -241,7 +241,7 @@ def pairs(x: np.ndarray, y: np.ndarray) -> list[list[Any]]:
     return [expected_arithmetic(a, b, modular) for a, b in numbers]
 
 
-@pytest.mark.parametrize("first", only(5, DTYPES))
+@pytest.mark.parametrize("first", only(3, DTYPES))
 def test_text_of_operators_is_exact_at_the_ends_of_every_pair_of_types(first):
     for second in DTYPES:
         x, y = columns(first, second)
@@ -776,26 +776,6 @@ def test_sums_wrap_on_the_general_path():
         np.testing.assert_array_equal(result, wanted)
 
 
-def test_what_numpy_rounds_is_a_number_of_numpy():
-    @npt.stencil
-    def kernel(x, n=7):
-        return np.ceil(n) // 1.5 / x[0], np.round(n) / 3.0 * x[0]
-
-    x = np.linspace(0.1, 1, 9, dtype="float32")
-    for made, wanted in zip(
-        kernel(x), (np.ceil(7) // 1.5 / x, np.round(7) / 3.0 * x), strict=True
-    ):
-        assert made.dtype == wanted.dtype == np.float64
-        np.testing.assert_array_equal(made, wanted)
-
-
-def test_an_index_that_is_negated_is_a_number():
-    kernel = npt.stencil(lambda x: round(-npt.index(x), -1) + x[0] + ~npt.index(x))
-    x = np.arange(30)
-    np.testing.assert_array_equal(kernel(x), kernel.debug(x))
-    np.testing.assert_array_equal(kernel(x, upsample=2), kernel.debug(x, upsample=2))
-
-
 @pytest.mark.parametrize("divide", [lambda a: bool(a % a), lambda a: bool(a // a)])
 def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
     @npt.stencil(boundary="nearest")
@@ -817,6 +797,7 @@ def test_functions_of_numpy_make_its_own_numbers_of_pythons() -> None:
         return (
             np.minimum(whole, 2) * 0.5 * x[0],
             np.round(part) * x[0],
+            np.ceil(whole) // 1.5 * x[0],
             np.divmod(part, 0.3)[1] * x[0],
             np.conj(part) * x[0],
             min(whole, 2) * 0.5 * x[0],
@@ -826,6 +807,7 @@ def test_functions_of_numpy_make_its_own_numbers_of_pythons() -> None:
     wanted = (
         np.minimum(3, 2) * 0.5 * x,
         np.round(0.7) * x,
+        np.ceil(3) // 1.5 * x,
         np.divmod(0.7, 0.3)[1] * x,
         np.conj(0.7) * x,
         min(3, 2) * 0.5 * x,
@@ -845,19 +827,6 @@ def test_extremes_of_products_by_loops_have_the_type_of_their_difference() -> No
 
     x = np.arange(9, dtype="uint32") * 1000
     np.testing.assert_array_equal(spread(x), spread.debug(x))
-
-
-def test_rounded_numbers_of_the_text_are_divided_as_others() -> None:
-    @npt.stencil
-    def share(x):
-        total = 0
-        if x[0] > 2:
-            total = total + x[0]
-        return round(total, -1) // round(total)
-
-    x = np.array([1, 13, 0])
-    np.testing.assert_array_equal(share(x), [0, 0, 0])
-    np.testing.assert_array_equal(share.debug(x), [0, 0, 0])
 
 
 def test_a_choice_between_zeros_keeps_their_signs() -> None:

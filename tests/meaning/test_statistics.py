@@ -72,18 +72,14 @@ def test_statistics_are_those_of_scipy(name: str, dtype: str) -> None:
     alike(name, kernel(name, (3, 4)), x, expected(name, x, (3, 4)))
 
 
-# Numba takes ten seconds to compile some of these.
 LARGE = pytest.param((11, 11), marks=pytest.mark.nightly)
 
 
 @EACH
-@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (6, 7), LARGE])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (6, 1), (4, 5), LARGE])
 def test_windows_of_any_size(name: str, shape: tuple[int, int]) -> None:
     x = image("int16", (shape[0] + 2, shape[1] + 2))
-    wanted = expected(name, x, shape)
-    stencil = kernel(name, shape)
-    for found in (stencil(x), stencil.debug(x)):
-        np.testing.assert_allclose(found, wanted)
+    alike(name, kernel(name, shape), x, expected(name, x, shape))
 
 
 @EACH
@@ -133,7 +129,7 @@ def test_cubes(name: str) -> None:
     np.testing.assert_allclose(npt.stencil(cube, boundary="valid")(x), wanted)
 
 
-@EACH
+@pytest.mark.parametrize("name", only(1, STATISTICS))
 def test_kernels_that_are_not_analysed(name: str) -> None:
     mine = STATISTICS[name][0]
 

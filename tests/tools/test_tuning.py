@@ -36,7 +36,7 @@ def make():
 def test_the_fastest_is_kept_and_nothing_changes():
     energy, x = make(), image()
     before = energy(x)
-    found = energy.tune(x, seconds=2)
+    found = energy.tune(x, seconds=0.5)
     assert found.path.exists()
     assert found.trials
     assert "best: " in str(found)

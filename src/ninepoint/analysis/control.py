@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language.ir import (
     Atom,
-    Binary,
-    Const,
+    Body,
     DType,
     Expr,
     Gather,
@@ -16,19 +14,17 @@ from ..language.ir import (
     Kernel,
     Loop,
     Noting,
-    Ref,
-    made_as,
     named,
     within,
 )
-from .ranges import Interval, interval, ranges, refined, turn_ranges
-from .rewrite import Body, bodies, mapped
+from .ranges import Interval, Known, interval, ranges, refined, turn_ranges
+from .rewrite import bodies, mapped
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16
 
 
-def outside(gather: Gather, axis: int, known: Mapping[str, Interval]) -> bool:
+def outside(gather: Gather, axis: int, known: Known) -> bool:
     """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
     inside = Interval(gather.low[axis], gather.high[axis])
     return not interval(gather.index[axis], known).within(inside)
@@ -44,7 +40,7 @@ def bounded(kernel: Kernel) -> Kernel:
     return replace(kernel, body=_bounded(kernel.body, ranges(kernel)))
 
 
-def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
+def _bounded(body: Body, known: Known) -> Body:
     values = named(body)
 
     def surely(index: Atom, active: Atom, low: int, high: int) -> bool:
@@ -61,9 +57,12 @@ def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
                 inside = surely(index, expr.active, -length, length - 1)
             case Loop():
                 found = turn_ranges(expr, known)
-                most = expr.most or _most(expr, found)
-                if most != expr.most:
-                    expr = replace(expr, most=most)
+                numbers = (expr.index, *(ref for ref, _ in expr.carried))
+                spans = [found[one.name].ends for one in numbers if one.dtype is DType.INT]
+                turns = min(int(high) - int(low) + 1 for low, high in spans)
+                if not expr.most and turns <= _SOON:
+                    # There are no more turns than what counts them has values.
+                    expr = replace(expr, most=turns)
                     found = turn_ranges(expr, known)
                 return replace(expr, body=_bounded(expr.body, found))
             case _:
@@ -71,26 +70,6 @@ def _bounded(body: Body, known: Mapping[str, Interval]) -> Body:
         return replace(expr, place="") if inside else expr
 
     return mapped(body, change)
-
-
-def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
-    """How many turns a loop has at most, by a number that it counts; 0 if nobody knows."""
-    values = named(loop.body)
-    for name, step in values.items():
-        if step == Binary(DType.INT, "+", loop.index, Const(DType.INT, "1")):
-            again = refined(Ref(DType.INT, name), loop.next[0], True, found, values)
-            if again is not None and again.high < _SOON:
-                return int(again.high) + 1
-    for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-        made = made_as(after, values)
-        if not isinstance(made, Binary) or made.op not in ("+", "-") or made.left != ref:
-            continue
-        by = made.right
-        if isinstance(by, Const) and by.dtype is DType.INT and int(by.text) > 0:
-            turns = int(found[ref.name].high) - int(found[ref.name].low) + 1
-            if turns <= _SOON:
-                return turns
-    return 0
 
 
 def watched(kernel: Kernel) -> bool:

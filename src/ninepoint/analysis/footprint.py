@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from ..language.box import Box, joined
 from ..language.ir import (
+    Atom,
     Expr,
     Gather,
     Kernel,
@@ -24,6 +25,7 @@ from ..language.ir import (
     Tap,
     at_each,
     atoms,
+    made_as,
     named,
     needed,
     window_indices,
@@ -78,22 +80,18 @@ def live(reduce: Reduce, name: str) -> list[bool]:
     Products with a constant weight that is zero are 0 by themselves.
     """
     values = named(reduce.body)
-
-    def matters(position: int) -> bool:
-        used = name in _live(reduce, values, position)
-        return used and not zero_product(values[name], values, position)
-
-    return at_each(reduce, matters)
+    own = Ref(values[name].dtype, name)
+    return at_each(reduce, lambda position: own in _live(reduce, values, position))
 
 
-def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]:
-    """The assignments of a window that its element at `position` depends on."""
-    live: set[str] = set()
+def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[Atom]:
+    """What the element of a window at `position` depends on, but for products that are zero."""
+    live: set[Atom] = set()
     pending = [reduce.result]
     while pending:
         atom = pending.pop()
-        if isinstance(atom, Ref) and atom.name in values and atom.name not in live:
-            live.add(atom.name)
-            if not zero_product(values[atom.name], values, position):
-                pending += atoms(values[atom.name])
+        made = None if atom in live else made_as(atom, values)
+        if made and not zero_product(made, values, position):
+            live.add(atom)
+            pending += atoms(made)
     return live

@@ -18,7 +18,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -26,9 +26,10 @@ from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
     MIRRORED,
-    Assign,
     Atom,
+    Atoms,
     Binary,
+    Body,
     Call,
     Carried,
     Cast,
@@ -45,7 +46,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    RunningSum,
     Select,
     Stage,
     State,
@@ -98,6 +98,9 @@ class Interval:
         )
 
 
+# The ranges of what has a name.
+Known: TypeAlias = Mapping[str, Interval]
+
 I64 = Interval(-(2**63), 2**63 - 1)
 U64 = Interval(0, 2**64 - 1)
 TRUTH = Interval(0, 1)
@@ -139,16 +142,12 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     return known
 
 
-def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
+def _stage_ranges(stage: Stage, known: Known) -> list[Interval]:
     """The range of each name of a stage, whose body is bounded."""
     own = [interval(value, known) for value in stage.values]
     match stage:
         case Values() | Histogram():
             return own
-        case RunningSum():
-            (one,) = own
-            total = Interval(one.low * stage.rows, one.high * stage.rows)
-            return [_settled(total, stage.value.dtype)]
         case State():
             # What the border's rule puts there as well.
             if stage.unbounded:
@@ -158,13 +157,13 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
             assert_never(stage)
 
 
-def _bound_body(body: tuple[Assign, ...], known: dict[str, Interval]) -> None:
+def _bound_body(body: Body, known: dict[str, Interval]) -> None:
     values = named(body)
     for assign in body:
         known[assign.name] = bound(assign.value, known, values)
 
 
-def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
+def interval(atom: Atom, known: Known) -> Interval:
     """The range of an operand."""
     if isinstance(atom, Ref):
         return known[atom.name]
@@ -179,7 +178,7 @@ def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
 
 def bound(
     expr: Expr,
-    known: Mapping[str, Interval],
+    known: Known,
     values: Mapping[str, Expr],
     position: int = 0,
 ) -> Interval:
@@ -205,7 +204,7 @@ def bound(
         case Cast():
             return _cast(expr, interval(expr.arg, known))
         case Call():
-            return _call(expr, [interval(a, known) for a in expr.args])
+            return _call(expr, interval(expr.args[0], known))
         case Reduce():
             return _reduce(expr, known)
         case Inside():
@@ -214,60 +213,44 @@ def bound(
             return of_type(expr.dtype)
 
 
-def turn_ranges(loop: Loop, known: Mapping[str, Interval]) -> dict[str, Interval]:
+def turn_ranges(loop: Loop, known: Known) -> dict[str, Interval]:
     """Bound what a loop carries and computes, in all of its turns.
 
-    What it carries begins as wide as before the first turn.  Where a turn makes it wider it goes
-    to the next number that something is compared with, until no turn does.
+    A number that grows by a constant in each turn, or falls, lies between what it begins with and
+    where it ends the loop.  Of all else that is carried nothing is known.
     """
-    whole = {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
-    # Of an integer what it is before the first turn, of anything else all of its type.
-    head = whole | {
-        ref.name: interval(atom, known) for ref, atom in loop.carried if ref.dtype is DType.INT
-    }
-    ends, values = _ends(loop, known), named(loop.body)
-    for _ in range(_ROUNDS):
-        found, before = _turn(loop, head, known), dict(head)
-        for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-            most = whole[ref.name]
-            new = refined(after, loop.next[0], True, found, values)
-            if head[ref.name] == most or new is None:
-                continue
-            low, high = head[ref.name].ends
-            if new.low < low:
-                low = max((end for end in ends if end <= new.low), default=-math.inf)
-            if new.high > high:
-                high = min((end for end in ends if end >= new.high), default=math.inf)
-            fits = most.low < low and high < most.high
-            head[ref.name] = Interval(low, high) if fits else most
-        if head == before:
-            return found
-    return _turn(loop, whole, known)
+    values = named(loop.body)
+    # The number of the turn is one of these, if what it is after a turn has a name.
+    more = Binary(DType.INT, "+", loop.index, Const(DType.INT, "1"))
+    beside = [Ref(DType.INT, name) for name, value in values.items() if value == more]
+    begins = [(loop.index, Const(DType.INT, "0")) for _ in beside] + list(loop.carried)
+    head = {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    head[loop.index.name] = Interval(0, (loop.most or 2**63 - 1) - 1)
+    found = _turn(loop, head, known)
+    for (ref, begin), after in zip(begins, (*beside, *loop.next), strict=True):
+        first, step = interval(begin, known), _step(ref, made_as(after, values))
+        last = refined(after, loop.next[0], True, found, values) or first
+        whole = first | last
+        if step > 0 and whole.high + step < 2**63:
+            head[ref.name] = Interval(first.low, min(whole.high, head[ref.name].high))
+        elif step < 0 and whole.low + step >= -(2**63):
+            head[ref.name] = Interval(whole.low, first.high)
+    return _turn(loop, head, known)
 
 
-# How often a loop's values may become wider, until nothing is said of them.
-_ROUNDS = 6
-
-
-def _turn(
-    loop: Loop, head: Mapping[str, Interval], known: Mapping[str, Interval]
-) -> dict[str, Interval]:
-    found = {**known, **head, loop.index.name: Interval(0, (loop.most or 2**63 - 1) - 1)}
+def _turn(loop: Loop, head: Known, known: Known) -> dict[str, Interval]:
+    found = {**known, **head}
     _bound_body(loop.body, found)
     return found
 
 
-def _ends(loop: Loop, known: Mapping[str, Interval]) -> set[float]:
-    """The ends of what integers are compared with that no turn changes, and their neighbours."""
-    tests = (assign.value for assign in loop.body)
-    sides = (
-        interval(side, known)
-        for one in tests
-        if isinstance(one, Binary) and one.op in COMPARISONS and one.left.dtype.is_integer
-        for side in (one.left, one.right)
-        if isinstance(side, Const) or side.name in known
-    )
-    return {end + step for side in sides for end in side.ends for step in (-1, 0, 1)}
+def _step(ref: Ref, after: Expr | None) -> int:
+    """By how much a number that is carried grows in a turn; 0 where that is not known."""
+    match after:
+        case Binary(op="+" | "-" as op, left=left, right=Const(DType.INT) as by) if left == ref:
+            return int(by.text) if op == "+" else -int(by.text)
+        case _:
+            return 0
 
 
 def _settled(result: Interval, dtype: DType) -> Interval:
@@ -307,57 +290,29 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
     if expr.dtype.is_complex:
         return ANY
     match expr.op:
-        case "+" | "-" | "*":
-            result = _corners(expr, a, b)
-        case "minimum" | "maximum":
-            better = min if expr.op == "minimum" else max
-            low, high = map(better, a.ends, b.ends)
-            return Interval(low, high, a.nan or b.nan)
-        case "/":
-            result = _quotient(a, b)
         case "&" | "|" | "^":
             result = _bits(expr.op, a, b)
         case "%" if expr.dtype.is_integer:
             result = _modulo(a, b)
-        case "//" | "**" | "<<" | ">>" | "round" if expr.dtype.is_integer:
-            result = _turning(expr, a, b)
-        case "//":
-            quotient = _quotient(a, b)
-            result = Interval(quotient.low - 1, quotient.high, quotient.nan)
-        case "%" if _divides(a, b):
+        case "**" | "<<" if not (expr.dtype.is_integer and b.within(Interval(0, 64))):
+            return of_type(expr.dtype)
+        case "minimum" | "maximum":
+            return _between(expr, a, b)
+        case "/" | "//" | "%" if expr.dtype.is_float and not _divides(a, b):
+            return ANY
+        case "%" if expr.dtype.is_float:
             result = Interval(min(b.low, 0.0), max(b.high, 0.0))
+        case "//" if expr.dtype.is_float:
+            quotient = _between(replace(expr, op="/"), a, b)
+            result = replace(quotient, low=quotient.low - 1)
         case _:
-            result = ANY
+            result = _between(expr, a, b)
     return _settled(result, expr.dtype)
-
-
-def _spanned(numbers: Sequence[float], nan: bool = False) -> Interval:
-    """From the least to the greatest of some numbers."""
-    return Interval(min(numbers), max(numbers), nan)
-
-
-def _corners(expr: Binary, a: Interval, b: Interval) -> Interval:
-    """A sum, a difference or a product at the ends of both ranges."""
-    corners = [PYTHON[expr.op](x, y) for x in a.ends for y in b.ends]
-    if any(map(math.isnan, corners)):
-        return ANY
-    product = expr.op == "*"
-    infinite = product and expr.dtype.is_float and math.inf in map(abs, (*a.ends, *b.ends))
-    found = _spanned(corners, a.nan or b.nan or infinite)
-    # A square is not negative.
-    square = product and expr.left == expr.right
-    return replace(found, low=max(found.low, 0)) if square else found
 
 
 def _divides(a: Interval, b: Interval) -> bool:
     """Whether floats are numbers that can be divided, by others than 0."""
-    return not (b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(max(-a.low, a.high)))
-
-
-def _quotient(a: Interval, b: Interval) -> Interval:
-    if not _divides(a, b):
-        return ANY
-    return _spanned([float(x) / float(y) for x in a.ends for y in b.ends])
+    return not (b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(a.largest))
 
 
 def nearest_multiple(value: int, step: int) -> int:
@@ -366,30 +321,40 @@ def nearest_multiple(value: int, step: int) -> int:
     return (whole + (2 * rest > step or (2 * rest == step and whole % 2 == 1))) * step
 
 
-# Operations of integers that rise or fall between some numbers on their right, and what they give;
-# on their left it is 0.
-_TURNING: dict[str, tuple[Callable[[int, int], int], tuple[int, ...]]] = {
-    "//": (lambda x, d: x // d if d else 0, (-1, 0, 1)),
-    "**": (operator.pow, ()),
-    "<<": (operator.lshift, ()),
-    ">>": (lambda x, n: x >> min(n % 2**64, 64), (0,)),
-    "round": (nearest_multiple, ()),
+# Operations that rise or fall between some numbers on their right, on their left between 0 and
+# others: what they give, where that is not what Python's operators do.
+_BETWEEN: dict[str, Callable[[Any, Any], Any]] = PYTHON | {
+    "/": lambda x, y: float(x) / float(y),
+    "//": lambda x, d: x // d if d else 0,
+    ">>": lambda x, n: x >> min(n % 2**64, 64),
+    "round": nearest_multiple,
+    "minimum": min,
+    "maximum": max,
 }
+_TURNS: dict[str, tuple[int, ...]] = {"//": (-1, 0, 1), ">>": (0,)}
 
 
-def _turning(expr: Binary, a: Interval, b: Interval) -> Interval:
-    """An operation of integers at the ends of both ranges, and wherever it turns between them."""
-    if expr.op in ("**", "<<") and not b.within(Interval(0, 64)):
-        return of_type(expr.dtype)
-    function, turns = _TURNING[expr.op]
-    low, high = int(b.low), int(b.high)
-    if expr.op == ">>":
-        # A negative count leaves what no other does, and types stay those of all counts.
-        high = max(high, 0)
-    # Powers of a negative number change their sign with each step.
-    right = {low, high, *(n for n in (*turns, high - 1) if low < n < high)}
-    left = {*map(int, a.ends), *(n for n in (0,) if a.low < n < a.high)}
-    return _spanned([function(x, n) for x in left for n in right])
+def _between(expr: Binary, a: Interval, b: Interval) -> Interval:
+    """An operation at the ends of both ranges, and wherever it turns between them."""
+    left, right = set(a.ends), set(b.ends)
+    if expr.dtype.is_integer:
+        low, high = b.ends
+        if expr.op == ">>":
+            # A negative count leaves what no other does, and types stay those of all counts.
+            high = max(high, 0)
+        # Powers of a negative number change their sign with each step.
+        turns = (low, high, high - 1, *_TURNS.get(expr.op, ()))
+        left |= {0} if a.low < 0 < a.high else set()
+        right = {n for n in turns if low <= n <= high}
+    found, product = [_BETWEEN[expr.op](x, y) for x in left for y in right], expr.op == "*"
+    nan = a.nan or b.nan
+    if expr.dtype.is_float:
+        if any(map(math.isnan, found)):
+            return ANY
+        nan |= product and math.inf in (a.largest, b.largest)
+    # A square is not negative.
+    least = 0 if product and expr.left == expr.right else -math.inf
+    return Interval(max(min(found), least), max(found), nan)
 
 
 def _modulo(a: Interval, b: Interval) -> Interval:
@@ -446,23 +411,23 @@ def stepped(value: Interval, step: Callable[[float], float] = round) -> Interval
     return Interval(low, high, value.nan)
 
 
-def _call(expr: Call, args: list[Interval]) -> Interval:
+def _call(expr: Call, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if not expr.dtype.is_float:
         return ANY
-    arg = args[0]
     if expr.function in WHOLE:
         return stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
+    if expr.function == "exp":
+        return Interval(0.0, math.inf if arg.high > 0 or arg.nan else 1.0, arg.nan)
     row = FLOAT_FUNCTIONS.get(expr.function)
     if expr.function == "sign" or (row and row.bounds[1] < math.inf):
         low, high = row.bounds if row else (-1.0, 1.0)
-        nan = arg.nan or (expr.function in ("sin", "cos") and math.isinf(max(-arg.low, arg.high)))
-        return Interval(low, high, nan)
-    if expr.function == "exp":
-        return Interval(0.0, math.inf if arg.high > 0 or arg.nan else 1.0, arg.nan)
+        return Interval(
+            low, high, arg.nan or (expr.function in ("sin", "cos") and math.isinf(arg.largest))
+        )
     return ANY
 
 
@@ -470,7 +435,7 @@ def refined(
     atom: Atom,
     test: Atom,
     holds: bool,
-    known: Mapping[str, Interval],
+    known: Known,
     values: Mapping[str, Expr],
 ) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
@@ -515,7 +480,7 @@ def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:
     return Interval(low, high) if low <= high else None
 
 
-def _reduce(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
+def _reduce(expr: Reduce, known: Known) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
     if expr.kind in ("argmin", "argmax"):
@@ -535,34 +500,27 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
         case "max":
             return replace(whole, low=max(item.low for item in items))
         case "quantile" | "nanquantile" | "nanrank":
-            result = whole
+            return _settled(whole, expr.dtype)
         case "sum" | "mean":
             each = count if len(items) == 1 else 1
             nan = whole.nan or (expr.dtype.is_float and math.isinf(whole.largest))
             least, most = (each * sum(ends) for ends in zip(*(i.ends for i in items), strict=True))
             if expr.kind == "mean" and count > 1:
                 least, most = least / count, most / count
-            result = Interval(least, most, nan)
-        case "var":
-            if math.isinf(whole.largest) or count <= expr.quantile:
-                return ANY
+        case "var" if count > expr.quantile and not math.isinf(whole.largest):
             spread = (whole.high - whole.low) ** 2 / 4 * count / (count - expr.quantile)
-            result = Interval(0.0, spread, whole.nan)
+            return _settled(Interval(0.0, spread, whole.nan), expr.dtype)
         case _:
             return of_type(expr.dtype)
-    if expr.dtype.is_float and math.isinf(result.largest):
-        return result
-    if expr.dtype.is_float and expr.kind in ("sum", "mean"):
-        slack = count * _SLACK[expr.dtype] * max(result.largest, whole.largest)
-        low, high = result.ends
+    if expr.dtype.is_float and not math.isinf(max(-least, most)):
+        slack = count * _SLACK[expr.dtype] * max(-least, most, whole.largest)
         # Terms of one sign round towards each other: zero stays a bound.
-        low -= slack if low != 0 or whole.low < 0 else 0
-        high += slack if high != 0 or whole.high > 0 else 0
-        result = Interval(low, high, result.nan)
-    return _settled(result, expr.dtype)
+        least -= slack if least != 0 or whole.low < 0 else 0
+        most += slack if most != 0 or whole.high > 0 else 0
+    return _settled(Interval(least, most, nan), expr.dtype)
 
 
-def window_ranges(expr: Reduce, known: Mapping[str, Interval]) -> Sequence[Interval]:
+def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
     used: set[str] = set()
     for assign in expr.body:
@@ -574,7 +532,7 @@ def window_ranges(expr: Reduce, known: Mapping[str, Interval]) -> Sequence[Inter
     return _window_ranges(expr, tuple(given))
 
 
-def window_range(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
+def window_range(expr: Reduce, known: Known) -> Interval:
     """The range of all elements of a window."""
     return functools.reduce(operator.or_, window_ranges(expr, known))
 
@@ -584,8 +542,7 @@ def window_range(expr: Reduce, known: Mapping[str, Interval]) -> Interval:
 def _window_ranges(
     expr: Reduce, given: tuple[tuple[str, Interval, bool], ...]
 ) -> tuple[Interval, ...]:
-    known = {name: one for name, one, _ in given}
-    values = named(expr.body)
+    known, values = {name: one for name, one, _ in given}, named(expr.body)
 
     def bounded(position: int) -> Interval:
         inner = known.copy()
@@ -654,11 +611,9 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     return str(dtype.value)
 
 
-def working_type(
-    name: str, expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8
-) -> str:
+def working_type(name: str, expr: Expr, own: str, known: Known, least: int = 8) -> str:
     """The type in which an integer operation is done; `own` is that of its result, `name`."""
-    operands: tuple[Atom, ...]
+    operands: Atoms
     match expr:
         case Binary(op=op) if op not in _MODULAR:
             operands = (expr.left,) if op == ">>" else (expr.left, expr.right)

@@ -16,8 +16,10 @@ from ..language.ir import (
     COMPARISONS,
     Assign,
     Atom,
+    Atoms,
     Binary,
     BinaryOp,
+    Body,
     Cast,
     Const,
     DType,
@@ -35,8 +37,6 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
-
-Body: TypeAlias = tuple[Assign, ...]
 
 # Writes an operation, and gives the operand that it is for others.
 Emit: TypeAlias = Callable[[Expr], Atom]
@@ -64,7 +64,7 @@ def replayed(
     values: Iterable[Atom],
     emit: Callable[[str, Expr], Atom],
     alias: Mapping[str, Atom] | None = None,
-) -> tuple[Atom, ...]:
+) -> Atoms:
     """What some values become, where `emit` says of each operation what becomes of it.
 
     It is given the operation's old name.  `alias` says what became of names from outside.
@@ -81,7 +81,7 @@ def copied(
     name: Callable[[str, int], str],
     change: Callable[[Expr], Expr] = lambda expr: expr,
     alias: Mapping[str, Atom] | None = None,
-) -> tuple[Body, tuple[Atom, ...]]:
+) -> tuple[Body, Atoms]:
     """The operations, each changed, under names made of their own and their number."""
     made: list[Assign] = []
 
@@ -98,9 +98,7 @@ def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
     return tuple(Assign(assign.name, change(assign.value)) for assign in body)
 
 
-def in_bodies(
-    kernel: Kernel, change: Callable[[Body, tuple[Atom, ...]], tuple[Body, tuple[Atom, ...]]]
-) -> Kernel:
+def in_bodies(kernel: Kernel, change: Callable[[Body, Atoms], tuple[Body, Atoms]]) -> Kernel:
     """The kernel with other operations and values, in the stages too that only compute these."""
     stages: list[Stage] = []
     for stage in kernel.stages:
@@ -187,28 +185,28 @@ def simplify(kernel: Kernel) -> Kernel:
     return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
 
 
+# Numbers on the right of operations that do nothing; those that exchange, on the left too.
+_NEUTRAL = {
+    **dict.fromkeys(("+", "-", "<<", ">>", "|", "^"), "0"),
+    **dict.fromkeys(("*", "//", "**"), "1"),
+}
+_NEUTRAL_FLOATS = dict.fromkeys(("*", "/"), "1.0")
+
+
 def _identity(expr: Expr) -> Atom | None:
     """The operand that the operation leaves as it is, or None."""
     if isinstance(expr, Select) and expr.then == expr.other:
         return expr.then
-    if not isinstance(expr, Binary):
+    if not isinstance(expr, Binary) or not expr.left.dtype is expr.right.dtype is expr.dtype:
         return None
-    left, right = expr.left, expr.right
-    texts = [a.text if isinstance(a, Const) else "" for a in (left, right)]
-    if expr.dtype.is_integer and left.dtype is right.dtype is expr.dtype:
-        if expr.op == "+" and texts[0] == "0":
-            return right
-        if expr.op in ("+", "-", "<<", ">>", "|", "^") and texts[1] == "0":
-            return left
-        if expr.op == "*" and texts[0] == "1":
-            return right
-        if expr.op in ("*", "//", "**") and texts[1] == "1":
-            return left
-        if expr.op == "*" and "0" in texts:
-            return Const(expr.dtype, "0")
-    if expr.dtype.is_float:
-        if expr.op == "*" and texts[0] == "1.0":
-            return right
-        if expr.op in ("*", "/") and texts[1] == "1.0":
-            return left
-    return None
+    op, whole = expr.op, expr.dtype.is_integer
+    left, right = (a.text if isinstance(a, Const) else "" for a in (expr.left, expr.right))
+    neutral = (_NEUTRAL if whole else _NEUTRAL_FLOATS).get(op)
+    if neutral is None or expr.dtype.is_complex:
+        return None
+    if op in ("+", "*") and left == neutral:
+        return expr.right
+    if right == neutral:
+        return expr.left
+    zero = whole and op == "*" and "0" in (left, right)
+    return Const(expr.dtype, "0") if zero else None

@@ -18,12 +18,10 @@ from ..arrays import accepted, spacings
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from ..arrays.channels import check_steps
 from ..arrays.ghosts import unnamed
-from ..iteration.in_memory import InMemory
 from ..iteration.iterate import Iteration, Scalars, iterate
-from ..iteration.motion import Motion
-from ..iteration.slabs.ranks import on_ranks
-from ..program.calls import Call
-from ..program.definition import Definition
+from ..iteration.motion import InMemory, Motion
+from ..iteration.slabs.slab import on_ranks
+from ..program.definition import Call, Definition
 from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
@@ -41,8 +39,8 @@ MANY = 4
 
 def called(call: Call, fields: Arrays, place: Place) -> Any:
     """What a call gives for fields of any kind."""
+    place.check([one._node.like if isinstance(one, Lazy) else one for one in fields])
     if any(map(is_dataset, fields)):
-        place.check(fields)
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)

@@ -38,8 +38,7 @@ from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
 from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.calls import Call
-from ..program.definition import Definition
+from ..program.definition import Call, Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
 from ..running.dispatch import Quick, quick
@@ -204,9 +203,8 @@ class Ufunc(Stencil):
         kinds = tuple([one.dtype if type(one) is np.ndarray else None for one in values])
         key = (*map(type, values), *kinds)
         if key not in self._quicks:
-            given = dict(zip(self.parameters, values, strict=True))
-            call = Call.of(self.definition, given, None, None, None, None)
-            self._quicks[key] = quick(call, values)
+            given = dict(zip(self._names, values, strict=True))
+            self._quicks[key] = quick(Call.of(self.definition, given), values)
         return self._quicks[key]
 
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:

@@ -40,8 +40,7 @@ from ..language.signature import (
 )
 from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, Leaves, leaves_of, numbers_key
-from ..program.definition import Definition
+from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import (
     CALL_OPTIONS,
     Options,

@@ -33,7 +33,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from ..backends.memory import copied
 from ..base import limits
 from .accepted import listed, write
@@ -186,7 +186,7 @@ def with_lanes(
     """
     found = lanes(fields, outs, call.ndim)
     # Rows of lanes have no steps.
-    if found is None or (call.compiled.every and found.inner):
+    if found is None or (call.every and found.inner):
         return None
     if found.turn:
         transposed = call.turned(found.turn)
@@ -327,13 +327,13 @@ def may_overlap(one: Array, other: Array) -> bool:
     return np.may_share_memory(one, other)
 
 
-def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others
     are made.  What is as usual is not told.
     """
-    positions, turn = program.positions > 0, turned(fields, program.ndim)
+    positions, turn = bool(program.positions), turned(fields, program.ndim)
     found = None if positions else with_lanes(program, fields)
     how = None if found is None else found[0]
     is_inside = any(_inside(field, program.ndim) for field in fields)
@@ -362,7 +362,7 @@ def told(program: Bound, fields: Sequence[Array], given: int) -> Iterator[tuple[
         yield "strides", f"copied: {'; '.join(reasons)}"
 
 
-def _unlaid(program: Bound, fields: Sequence[Array]) -> str:
+def _unlaid(program: Compiled, fields: Sequence[Array]) -> str:
     """Why a program does not take a stack that lies innermost as it is."""
     lying = lanes(fields, (), program.ndim)
     if program.positions:

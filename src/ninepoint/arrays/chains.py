@@ -141,6 +141,11 @@ class Chain:
         """How many core axes it has."""
         return self.compiled.ndim
 
+    @property
+    def every(self) -> tuple[int, ...]:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
+        return self.compiled.every
+
     def turned(self, how: How) -> Chain | None:
         """The same for arrays that lie in another way, if it has such a form."""
         if how not in self._known:

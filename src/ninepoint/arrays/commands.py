@@ -24,9 +24,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
-from ..backends.threads import CREW_HANDOFF, Held, run_parallel
+from ..backends.threads import CREW_HANDOFF, run_lists, run_parallel
 from ..base import limits
 from ..base.remembered import Remembered
 from ..language.dtypes import short
@@ -86,20 +86,20 @@ class Single:
     Beyond sides that are a "ghost" there are the `ghosts` of each field.
     """
 
-    program: Bound
+    compiled: Compiled
     border: Border
     cval: Any = 0
     ghosts: tuple[Extensions, ...] = ()
 
     @property
-    def compiled(self) -> Compiled:
-        """What computes it."""
-        return self.program.compiled
-
-    @property
     def ndim(self) -> int:
         """How many core axes it has."""
-        return self.program.ndim
+        return self.compiled.ndim
+
+    @property
+    def every(self) -> Shape:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
+        return self.compiled.every
 
     @property
     def any_stack(self) -> bool:
@@ -108,10 +108,10 @@ class Single:
 
     def turned(self, how: int | tuple[int, ...]) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
-        program = self.program.turned(how)
-        if program is None:
+        compiled = self.compiled.turned(how)
+        if compiled is None:
             return None
-        return replace(self, program=program, border=self.border.turned(how))
+        return replace(self, compiled=compiled, border=self.border.turned(how))
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
@@ -130,7 +130,7 @@ class Single:
         return made if self.ghosts else self.compiled.ways.made(key, lambda: made)
 
     def _layout(self, core: Shape) -> Layout:
-        program = self.program
+        program = self.compiled
         # Positions are no arrays of that size.
         given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
         size = sum(dtype.itemsize for dtype in given)
@@ -139,10 +139,10 @@ class Single:
     def _constants(self) -> list[Array]:
         """What stands beside fields and in results, checked."""
         # What phases keep, and fill in, is the same for all of them.
-        program, phases = self.program, self.compiled.phases
+        program, phases = self.compiled, self.compiled.phases
         fields, outs = program.field_dtypes, program.out_dtypes
         outs = outs[: len(outs) // phases]
-        found = check_values(self.border, self.cval, fields, outs, program.positions)
+        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
         return found[: len(fields)] + found[len(fields) :] * phases
 
 
@@ -170,14 +170,14 @@ class Commands:
         stack: int,
         strides: Sequence[Shape],
     ) -> None:
-        self.program, self.ghosts, self.plan = call.program, call.ghosts, plan
+        self.program, self.ghosts, self.plan = call.compiled, call.ghosts, plan
         self.constants, self.strides, self._stack = constants, strides, stack
         fields, outs = self.program.field_dtypes, self.program.out_dtypes
         self.dtypes = *fields, *outs
-        kept = zip(fields, outs[: len(outs) // call.compiled.phases], strict=False)
+        kept = zip(fields, outs[: len(outs) // self.program.phases], strict=False)
         # What is kept and converted, and ghosts of 16 bits, are made here.
         self.by_machine = (
-            self.program.takes_commands
+            self.program.loaded.lists
             and not (plan.border.uses("keep") and any(one != other for one, other in kept))
             and not (self.ghosts and any(map(short, fields)))
         )
@@ -191,7 +191,7 @@ class Commands:
         # The list that does all images; None if there is none that does.
         is_one = self.by_machine and 0 < stack == self._images
         self.direct = self.lists(1)[0] if is_one else None
-        self._entry, self._ndim = self.program.entry, len(plan.shape)
+        self._entry, self._ndim = self.program.loaded.entry, len(plan.shape)
 
     def run(
         self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
@@ -205,23 +205,14 @@ class Commands:
             # All arrays as they are.
             self._entry(*fields, *outs, *numbers, direct)
             return
-        program = self.program.with_numbers(numbers)
-        arrays = [stacked(one, ndim) for one in fields], [stacked(one, ndim) for one in outs]
-        pace = program.pace
+        arrays = [stacked(one, ndim) for one in (*fields, *outs)]
+        pace = self.program.pace
         lasts = not pace or pace[0] * self._stack * self.points > LASTING
         if threads > 1 and direct is not None and not lasts:
-            program.run_parts(*arrays, self.lists(threads), threads)
+            run_lists(self._entry, (*arrays, *numbers), self.lists(threads), threads)
             return
         parts = self._divided(threads)
-        run_parallel([partial(self._compute, program, *arrays, one) for one in parts], threads)
-
-    def held(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
-    ) -> Held:
-        """The call on these arrays as machine code keeps it, shared among so many threads."""
-        ndim, program = self._ndim, self.program.with_numbers(numbers)
-        arrays = [stacked(one, ndim) for one in fields], [stacked(one, ndim) for one in outs]
-        return program.held(*arrays, self.lists(threads))
+        run_parallel([partial(self._compute, arrays, numbers, one) for one in parts], threads)
 
     def lists(self, threads: int) -> list[Array]:
         """The lists of the parts that so many threads share."""
@@ -241,24 +232,21 @@ class Commands:
         bands = plan.bands(-(-count // stack))
         return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
 
-    def _compute(
-        self, program: Bound, fields: Sequence[Array], outs: Sequence[Array], part: Part
-    ) -> None:
-        """Compute a part, by a program that has its numbers."""
+    def _compute(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
+        """Compute a part of fields and results."""
         together = max(1, self._images)
         for k in range(part.start, part.stop, together):
             some = replace(part, start=k, stop=min(k + together, part.stop))
-            own = slice(some.start, some.stop)
+            own = [one[some.start : some.stop] for one in arrays]
             if not self.by_machine:
                 with np.errstate(all="ignore"):
-                    arrays = [one[own] for one in (*fields, *outs)]
-                    _Walk(self, some, arrays, _AtOnce(self, some, program)).walk()
+                    _Walk(self, some, own, _AtOnce(self, some, numbers)).walk()
             elif some == part or self.ghosts:
                 # Values at the border may be others for each image.
-                program.run(fields, outs, self._of(some))
+                self._entry(*arrays, *numbers, self._of(some))
             else:
                 told = self._of(replace(some, start=0, stop=some.stop - k))
-                program.run([one[own] for one in fields], [one[own] for one in outs], told)
+                self._entry(*own, *numbers, told)
 
     def _of(self, part: Part) -> Array:
         """List what to do for a part of the arrays."""
@@ -301,7 +289,7 @@ class _Walk:
             return
         if keeps:
             # All phases of a result keep the same.
-            field = k % (len(self.plan.outputs) // self.program.compiled.phases)
+            field = k % (len(self.plan.outputs) // self.program.phases)
             starts, steps = self.plan.at(zone.start), self.plan.every
             axes = zip(starts, zone.shape, steps, strict=True)
             source = self.arrays[field][into(slice(a, a + n * s, s) for a, n, s in axes)]
@@ -395,10 +383,11 @@ class _Walk:
 
 
 class _AtOnce:
-    """Does what there is to do, by a program that has its numbers."""
+    """Does what there is to do, with the program's numbers."""
 
-    def __init__(self, lists: Commands, part: Part, program: Bound) -> None:
-        self._dtypes, self._stack, self._program = lists.dtypes, part.stop - part.start, program
+    def __init__(self, lists: Commands, part: Part, numbers: Sequence[Any]) -> None:
+        self._dtypes, self._stack = lists.dtypes, part.stop - part.start
+        self._program, self._numbers = lists.program, numbers
 
     def block(self, k: int, shape: Shape) -> Array:
         """Memory for a block of a field or an output, until something is computed."""
@@ -410,8 +399,7 @@ class _AtOnce:
 
     def compute(self, arrays: Sequence[Array]) -> None:
         """Run the program on fields and results."""
-        fields = len(self._program.field_dtypes)
-        self._program.run(arrays[:fields], arrays[fields:])
+        self._program.loaded.entry(*arrays, *self._numbers)
 
     def extend(
         self, how: int, to: Array, terms: Sequence[tuple[Array, Array]], beta: Array

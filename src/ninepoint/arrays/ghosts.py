@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Bound
+from ..backends.compiled import Compiled
 from ..language.box import joined
 from ..language.dtypes import kind_of, widened
 from .accepted import is_chunked, is_dask, is_xarray
@@ -64,7 +64,7 @@ class Edges:
     @staticmethod
     def of(node: Node, shape: Shape) -> Edges:
         """Those of fields of a shape."""
-        compiled = node.program.compiled
+        compiled = node.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
         # Positions have nothing outside that is asked for.
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
@@ -387,7 +387,7 @@ class GhostCall:
     def __init__(
         self,
         node: Node,
-        program: Bound,
+        program: Compiled,
         fields: Sequence[Array],
         closed: Sequence[Sides],
         threads: int | None,

@@ -115,9 +115,9 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         if len(shape) < -min(node.along):
             raise on_numpy.too_few_axes(len(node.along), shape)
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        bound, ones = node.program, (1,) * len(shape)
+        bound, ones = node.compiled, (1,) * len(shape)
         on_numpy.check_values(
-            node.border, node.cval, bound.field_dtypes, node.out_dtypes, bound.positions
+            node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
         )
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))

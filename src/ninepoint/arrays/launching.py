@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
@@ -50,7 +50,7 @@ def _bind_chain(
     compiled: Compiled = chain.compiled
     for node in group.nodes:
         if node.border.uses("keep"):
-            check_kept(node.program.field_dtypes, node.out_dtypes)
+            check_kept(node.compiled.field_dtypes, node.out_dtypes)
     given = fields[: len(fields) - len(compiled.positions)]
     core = tuple(shape[axis] for axis in along)
     if 0 in shape or any(field.shape != shape for field in given):
@@ -86,26 +86,27 @@ Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
 
-    They are those of the program `bound`, or what calls are given for the nodes of which `members`
-    are the first outputs; some are `lengths` of the arrays, by their places.
+    They are the nodes' `own`, or what calls are given for the nodes of which `members` are the
+    first outputs; some are `lengths` of the arrays, by their places.
     """
 
-    bound: Bound
-    lengths: tuple[tuple[int, int], ...]
+    own: Sequence[tuple[Sequence[Any], Sequence[Any]]]
     members: Sequence[int]
+    lengths: Sequence[tuple[int, int]]
 
     @staticmethod
-    def of(program: Bound, core: Shape, nodes: Sequence[Node]) -> Numbers:
+    def of(nodes: Sequence[Node], core: Shape) -> Numbers:
         """Those of nodes on arrays of a shape, along their axes."""
-        scalars = enumerate(program.scalars, len(program.coefficients))
+        own = [node.numbers for node in nodes]
+        count = sum(len(coefficients) for coefficients, _ in own)
+        scalars = enumerate((one for _, scalars in own for one in scalars), count)
         lengths = [(place, core[one.axis]) for place, one in scalars if isinstance(one, Length)]
-        return Numbers(program.within(core), tuple(lengths), [node.outputs[0] for node in nodes])
+        return Numbers(own, [node.outputs[0] for node in nodes], lengths)
 
     def told(self, given: Given) -> Sequence[Any]:
         """What a call is told."""
-        if given.numbers is None:
-            return *self.bound.coefficients, *self.bound.scalars
-        own = [given.numbers[k] for k in self.members]
+        numbers = given.numbers
+        own = self.own if numbers is None else [numbers[k] for k in self.members]
         found = [one for coefficients, _ in own for one in coefficients]
         found += [one for _, scalars in own for one in scalars]
         for place, length in self.lengths:
@@ -139,7 +140,7 @@ class OneCall:
 def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     there = any(is_cupy(values[value]) for value in node.fields)
-    if node.thins and (there or not node.program.every):
+    if node.thins and (there or not node.compiled.every):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
         return partial(_thinned, node, bind_call(work, node.full, values, full))
     part, along = work.part(node), node.along
@@ -147,8 +148,8 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     pairs = work.inputs(node.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
     # Another array of this shape is as long.
-    numbers = Numbers.of(node.program, work.core(whole_shape(fields), along), [node])
-    program = numbers.bound
+    numbers = Numbers.of([node], work.core(whole_shape(fields), along))
+    program = node.compiled
     run: Run
     if node.boundary.conditions:
         run = GhostCall(node, program, fields, part.closed, work.threads)
@@ -209,14 +210,14 @@ def _thinned(
 
 def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
     """What does several nodes as one; None if they have to be done one by one."""
-    program, along, there = group.program, group.nodes[0].along, group.at_once is not None
-    assert program is not None
-    part = work.common(group, group.at_once.margin if there else program.reaches[0])
+    along, there = group.nodes[0].along, group.at_once is not None
+    reach = group.at_once.margin if there else group.chain.compiled.reaches[0]
+    part = work.common(group, reach)
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
-    numbers = Numbers.of(program, work.core(whole_shape(fields), along), group.nodes)
+    numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
     run: Run | None
     if there:
         into = None if part.taken else into

@@ -34,14 +34,6 @@ _DECIMALS = 15
 _PLAIN = ("fill", "keep", "valid", "nearest", "reflect")
 
 
-def unknown(name: str, kernel: str) -> TypeError:
-    """What is wrong where arrays have no coordinates."""
-    return TypeError(
-        f"{kernel}() needs a value for '{name}': npt.spacing takes it from the coordinates of "
-        f"xarray objects, in calls and in iterate; give {name}=... here."
-    )
-
-
 def found(
     spacings: Mapping[str, Spacing], named: Named, kernel: Any, boundary: Boundary
 ) -> dict[str, float]:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from ..backends.compiled import Bound
 from ..language.box import Box
 from .every import cut_fields
 from .layout import Array, Shape, Sides
@@ -29,7 +28,7 @@ Values: TypeAlias = Mapping[int, Array]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
+    Several are a `chain`; they may be `steps` of an iteration.
     `kernel` is that of all nodes in one, and `names` says what the values are called there.
     `asked` tells that the schedule names one of them, so that arrays of any size are done so.
     `at_once` does all nodes on arrays of a GPU, if that can be.
@@ -41,7 +40,6 @@ class Group:
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
-    program: Bound | None = None
     steps: tuple[Group, ...] = ()
     chain: Any = None
     at_once: Any = None

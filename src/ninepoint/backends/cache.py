@@ -1,7 +1,7 @@
 """The cache: generated modules on disk, with machine code beside them.
 
-A module is named by a hash of its text, of the types it is compiled for, of this package's
-support text, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
+A module is named by a hash of its text, of the types it is compiled for, of what compiles in
+this package, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
 So a file never changes once it is written, and holds one function for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
 A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
@@ -36,14 +36,8 @@ VARIABLE = "NINEPOINT_CACHE_DIR"
 # Where Numba also looks for its settings.
 SETTINGS = Path(".numba_config.yaml")
 
-# The modules whose text takes part in what is compiled.
-_CODE = (
-    "numba/relative", "numba/kept", "numba/users", "numba/compilers",
-    "numba/general/rewrite", "../gufuncs/bodies", "../gufuncs/compiled",
-    "llvm/instructions", "llvm/printing",
-    "llvm/library", "llvm/entries", "llvm/runtime", "llvm/commands",
-    "llvm/native", "llvm/layout", "../loops/nodes", "../loops/reading", "../loops/values",
-)  # fmt: skip
+# The folders whose modules say what is compiled.
+_FOLDERS = ("analysis", "backends", "gufuncs", "language", "loops", "lowering")
 
 # The names of our files and of Numba's beside them: the folder may hold others.
 _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
@@ -76,14 +70,21 @@ def folder() -> Path:
 
 
 @cache
+def code() -> str:
+    """What is another one when some module that compiles was changed."""
+    found, root = hashlib.sha256(), Path(__file__).parents[1]
+    for folder in _FOLDERS:
+        for file in sorted((root / folder).rglob("*.py")):
+            found.update(file.read_bytes())
+    return found.hexdigest()
+
+
+@cache
 def _environment() -> str:
-    own = Path(__file__).parent
-    texts = [(own / f"{name}.py").read_text() for name in _CODE]
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
     if SETTINGS.exists():
         settings.append(SETTINGS.read_text())
-    parts = [platform.python_version(), *_versions(), *settings, *texts]
-    return "\n".join(parts)
+    return "\n".join([platform.python_version(), *_versions(), *settings, code()])
 
 
 def _versions() -> tuple[str, str]:
@@ -252,12 +253,6 @@ def keep(file: Path, content: bytes) -> None:
         )
 
 
-def warn_damaged(file: Path) -> None:
-    """Say that a file is made anew."""
-    stem = file.name.partition(".")[0]
-    _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
-
-
 def written(text: str, name: str) -> Path:
     """The path of a module of this text, written if it is not there yet."""
     # Not both in a tuple: the second folder is made when it is asked for.
@@ -303,6 +298,25 @@ def unpacked(content: bytes) -> tuple[bytes, list[str]]:
     return code, needs.decode().split()
 
 
+def recalled(
+    file: Path,
+    load: Callable[[bytes, Sequence[str]], T],
+    unusable: tuple[type[Exception], ...] = (ValueError,),
+) -> T | None:
+    """What `load` makes of the bytes in a file and the names that they need, if it is there.
+
+    What it refuses by an error that says `unusable` is as if it were not there.
+    """
+    kept = content(file)
+    if kept is not None:
+        try:
+            return load(*unpacked(kept))
+        except unusable:
+            stem = file.name.partition(".")[0]
+            _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
+    return None
+
+
 def remembered(
     file: Path,
     load: Callable[[bytes, Sequence[str]], T],
@@ -313,12 +327,9 @@ def remembered(
     They are made if they are not there, or if `load` refuses them by a ValueError; None where
     they cannot be.
     """
-    kept = content(file)
-    if kept is not None:
-        try:
-            return load(*unpacked(kept)), True
-        except ValueError:
-            warn_damaged(file)
+    found = recalled(file, load)
+    if found is not None:
+        return found, True
     made = make()
     if made is None:
         return None, False

@@ -1,11 +1,11 @@
-"""What a kernel is compiled to, and the same with values for its scalars."""
+"""What a kernel is compiled to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .threads import Held, crew_address, run_parallel
 from .universal import Elements
 
 if TYPE_CHECKING:
@@ -35,11 +34,14 @@ WAYS = 16
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The function of a text, which computes a block, and whether its machine code was on disk.
+    """The function of a text, and whether its machine code was on disk.
 
-    If it takes `lists`, it also does whole arrays by lists of commands, which it shares among a
-    crew (see `llvm.entries`).  `elements` is where the loop over elements begins, and what it is
-    told of the kernel; nothing if there is none.
+    The `entry` is given fields, outputs, coefficients and scalars, and computes ``outs[b, i]``
+    from ``fields[b, i + o - lo]``, or with `every` from ``fields[b, every * i + o - lo]``,
+    serially and without the GIL.  If it takes `lists`, it also does whole arrays, with or without
+    a stack axis, by lists of commands (`arrays.commands`), which it shares among a crew
+    (`llvm.entries`).  `elements` is where the loop over elements begins, and what it is told of
+    the kernel; nothing if there is none.
     """
 
     entry: Callable[..., None]
@@ -58,7 +60,6 @@ class Forms:
     read: Kernel
     simplified: Kernel
     stored: Kernel
-    windowed: Kernel
     unrolled: Kernel
     wholesome: Kernel
     single: Kernel
@@ -210,147 +211,27 @@ class Compiled:
             self._turned[how] = None if written is None else written.turned(self, how)
         return self._turned[how]
 
-    def bind(self, values: Mapping[str, Any]) -> Bound:
-        """The kernel with values for its scalars and coefficients."""
-        coefficients = tuple(
+    def numbers(self, values: Mapping[str, Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The coefficients and scalars that it is called with after its arrays, by name in values.
+
+        Lengths of the whole array stand for themselves, until that is known.
+        """
+        coefficients = [
             readable(values[name], computed(dtype))
             for name, (dtype, _) in zip(self.coefficients, self.coefficient_types, strict=True)
-        )
-        scalars = tuple(
+        ]
+        scalars = [
             name
             if isinstance(name, Length)
             else int(values[name])
             if dtype.is_integer and dtype is not DType.BOOL
             else dtype.numpy.type(values[name]).item()
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
-        )
-        return Bound(self, coefficients, scalars)
+        ]
+        return coefficients, scalars
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:
     """The value of a coefficient array as machine code reads it; itself, if it is so already."""
     array = np.ascontiguousarray(value, dtype=dtype)
     return array if array.flags.aligned else array.copy()
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A compiled kernel whose scalars are known: runs on blocks that hold every neighbour.
-
-    Lengths of the whole array are known once `within` has told them.
-    """
-
-    compiled: Compiled
-    coefficients: tuple[np.ndarray, ...] = field(compare=False)
-    scalars: tuple[Any, ...]
-
-    @property
-    def ndim(self) -> int:
-        return self.compiled.ndim
-
-    @property
-    def reaches(self) -> tuple[Box, ...]:
-        return self.compiled.reaches
-
-    def within(self, core: tuple[int, ...]) -> Self:
-        """The same kernel for a whole array of this shape, unless it has been told of another."""
-        if not any(isinstance(value, Length) for value in self.scalars):
-            return self
-        known = tuple(core[v.axis] if isinstance(v, Length) else v for v in self.scalars)
-        return replace(self, scalars=known)
-
-    def with_numbers(self, numbers: Sequence[Any]) -> Bound:
-        """The same kernel with other coefficients and scalars, which must be of their types."""
-        count = len(self.coefficients)
-        return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
-
-    def turned(self, how: int | tuple[int, ...]) -> Self | None:
-        """The same kernel for arrays that lie in another way (see `Compiled.turned`)."""
-        found = self.compiled.turned(how)
-        return None if found is None else replace(self, compiled=found)
-
-    @property
-    def entry(self) -> Callable[..., None]:
-        """What computes a block, called with all numbers besides."""
-        return self.compiled.loaded.entry
-
-    @property
-    def every(self) -> tuple[int, ...]:
-        """Along each axis, of how many points it computes one; nothing if it computes all."""
-        return self.compiled.every
-
-    @property
-    def takes_commands(self) -> bool:
-        """Whether it takes whole arrays with commands, whatever the neighbours are."""
-        return self.compiled.loaded.lists
-
-    @property
-    def pace(self) -> list[float]:
-        """How long a point took when that was last measured [s], or nothing; may be changed."""
-        return self.compiled.pace
-
-    @property
-    def field_dtypes(self) -> tuple[np.dtype, ...]:
-        """What the fields must be, in native byte order."""
-        return self.compiled.field_dtypes
-
-    @property
-    def positions(self) -> int:
-        """How many of the fields, the last ones, are positions."""
-        return len(self.compiled.positions)
-
-    @property
-    def along(self) -> tuple[int, ...]:
-        """The axis along which each position has other elements; nothing if all are read."""
-        return self.compiled.along
-
-    @property
-    def out_dtypes(self) -> tuple[np.dtype, ...]:
-        return self.compiled.out_dtypes
-
-    def _arguments(
-        self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]
-    ) -> tuple[Any, ...]:
-        return (*fields, *outs, *self.coefficients, *self.scalars)
-
-    def run(
-        self,
-        fields: Sequence[np.ndarray],
-        outs: Sequence[np.ndarray],
-        told: np.ndarray | None = None,
-    ) -> None:
-        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, without the GIL.
-
-        With `every` they are ``outs[b, i]`` from ``fields[b, every * i + o - lo]``.
-
-        With commands the arrays are whole ones, with or without a stack axis (see
-        `arrays.commands`).
-        """
-        more = () if told is None else (told,)
-        self.entry(*self._arguments(fields, outs), *more)
-
-    def held(
-        self,
-        fields: Sequence[np.ndarray],
-        outs: Sequence[np.ndarray],
-        lists: Sequence[np.ndarray],
-    ) -> Held:
-        """What machine code needs to carry out lists of commands again and again."""
-        return Held(self.entry, self._arguments(fields, outs), lists)
-
-    def run_parts(
-        self,
-        fields: Sequence[np.ndarray],
-        outs: Sequence[np.ndarray],
-        lists: Sequence[np.ndarray],
-        threads: int,
-    ) -> None:
-        """Carry out lists of commands in any order, on up to so many threads.
-
-        A crew shares them, which hears of no interrupt before they have ended.
-        """
-        arguments, count = self._arguments(fields, outs), min(threads, len(lists))
-        if crew := crew_address(count):
-            self.entry(*arguments, *lists, crew, count)
-        else:
-            run_parallel((partial(self.entry, *arguments, one) for one in lists), count)

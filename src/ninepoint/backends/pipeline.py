@@ -28,23 +28,22 @@ from ..language.box import Box, joined
 from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
-from ..language.ir import Kernel, Lines
+from ..language.ir import Kernel
 from ..language.parameters import asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
-from ..lowering.hoisting import hoisted
 from ..lowering.lanes import How, turn_of
 from ..lowering.passes import (
     ROWS,
     SIMPLIFIED,
-    WINDOWED,
+    STORED,
     checked,
     passed,
 )
 from ..lowering.schedule import Request, Schedule
-from ..lowering.sharing import shared
+from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
 from .compiled import Compiled, Forms
@@ -94,7 +93,7 @@ class Written:
 def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
     """Choose what is kept of a kernel and made at once, where its rows are others than before."""
     kernel = shared(kernel, schedule)
-    return replace(kernel, every=every) if every else rolled(kernel, schedule)
+    return hoisted(replace(kernel, every=every) if every else rolled(kernel, schedule))
 
 
 def compile_kernel(
@@ -124,7 +123,7 @@ def compile_understood(
 ) -> Compiled:
     """The first path: one form after the other."""
     kernel = read(function, arguments, request.neighborhood, request.upsample)
-    kernel = hoisted(bounded(kernel))
+    kernel = bounded(kernel)
     count = math.prod(request.upsample)
     looks = _together(reaches(kernel), count)
     if request.neighborhood is not None:
@@ -140,8 +139,8 @@ def compile_understood(
     dtypes = request.dtypes or natural_dtypes(forms["simplified"], request.kept, count)
     dtypes = tuple(dtypes) * count
     request = replace(request, dtypes=dtypes)
-    forms |= passed(WINDOWED, forms["simplified"], request, reach)
-    forms |= passed(ROWS, forms["windowed"], request, reach)
+    forms |= passed(STORED, forms["simplified"], request, reach)
+    forms |= passed(ROWS, forms["widened"], request, reach)
     kept = forms["shared"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
@@ -149,10 +148,11 @@ def compile_understood(
     else:
         lowered = fastest(kept, forms, request.schedule)
     lowered = checked(lowered, reach)
-    module = Loops(lowered, reach, dtypes).module(function.name, fastmath=request.fastmath)
+    hoist = checked(hoisted(lowered), reach)
+    module = Loops(hoist, reach, dtypes).module(function.name, fastmath=request.fastmath)
     return replace(
         _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
-        written=Written(function.name, lowered, forms["wholesome"], request.schedule),
+        written=Written(function.name, hoist, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
@@ -164,7 +164,6 @@ def compile_understood(
             kernel,
             forms["simplified"],
             forms["widened"],
-            forms["windowed"],
             forms["unrolled"],
             forms["wholesome"],
             kept,
@@ -223,19 +222,6 @@ def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=256)
-def compile_lines(lines: Lines) -> Compiled:
-    """What computes numbers along one axis from the positions there."""
-    kernel, reach = lines.kernel, Box((0,), (0,))
-    request = Request(dtypes=lines.dtypes)
-    simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
-    written = passed(WINDOWED, simplified, request, reach)["windowed"]
-    lowered = rolled(passed(ROWS, written, request, reach)["shared"], request.schedule)
-    module = Loops(checked(lowered, reach), reach).module("lines")
-    reaches_ = (reach,) * len(kernel.outputs)
-    return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
-
-
-@functools.lru_cache(maxsize=256)
 def compile_chain(
     name: str,
     links: tuple[Link, ...],
@@ -260,7 +246,7 @@ def compile_chain(
     pairs = [pair for one in links for pair in zip(one.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)
-    kernel = checked(rolled(kernel, schedule), reach)
+    kernel = checked(hoisted(rolled(kernel, schedule)), reach)
     module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)

@@ -15,7 +15,7 @@ import json
 import os
 import pickle
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -28,23 +28,15 @@ from ..lowering.schedule import VERIFY, Schedule
 from . import cache as disk
 from .compiled import Compiled
 
-# The folders whose files say what a kernel is compiled to.
-_FOLDERS = ("analysis", "backends", "language", "loops", "lowering")
-
 
 def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     """What `make` compiles, or what another process compiled of the same meaning."""
     if VERIFY in os.environ:
         return make()
     file = disk.place(name, _named(meaning), "kernel")
-    kept = disk.content(file)
-    if kept is not None:
-        try:
-            found: Compiled = pickle.loads(disk.unpacked(kept)[0])
-        except Exception:
-            disk.warn_damaged(file)
-        else:
-            return replace(found, again=make)
+    found: Compiled | None = disk.recalled(file, lambda body, _: pickle.loads(body), (Exception,))
+    if found is not None:
+        return replace(found, again=make)
     made = make()
     # What Numba compiles holds more than what its text says.
     if not made.unread:
@@ -65,26 +57,7 @@ def noted(name: str, meaning: Any) -> bool:
 
 
 def _named(meaning: Any) -> str:
-    return f"{np.__version__} {_code()} {digest(meaning)}"
-
-
-@cache
-def _code() -> str:
-    """What is another one when some file that compiles was changed."""
-    root = Path(__file__).parents[1]
-    files = [one for name in _FOLDERS for one in _files(os.fspath(root / name))]
-    return digest(sorted(files))
-
-
-def _files(folder: str) -> Iterator[tuple[str, int, int]]:
-    """The files of a folder and of those in it: name, time of the last change, size."""
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir():
-                yield from _files(entry.path)
-            elif entry.name.endswith(".py"):
-                found = entry.stat()
-                yield entry.path, found.st_mtime_ns, found.st_size
+    return f"{np.__version__} {disk.code()} {digest(meaning)}"
 
 
 # Schedules.

@@ -43,7 +43,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -160,43 +160,6 @@ class Crew:
         native.function("begin", 1)(address)
         ctypes.c_int64.from_address(address + runtime.DO).value = native.address("do")
         self._member, self._address = native.address("member"), address
-
-
-class Held:
-    """A call of machine code: the arrays and lists that it is given, which stay where they are."""
-
-    def __init__(
-        self,
-        entry: Callable[..., None],
-        arguments: Sequence[Any],
-        lists: Sequence[np.ndarray],
-    ) -> None:
-        self._arguments = arguments
-        self._lists = lists
-        # An array takes its address and strides, or all that Numba knows of it; a number less.
-        each = [6 + 2 * (one.ndim if isinstance(one, np.ndarray) else 0) for one in arguments]
-        self._memory = np.zeros(runtime.HELD + sum(each) + len(lists) + 8, np.int64)
-        self._memory[0] = native.address("hold")
-        self.address = self._memory.__array_interface__["data"][0]
-        entry(*arguments, *lists, self.address, len(self._memory))
-
-
-def repeat(
-    turns: Sequence[Sequence[Held]], first: int, steps: int, crew: int, threads: int
-) -> None:
-    """Do so many steps from `first` on; the calls of each are those of its turn.
-
-    Lists of commands are shared among a crew, if there is one.
-
-    Raises
-    ------
-    MemoryError
-        If there was not enough memory for what a call needs beside its arrays.
-    """
-    calls = np.array([[one.address for one in turn] for turn in turns], np.int64)
-    address = calls.__array_interface__["data"][0]
-    if native.function("repeat", 6)(address, calls.shape[1], first, steps, crew, threads):
-        raise MemoryError
 
 
 VARIABLE = "NINEPOINT_THREADS"
@@ -329,9 +292,8 @@ class _Running:
                 self._notes = [known for known in self._notes if known is not notes]
 
 
-# Where in the notes of a run it is told to stop, and how often it may look before it does so by
-# itself; 0 is for ever.
-STOP, LEFT = 1, 2
+# Where in the notes of a run it is told to stop.
+STOP = 1
 
 # What runs on threads of others, as Dask's, that no call of ours waits for.
 _elsewhere = _Running()
@@ -422,6 +384,23 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     if errors:
         # Those that were stopped were so because of another.
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
+
+
+def run_lists(
+    entry: Callable[..., None],
+    arguments: Sequence[Any],
+    lists: Sequence[np.ndarray],
+    threads: int,
+) -> None:
+    """Carry out lists of commands in any order, on up to so many threads.
+
+    A crew shares them, which hears of no interrupt before they have ended.
+    """
+    count = min(threads, len(lists))
+    if crew := crew_address(count):
+        entry(*arguments, *lists, crew, count)
+    else:
+        run_parallel((partial(entry, *arguments, one) for one in lists), count)
 
 
 def crew_address(threads: int) -> int:

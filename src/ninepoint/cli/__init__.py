@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import math
 import os
 import sys
 import traceback
@@ -356,7 +355,7 @@ def boundary(text: str) -> str | tuple[Any, ...]:
 def _literal(text: str) -> Any:
     text = text.strip()
     if text.lstrip("+-") in ("inf", "nan"):
-        return float(text) if "inf" in text else math.nan
+        return float(text)
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:

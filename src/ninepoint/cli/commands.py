@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
-import importlib.util
 import inspect
 import math
 import os
+import runpy
 import sys
 import traceback
 from argparse import Namespace
@@ -15,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,7 +38,7 @@ from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
-from ..language.errors import StencilError
+from ..language.errors import StencilError, alike
 from ..running.recording import lazy
 from . import UsageError
 
@@ -361,11 +360,16 @@ def _find_kernel(text: str) -> Kernel:
     elif not name or not where:
         raise UsageError(f"{text!r} is not of the form file.py:name or package.module:name")
     if where.endswith(".py"):
-        module = _from_file(where)
+        path = os.path.expanduser(where)
+        if not os.path.isfile(path):
+            raise UsageError(f"there is no file {path!r}")
+        # As when Python runs the file: it can import its neighbours.
+        with _imports_from(os.path.dirname(os.path.abspath(path)), path):
+            held = runpy.run_path(os.path.abspath(path), run_name="_ninepoint_kernel")
     else:
         with _imports_from(os.getcwd(), where):
-            module = importlib.import_module(where)
-    found = _member(module, where, name)
+            held = vars(importlib.import_module(where))
+    found = _member(held, where, name)
     needed = (name for name in found.scalars if name not in found.defaults)
     return Kernel(found.__name__, found, found.scalars, tuple(needed))
 
@@ -373,8 +377,8 @@ def _find_kernel(text: str) -> Kernel:
 def _ready_made(name: str) -> Kernel:
     filters = importlib.import_module("ninepoint.filters")
     if name not in filters.__all__:
-        close = difflib.get_close_matches(name, filters.__all__, 1)
-        guess = f"did you mean {close[0]}? " if close else ""
+        close = alike(name, filters.__all__)
+        guess = f"did you mean {close}? " if close else ""
         raise UsageError(
             f"there is no ready-made filter {name!r}; {guess}A kernel of yours is named "
             f"file.py:name or package.module:name; ready-made are {', '.join(filters.__all__)}"
@@ -384,22 +388,6 @@ def _ready_made(name: str) -> Kernel:
     own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
     needed = (one.name for one in own if one.default is one.empty)
     return Kernel(name, function, (*(one.name for one in own), "axes"), tuple(needed))
-
-
-def _from_file(path: str) -> ModuleType:
-    path = os.path.expanduser(path)
-    if not os.path.isfile(path):
-        raise UsageError(f"there is no file {path!r}")
-    # A name of its own: a file random.py must not take the place of the module random.
-    spec = importlib.util.spec_from_file_location("_ninepoint_kernel", os.path.abspath(path))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    # As when Python runs the file: it can import its neighbours.
-    with _imports_from(os.path.dirname(os.path.abspath(path)), path):
-        spec.loader.exec_module(module)
-    return module
 
 
 @contextmanager
@@ -427,16 +415,16 @@ def _where(error: BaseException) -> str:
     return f"line {own[-1].lineno} of {own[-1].filename}: {words}" if own else words
 
 
-def _member(module: ModuleType, where: str, name: str) -> Stencil:
+def _member(held: dict[str, Any], where: str, name: str) -> Stencil:
     """Give the stencil of that name, or the only one of a file that is named without one."""
-    names = [name for name, value in vars(module).items() if isinstance(value, Stencil)]
+    names = [name for name, value in held.items() if isinstance(value, Stencil)]
     if not name and not names:
         raise UsageError(f"{where} holds no stencil; put @npt.stencil above a function")
     if not name and len(names) > 1:
         several = ", ".join(names)
         raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
     name = name or names[0]
-    found: Any = module
+    found: Any = SimpleNamespace(**held)
     for part in name.split("."):
         if not hasattr(found, part):
             has = f"it has {', '.join(names)}" if names else "it has no stencil"

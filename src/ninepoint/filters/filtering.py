@@ -1,7 +1,7 @@
 """A call of a filter: the image and the options, checked, and the kind of result.
 
-median(x, size=5)     ->     call = Filtering(x, {});  call.window(5, None) == Window((5, 5))
-                             call.ranked(stencil) applies it
+median(x, size=5)   ->   call = Filtering(x, {});  call.near(5, None, None)[0] == Window((5, 5))
+                         call.ranked(stencil) applies it
 
 Windows: which neighbours a filter takes, of a box or of a shape.
 
@@ -17,7 +17,7 @@ import math
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeAlias, TypedDict
+from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
@@ -163,57 +163,51 @@ _DEFAULTS = {"boundary": "reflect", "cval": 0}
 
 def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     """The filter, which maps a Dataset variable by variable."""
+    call: Any = function
 
     @door
     @functools.wraps(function)
-    def filtered(*args: P.args, **options: P.kwargs) -> Any:
-        image = args[0] if args else options.get("x")
-        if not is_dataset(image):
-            return function(*args, **options)
+    def filtered(x: Any, *args: Any, **options: Any) -> Any:
+        if not is_dataset(x):
+            return call(x, *args, **options)
         from ..arrays.xarray import over_variables
 
-        place: dict[str, Any] = {name: options[name] for name in PLACE if name in options}
-        Place(**place).check([image])
+        Place(**{name: options[name] for name in PLACE if name in options}).check([x])
         dims = options.get("dims")
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
-        call: Any = function
 
         def one(fields: dict[str, Any]) -> Any:
-            rest = {name: value for name, value in options.items() if name != "x"}
-            return call(fields["x"], *args[1:], **rest)
+            return call(fields["x"], *args, **options)
 
-        return over_variables(one, {"x": image}, dims, lambda _: 0)
+        return over_variables(one, {"x": x}, dims, lambda _: 0)
 
     options = {name: _DEFAULTS.get(name) for name in Options.__annotations__}
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]
         inspect.signature(function), options
     )
-    return filtered
+    return cast("Callable[P, Any]", filtered)
 
 
 class Filtering:
     """An image and the options it is filtered with; how many axes, and which result."""
 
     def __init__(self, x: Any, options: Options) -> None:
-        unknown = [name for name in options if name not in Options.__annotations__]
-        if unknown:
-            known = (
-                *Options.__annotations__,
-                "size",
-                "footprint",
-                "sigma",
-                "weights",
-                "min_count",
-            )
+        names = Options.__annotations__
+        if unknown := [name for name in options if name not in names]:
+            known = (*names, *"size footprint sigma weights min_count".split())
             raise TypeError(
                 f"'{unknown[0]}' is no option of a filter; there are "
-                f"{', '.join(Options.__annotations__)}{hint(unknown[0], known)}."
+                f"{', '.join(names)}{hint(unknown[0], known)}."
             )
         is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy)
         self.image = x if is_known else as_fields([x], [""])[0]
         self.options = options
-        self.named = _named_axes(options)
+        # How many axes the options name; 0 if they leave it open.
+        self.named = 0
+        for given in (options.get("dims"), options.get("axes")):
+            if given is not None:
+                self.named = 1 if isinstance(given, numbers.Integral | str) else len(given)
         self.ndim = self.named or min(2, self.image.ndim)
         if self.ndim == 0:
             raise ValueError("a filter needs an array of at least one axis, not a single number.")
@@ -236,39 +230,34 @@ class Filtering:
             raise ValueError(f"{name} has {count} axes, but the array {self.image.ndim}.")
         self.ndim = count
 
-    def window(self, size: Any, footprint: Any) -> Window:
-        """Give the neighbours that are taken: by default a box of 3 along each axis."""
+    def near(self, size: Any, footprint: Any, min_count: Any) -> tuple[Window, int]:
+        """Give the neighbours that are taken: by default a box of 3 along each axis.
+
+        And how many values that are no NaN a window needs; 0 where NaN are not left out.
+        """
         if footprint is None:
-            return Window(self.sizes(3 if size is None else size))
-        if size is not None:
+            size = 3 if size is None else size
+            lengths = tuple(whole("size", one) for one in self.each("size", size))
+            if min(lengths) < 1:
+                raise ValueError(
+                    f"size={size!r}: a window needs at least one point along each axis."
+                )
+            check_points(lengths)
+            window = Window(lengths)
+        elif size is not None:
             raise ValueError("size and footprint both say which neighbours are taken; give one.")
-        window = footprint_window(footprint)
-        self.count_axes("footprint", len(window.size))
-        return window
-
-    def sizes(self, size: Any) -> Size:
-        """Give the length of a window along each axis."""
-        lengths = tuple(whole("size", one) for one in self._each("size", size))
-        if min(lengths) < 1:
-            raise ValueError(f"size={size!r}: a window needs at least one point along each axis.")
-        check_points(lengths)
-        return lengths
-
-    def least(self, min_count: Any, window: Window) -> int:
-        """How many values that are no NaN a window needs; 0 where NaN are not left out."""
+        else:
+            window = footprint_window(footprint)
+            self.count_axes("footprint", len(window.size))
         if min_count is None:
-            return 0
+            return window, 0
         count, points = whole("min_count", min_count), window.count
         if not 1 <= count <= points:
             raise ValueError(
                 f"min_count={min_count!r}: give a number from 1 to {points}, the points of the "
                 "window."
             )
-        return count if kind_of(self.image.dtype) in "fc" else 0
-
-    def sigmas(self, sigma: Any) -> tuple[float, ...]:
-        """Give the width of a bell along each axis."""
-        return tuple(positive("sigma", one) for one in self._each("sigma", sigma))
+        return window, count if kind_of(self.image.dtype) in "fc" else 0
 
     def check_real(self) -> None:
         """Raise for complex numbers."""
@@ -278,7 +267,7 @@ class Filtering:
                 "filter x.real and x.imag, or abs(x)."
             )
 
-    def _each(self, name: str, value: Any) -> tuple[Any, ...]:
+    def each(self, name: str, value: Any) -> tuple[Any, ...]:
         """One value for each axis."""
         if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim):
             self.count_axes(name, len(value))
@@ -307,14 +296,6 @@ class Filtering:
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *scalars, **options)
-
-
-def _named_axes(options: Options) -> int:
-    """How many axes the options name; 0 if they leave it open."""
-    for given in (options.get("axes"), options.get("dims")):
-        if given is not None:
-            return 1 if isinstance(given, numbers.Integral | str) else len(given)
-    return 0
 
 
 def finite(name: str, value: Any) -> float:

@@ -66,11 +66,7 @@ def median(
     >>> npt.filters.median(np.array([1, 1, 90, 2, 2], dtype="uint8"))
     array([1, 1, 2, 2, 2], dtype=uint8)
     """
-    call = Filtering(x, options)
-    window = call.window(size, footprint)
-    if least := call.least(min_count, window):
-        return call.ranked(_valid_rank(window, 50.0, least))
-    return call.ranked(_rank(window, window.count // 2))
+    return percentile(x, 50.0, size, footprint, min_count=min_count, **options)
 
 
 @over_datasets
@@ -135,8 +131,8 @@ def percentile(
     q = finite("q", q)
     if not 0 <= q <= 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
-    window = call.window(size, footprint)
-    if least := call.least(min_count, window):
+    window, least = call.near(size, footprint, min_count)
+    if least:
         return call.ranked(_valid_rank(window, q, least))
     return call.ranked(_rank(window, min(int(window.count * q / 100), window.count - 1)))
 

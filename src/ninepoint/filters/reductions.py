@@ -65,7 +65,7 @@ def mean(
     array([0, 3, 3, 4], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.smooth(_reduction(call, "mean", size, footprint, min_count))
+    return call.smooth(_made("mean", *call.near(size, footprint, min_count)))
 
 
 @over_datasets
@@ -122,7 +122,7 @@ def local_std(
     """
     call = Filtering(x, options)
     call.check_real()
-    return call.natural(_reduction(call, "local_std", size, footprint, min_count))
+    return call.natural(_made("local_std", *call.near(size, footprint, min_count)))
 
 
 @over_datasets
@@ -177,7 +177,7 @@ def minimum(
     array([2, 2, 2, 5, 6])
     """
     call = Filtering(x, options)
-    return call.ranked(_reduction(call, "minimum", size, footprint, min_count))
+    return call.ranked(_made("minimum", *call.near(size, footprint, min_count)))
 
 
 @over_datasets
@@ -232,7 +232,7 @@ def maximum(
     array([3, 5, 7, 7, 7])
     """
     call = Filtering(x, options)
-    return call.ranked(_reduction(call, "maximum", size, footprint, min_count))
+    return call.ranked(_made("maximum", *call.near(size, footprint, min_count)))
 
 
 @over_datasets
@@ -343,7 +343,7 @@ def dilate(
     array([False,  True,  True,  True, False])
     """
     call = Filtering(x, options)
-    return call.ranked(_reduction(call, "maximum", size, footprint, min_count, mirrored=True))
+    return call.ranked(_made("maximum", *call.near(size, footprint, min_count), mirrored=True))
 
 
 # What is made of a window, and of those of its values that are no NaN.
@@ -355,16 +355,8 @@ _REDUCTIONS: dict[str, tuple[Any, Any]] = {
 }
 
 
-def _reduction(
-    call: Filtering, name: str, size: Any, footprint: Any, min_count: Any, mirrored: bool = False
-) -> Stencil:
-    """Make the stencil for one number of each window."""
-    window = call.window(size, footprint)
-    return _made(name, window, call.least(min_count, window), mirrored)
-
-
 @functools.lru_cache(KEPT)
-def _made(name: str, near: Window, least: int, mirrored: bool) -> Stencil:
+def _made(name: str, near: Window, least: int, mirrored: bool = False) -> Stencil:
     """Make the stencil for one number of each window; NaN where `least` values are not left."""
     window, taken = near.index(mirrored)
     of_all, of_valid = _REDUCTIONS[name]

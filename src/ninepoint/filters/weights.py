@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
@@ -25,6 +25,10 @@ from .filtering import (
     over_datasets,
     positive,
 )
+
+Line: TypeAlias = tuple[int, int, int]
+
+SLOPE = (-1, 0, 1)
 
 
 @over_datasets
@@ -68,7 +72,7 @@ def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [   0, 1020, 1020]], dtype=int16)
     """
     call = Filtering(x, options)
-    return call.natural(_correlation(_slope(axis, call.ndim, (1, 2, 1)), call.precision))
+    return call.natural(_correlation(_product(axis, call.ndim, SLOPE, (1, 2, 1)), call.precision))
 
 
 @over_datasets
@@ -112,7 +116,7 @@ def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [6, 6, 6]])
     """
     call = Filtering(x, options)
-    return call.natural(_correlation(_slope(axis, call.ndim, (1, 1, 1)), call.precision))
+    return call.natural(_correlation(_product(axis, call.ndim, SLOPE, (1, 1, 1)), call.precision))
 
 
 @over_datasets
@@ -148,17 +152,13 @@ def laplace(x: Any, **options: Unpack[Options]) -> Any:
     array([   0,  255, -255,    0], dtype=int16)
     """
     call = Filtering(x, options)
-    ndim = call.ndim
-    weights, here = np.zeros((3,) * ndim, int), (1,) * ndim
-    weights[here] = -2 * ndim
-    for axis in range(ndim):
-        for place in (0, 2):
-            weights[(*here[:axis], place, *here[axis + 1 :])] = 1
+    axes = range(call.ndim)
+    weights = np.sum([_product(axis, call.ndim, (1, -2, 1), (0, 1, 0)) for axis in axes], axis=0)
     return call.natural(_correlation(weights, call.precision))
 
 
-def _slope(axis: int, ndim: int, across: tuple[int, int, int]) -> Array:
-    """Give the weights -1, 0, 1 along `axis` times those of `across` along the others."""
+def _product(axis: int, ndim: int, along: Line, across: Line) -> Array:
+    """Give the weights `along` an axis times those `across`, along the others."""
     place = whole("axis", axis)
     if not -ndim <= place < ndim:
         raise ValueError(
@@ -167,7 +167,7 @@ def _slope(axis: int, ndim: int, across: tuple[int, int, int]) -> Array:
         )
     weights = np.ones((), int)
     for one in range(ndim):
-        weights = np.multiply.outer(weights, (-1, 0, 1) if one == place % ndim else across)
+        weights = np.multiply.outer(weights, along if one == place % ndim else across)
     return weights
 
 
@@ -310,7 +310,7 @@ def gaussian(
     array([ 0, 11, 79, 11,  0])
     """
     call = Filtering(x, options)
-    bell = _bell(call.sigmas(sigma), positive("truncate", truncate, zero=True))
+    bell = _bell(call, sigma, positive("truncate", truncate, zero=True))
     precision, dtype = call.precision, call.image.dtype
     if dtype.kind in "iu" and dtype.itemsize == 1 and call.dtype == dtype:
         # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
@@ -359,7 +359,7 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     array([10,  9,  4, 26, 21, 20], dtype=uint8)
     """
     call = Filtering(x, options)
-    bell = _bell(call.sigmas(sigma), 4.0).astype(call.precision)
+    bell = _bell(call, sigma, 4.0).astype(call.precision)
     sharpen = _unsharp(bell.shape, bell.dtype.char, bell.tobytes())
     return call.smooth(sharpen, finite("amount", amount))
 
@@ -376,9 +376,9 @@ def _unsharp(shape: Size, dtype: str, data: bytes) -> Stencil:
     return unsharp
 
 
-def _bell(sigmas: tuple[float, ...], truncate: float) -> Array:
+def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
     """Normalised weights of a Gaussian, as scipy.ndimage makes them."""
-    bell = np.ones(())
+    bell, sigmas = np.ones(()), [positive("sigma", one) for one in call.each("sigma", sigma)]
     # A product beyond the floats is infinite, and no whole number.
     radii = [int(min(truncate * sigma + 0.5, MOST_POINTS)) for sigma in sigmas]
     check_points(tuple(2 * radius + 1 for radius in radii))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from ..arrays.accepted import storage_types
 from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
-from ..base.undisturbed import Later
 from ..language.definitions import Function
 from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
@@ -21,15 +20,11 @@ from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
-from .calling import arguments, called, types_of, whole
+from .arrays import called
+from .calling import arguments, types_of, whole
+from .compiled import Compiled, compile_for
 from .definition import CALL_OPTIONS, GufuncDefinition, Options, Signature, packed, parsed
-
-if TYPE_CHECKING:
-    from . import compiled, looking
-else:
-    # Numba takes half a second to be imported.
-    compiled = Later(".compiled", __package__)
-    looking = Later(".looking", __package__)
+from .looking import by_definition, explained
 
 _ARRAY = np.ndarray
 
@@ -199,7 +194,7 @@ class Gufunc:
         plain = not (named or given.scalars or definition.signature.apart)
         if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
             dtypes = [one.dtype for one in args]
-            self._last = dtypes, compiled.compile_for(definition, types_of(dtypes, {}))
+            self._last = dtypes, compile_for(definition, types_of(dtypes, {}))
         return result
 
     # Looking inside.
@@ -233,7 +228,7 @@ class Gufunc:
         an item of 2
         array([3., 7.])
         """
-        return looking.by_definition(self.definition, arguments(self.definition, args, named))
+        return by_definition(self.definition, arguments(self.definition, args, named))
 
     @door
     def explain(self, /, *types: Any, **named: Any) -> str:
@@ -249,8 +244,8 @@ class Gufunc:
         Returns
         -------
         str
-            Lines of text: the signature, the parameters, the types of the results, and which
-            results are made in place.
+            Lines of text: the signature, the parameters, the types of the results, and how
+            these are stored.
 
         Examples
         --------
@@ -261,10 +256,10 @@ class Gufunc:
         >>> "(n)->()" in total.explain()
         True
         """
-        return Page(looking.explained(self.definition, types, named))
+        return Page(explained(self.definition, types, named))
 
 
-def _takes(out: Any, last: compiled.Compiled, args: tuple[Any, ...]) -> bool:
+def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
     """Whether the one result is written to an array as it lies, apart from all others."""
     return (
         type(out) is _ARRAY

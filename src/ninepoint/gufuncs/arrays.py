@@ -21,7 +21,6 @@ Dask: lazily, one call a chunk of the stack, which holds whole core axes.
 
 from __future__ import annotations
 
-import functools
 import sys
 import time
 from collections.abc import Hashable, Mapping, Sequence
@@ -30,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import check_writable, is_dask, is_pandas, is_xarray, listed
+from ..arrays.accepted import check_writable, is_dask, is_pandas, is_xarray, listed, refuse_mask
+from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
@@ -63,6 +63,29 @@ _CALL = 5e-6
 # How many parts a thread is given, so that one that comes late takes fewer; and how long a part
 # may take, so that an interrupt is heard, and what is copied stays in the caches [s].
 _PARTS, _LONGEST = 4, 2e-3
+
+
+def called(gufunc: Any, given: Arguments) -> Any:
+    """What a call of a gufunc gives for arrays of any kind."""
+    inputs = given.inputs
+    for value in inputs:
+        refuse_mask(value)
+    if any(map(is_xarray, inputs)):
+        return on_xarray(gufunc, given)
+    if "dims" in given.options:
+        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+    if any(map(is_pandas, inputs)):
+        return on_pandas(gufunc, given)
+    if any(map(is_dask, inputs)):
+        return on_dask(gufunc, given)
+    if asks(inputs):
+        # Other libraries make of it what they make of NumPy's own functions.
+        options = dict(given.options)
+        out = options.pop("out", None)
+        function = partial(gufunc, **given.scalars, **options)
+        applied = Applied(function, gufunc.__name__, gufunc.nin, gufunc.nout, gufunc.signature)
+        return asked(applied, inputs, out)
+    return on_numpy(gufunc, given)
 
 
 def on_numpy(gufunc: Any, given: Arguments) -> Any:
@@ -155,7 +178,7 @@ def _compute(
         parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
     step = -(-(count - first) // parts) or 1
     places = range(first, count, step)
-    tasks = (functools.partial(part, k, min(k + step, count)) for k in places)
+    tasks = (partial(part, k, min(k + step, count)) for k in places)
     run_parallel(tasks, several if parts > 1 else 1)
 
 

@@ -1,20 +1,11 @@
 """The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
 
-Then `arrays` applies the function, on
-
-xarray                    names of dimensions for sizes of the signature
-pandas                    the index of what is left of an axis
-Dask                      lazily, chunk by chunk
-others that ask for it    `__array_ufunc__`, as for NumPy's own functions
-NumPy                     in parts, on several threads
-
 Arrays of NumPy and of Dask are stacks of items: where core axes are, how long they are, and what
 results have.
 """
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,15 +19,11 @@ from ..arrays.accepted import (
     as_array,
     check_dtype,
     is_dask,
-    is_pandas,
     is_xarray,
     native,
-    refuse_mask,
     storage_types,
 )
-from ..arrays.foreign import Applied, asked, asks
 from ..arrays.layout import Shape
-from ..base.undisturbed import imported
 from ..language.dtypes import computed
 from .definition import CALL_OPTIONS, GufuncDefinition, Signature, Types
 
@@ -119,34 +106,6 @@ def whole(name: str, value: Any) -> int:
     if size < 1:
         raise ValueError(f"the size '{name}' is at least 1, not {size}.")
     return size
-
-
-def called(gufunc: Any, given: Arguments) -> Any:
-    """What a call of a gufunc gives for arrays of any kind."""
-    kind, inputs = "numpy", given.inputs
-    for value in inputs:
-        refuse_mask(value)
-    if any(map(is_xarray, inputs)):
-        kind = "xarray"
-    elif "dims" in given.options:
-        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-    elif any(map(is_pandas, inputs)):
-        kind = "pandas"
-    elif any(map(is_dask, inputs)):
-        kind = "dask"
-    elif asks(inputs):
-        return _theirs(gufunc, given)
-    # It imports Numba.
-    return getattr(imported(".arrays", __package__), f"on_{kind}")(gufunc, given)
-
-
-def _theirs(gufunc: Any, given: Arguments) -> Any:
-    """What other libraries make of it."""
-    options = dict(given.options)
-    out = options.pop("out", None)
-    function = functools.partial(gufunc, **given.scalars, **options)
-    applied = Applied(function, gufunc.__name__, gufunc.nin, gufunc.nout, gufunc.signature)
-    return asked(applied, given.inputs, out)
 
 
 # Dtypes.

@@ -28,18 +28,15 @@ from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
 from ..backends.numba.cpu import interpreted
-from ..backends.numba.users import INSIDE, by_type
+from ..backends.numba.users import INSIDE
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..base.undisturbed import undisturbed
 from ..language.dtypes import castable, short
 from .bodies import (
     body,
-    body_in_place,
-    body_tree,
     inferred,
     input_type,
-    made_in_place,
     mistakes,
     out_type,
 )
@@ -160,7 +157,7 @@ def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types
     outputs = tuple(map(Operand, asked, definition.signature.plain.outputs))
     call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
     with mistakes(definition):
-        stored = _stored(definition, natural, outputs, call.args)
+        stored = _stored(definition, outputs, call.args)
         stored.compile(call)
         found = stored.overloads[call.args]
         # All as inputs: Numba knows the sizes of these only, and counts them as NumPy does.
@@ -197,16 +194,10 @@ class _Loop(_GufuncWrapper):
 
 
 def _stored(
-    definition: GufuncDefinition,
-    natural: Types,
-    outputs: Sequence[Operand],
-    arguments: Sequence[Any],
+    definition: GufuncDefinition, outputs: Sequence[Operand], arguments: Sequence[Any]
 ) -> Any:
     """A function of arrays of these types, which stores the results for one item."""
-    tree = body_tree(definition)
-    made = made_in_place(definition, tree)
-    made = {k: one for k, one in made.items() if natural[k] == outputs[k].dtype}
-    function = body_in_place(definition, tree, made, taken) if made else body(definition)
+    function = body(definition)
     # What the body is given, as text and as a type.
     names = [f"a{k}" for k in range(len(arguments))]
     operands = list(zip(names, arguments, strict=True))
@@ -217,14 +208,14 @@ def _stored(
     ]
     given = dict(zip(definition.given, values, strict=True))
     given |= dict(zip(definition.outs, results, strict=False))
-    order = [given[name] for name in definition.parameters] + [results[k] for k in made]
+    order = [given[name] for name in definition.parameters]
     # Alone first: then errors are those of the user's text.
     function.compile(tuple(kind for _, kind in order))
     text = f"body({', '.join(value for value, _ in order)})"
     if not definition.outs:
         text = "\n    ".join(
             [f"{', '.join(f'value{k}' for k in range(len(outputs)))} = {text}"]
-            + [_store(k, results[k][0], outputs[k]) for k in range(len(outputs)) if k not in made]
+            + [_store(k, results[k][0], outputs[k]) for k in range(len(outputs))]
         )
     found: dict[str, Any] = {"body": function, "WrongShape": WrongShape, "__name__": __name__}
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
@@ -240,24 +231,3 @@ def _store(number: int, out: str, operand: Operand) -> str:
         return f"{out}[0] = {value}"
     wrong = f"raise WrongShape({number + 1}, {value}.shape)"
     return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
-
-
-@by_type()
-def _shape(like):
-    """The shape of an array, or of one that is made of that shape."""
-    if isinstance(like, kinds.Integer):
-        return lambda like: (like,)
-    if isinstance(like, kinds.Array):
-        return lambda like: like.shape
-    return lambda like: like
-
-
-@njit(**INSIDE, forceinline=True)
-def taken(number, out, like, fill):
-    """The array for a result, which has this shape or that of `like`, filled unless by None."""
-    shape = _shape(like)
-    if out.shape != shape:
-        raise WrongShape(number, shape)
-    if fill is not None:
-        out[...] = fill
-    return out

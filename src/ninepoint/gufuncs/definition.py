@@ -23,7 +23,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numba
 import numpy as np
+from numba import cloudpickle
+from numba.stencils.stencil import StencilFunc
 
 from ..base.remembered import digest
 from ..language import errors
@@ -300,11 +303,6 @@ def packed(function: Function) -> Function:
             return packed(one)
         if not isinstance(one, Unusable) or one.value is None:
             return one
-        # Imported here, not above: `import ninepoint` must not import Numba.
-        from numba import cloudpickle
-        from numba.stencils.stencil import StencilFunc
-
-        copyreg.pickle(StencilFunc, _parts)
         # Partly typed: Any, or mypy finds the gaps.
         theirs: Any = cloudpickle
         try:
@@ -325,6 +323,7 @@ def _parts(value: Any) -> Any:
 
 
 def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
-    from numba import stencil
+    return numba.stencil(mode, **options)(function)
 
-    return stencil(mode, **options)(function)
+
+copyreg.pickle(StencilFunc, _parts)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..backends.numba.cpu import interpreted
 from ..language.readable import frozen
-from .bodies import Made, body_tree, made_in_place
 from .calling import (
     Arguments,
     arguments,
@@ -93,9 +92,10 @@ def explained(
         compiled = compile_for(definition, types_of(found, given.scalars))
         dtypes = [f"{one.dtype}, " for one in compiled.outputs]
         lines.append(f"  for {', '.join(map(str, found))}:")
-    made = made_in_place(definition, body_tree(definition))
     for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):
-        way = _way(definition, k, made.get(k))
+        way = "copied from what the function returns" if core else "stored"
+        if definition.outs:
+            way = f"written into '{definition.outs[k]}'"
         lines.append(f"  result {k + 1}: {dtype}{_axes(core)}, {way}")
     if definition.options.fastmath:
         lines.append("  floats may be reordered (fastmath)")
@@ -107,16 +107,3 @@ def explained(
 
 def _axes(core: tuple[str, ...]) -> str:
     return f"core axes ({', '.join(core)})" if core else "a number"
-
-
-def _way(definition: GufuncDefinition, number: int, made: Made | None) -> str:
-    if definition.outs:
-        return f"written into '{definition.outs[number]}'"
-    if made is not None:
-        line = made.place.lineno
-        return f"made in place: '{made.local}' of line {line} is the result itself"
-    return (
-        "copied from what the function returns"
-        if definition.signature.outputs[number]
-        else "stored"
-    )

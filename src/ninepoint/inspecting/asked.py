@@ -17,8 +17,7 @@ from ..language.errors import hint
 from ..language.positions import Spacing
 from ..language.stages import OPTIONS
 from ..lowering.schedule import Schedule
-from ..program.calls import Call
-from ..program.definition import Definition
+from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
 from ..program.planning import Plan, plan

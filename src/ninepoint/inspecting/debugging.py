@@ -16,7 +16,7 @@ from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
-from ..program.calls import Call
+from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of, reaching
 from .asked import no_array
@@ -99,10 +99,12 @@ def _at_elements(
 ) -> Iterator[tuple[Any, np.dtype]]:
     """What a function of numbers gives, and the types of the results."""
     # Raises where they do not go together.
-    on_numpy.broadcast_shape([field.shape for field in fields])
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
     function, dtypes = call.definition.function, compiled(call, types).out_dtypes
     values = dict(zip(call.definition.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.
-    yield from zip(
-        reference.points(function, values, call.scalars, len(dtypes)), dtypes, strict=True
+    footprints = [((), ())] * len(dtypes)
+    setting = reference.Setting(
+        boundary=(), footprints=footprints, shape=shape, scalars=call.scalars
     )
+    yield from zip(reference.evaluate(function, values, setting), dtypes, strict=True)

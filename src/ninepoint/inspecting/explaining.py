@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -38,12 +38,11 @@ from ..lowering.notes import (
     Note,
     row_notes,
     shared_notes,
-    sum_notes,
     whole_notes,
     window_notes,
     work,
 )
-from ..program.graph import Graph, Node, Nodes, has_conditions
+from ..program.graph import Graph, Node, has_conditions
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan, unfit
 from .asked import Asked
@@ -58,11 +57,8 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
     if named.get("device") is not None or any(map(is_device, one.given)):
         return "\n".join(_on_gpu(one))
-    node, name = one.last, one.call.definition.name
-    if one.is_single:
-        page = _kernel_page(node)
-    else:
-        page = Lines(_plan_text(name, one.program.graph, one.plan).split("\n"))
+    node = one.last
+    page = _kernel_page(node) if one.is_single else _plan_page(one)
     if (reason := no_chain(one)) and not (one.is_single and node.compiled.forms is None):
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
@@ -211,8 +207,7 @@ def notes(forms: Forms) -> tuple[Note, ...]:
     # Several rows are made at once, with nothing kept.
     in_place = forms.lowered.rows > 1 and not forms.lowered.stages
     return (
-        *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
-        *window_notes(forms.windowed, request.schedule, in_place=in_place),
+        *window_notes(forms.stored, request.schedule, in_place=in_place),
         *whole_notes(forms.unrolled, forms.wholesome),
         *row_notes(forms.single, forms.lowered),
         *shared_notes(forms.wholesome, forms.lowered, request.schedule),
@@ -239,9 +234,9 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = last.program
+    program = last.compiled
     # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - program.positions - len(whole)
+    made = len(program.field_dtypes) - len(program.positions) - len(whole)
     read = [*whole, *whole[:1] * made]
     for label, text in told(program, read, len(whole)):
         page.add(label, text)
@@ -264,11 +259,15 @@ def _measured(
 
 
 def intermediate(one: Asked) -> str:
-    """The text of `Stencil.ir`."""
+    """The text of `Stencil.ir`: of several kernels each under what it is called."""
     if not one.is_single:
-        return _graph_text(
-            one.program.graph, [node for group in one.plan.groups for node in group.nodes]
-        )
+        lines: list[str] = []
+        for node in (node for group in one.plan.groups for node in group.nodes):
+            part = node.compiled.as_part
+            text = f"it holds {part}" if isinstance(part, str) else kernel_text(part.simplified)
+            lines.append(f"{_call_text(one.program.graph, node)}:")
+            lines += [f"    {line}" for line in text.split("\n")]
+        return "\n".join(lines)
     compiled = one.last.compiled
     if compiled.forms is None:
         return f"{one.call.definition.name} takes the general path: {compiled.reason}."
@@ -278,36 +277,32 @@ def intermediate(one: Asked) -> str:
 
 
 def texts(one: Asked, target: object) -> str:
-    """The text of `Stencil.source`: what is compiled for a processor, or for a GPU."""
+    """The text of `Stencil.source`: what is compiled for a processor, or for a GPU.
+
+    Raises
+    ------
+    StencilError
+        If a kernel for a GPU takes the general path, which leads to the CPU only.
+    """
     if target not in ("cpu", "cuda"):
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
-    if target == "cuda":
-        return "\n\n".join(source.text for source in _sources(one))
-    return "\n\n".join(kernel.module.text for kernel in one.kernels)
+    if target == "cpu":
+        return "\n\n".join(kernel.module.text for kernel in one.kernels)
+    found: list[Source] = []
+    for group in _passes(one):
+        for node in () if group.at_once else group.nodes:
+            if general := node.compiled.cpu_only:
+                place, reason = general
+                raise errors.gpu_general(place, node.label, reason)
+            found.append(written(node.compiled, node.border.rules))
+        if group.at_once is not None:
+            found.append(group.at_once.source)
+    return "\n\n".join(source.text for source in found)
 
 
 # The functions that are rounded correctly, or are the same operations on every target.
 _EXACT = frozenset("signbit sign isnan isinf isfinite".split())
 _EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
-
-
-def _sources(one: Asked) -> Iterator[Source]:
-    """The texts of CUDA C++ that a call on arrays of a GPU compiles, one for each kernel.
-
-    Raises
-    ------
-    StencilError
-        If a kernel takes the general path, which leads to the CPU only.
-    """
-    for group in _passes(one):
-        if group.at_once is not None:
-            yield group.at_once.source
-            continue
-        for node in group.nodes:
-            if found := node.compiled.cpu_only:
-                place, reason = found
-                raise errors.gpu_general(place, node.label, reason)
-            yield written(node.compiled, node.border.rules)
 
 
 def _on_gpu(one: Asked) -> Lines:
@@ -401,66 +396,46 @@ def _launches(page: Lines, source: Source, fields: Sequence[str], memory: str) -
 
 def _bits(forms: Forms) -> str:
     """How the numbers of a GPU and those of the CPU compare."""
-    inexact = sorted(set(_functions(forms.simplified)))
     if forms.request.fastmath:
         return "floats may be rounded in another way than on the CPU (fastmath)"
-    if inexact:
-        return f"those of the CPU, but for the last places of {', '.join(inexact)}"
-    return "those of the CPU"
-
-
-def _functions(kernel: Kernel) -> Iterator[str]:
-    """The functions of floats that each target has from a library of its own."""
+    kernel, inexact = forms.simplified, set()
     for assign in (*kernel.body, *(one for stage in kernel.stages for one in stage.body)):
+        # What each target has from a library of its own.
         match assign.value:
             case Call(dtype, function) if function not in _EXACT or dtype.is_complex:
-                yield function
+                inexact.add(function)
             case Binary(dtype, "**") if not dtype.is_integer:
-                yield "power"
+                inexact.add("power")
             case Unary(op="abs", arg=Ref(dtype=dtype)) if dtype.is_complex:
-                yield "abs of complex numbers"
+                inexact.add("abs of complex numbers")
             case _:
                 pass
+    but = f", but for the last places of {', '.join(sorted(inexact))}" if inexact else ""
+    return f"those of the CPU{but}"
 
 
 # Plans.
 
 
-def _graph_text(graph: Graph, nodes: Nodes) -> str:
-    """The intermediate forms of nodes, each under what it is called."""
-    texts: list[str] = []
-    for node in nodes:
-        texts.append(f"{_call_text(graph, node)}:")
-        text = f"it holds {node.part}"
-        if not isinstance(node.part, str):
-            text = kernel_text(node.part.simplified)
-        texts.append("\n".join(f"    {line}" for line in text.split("\n")))
-    return "\n".join(texts)
-
-
-def _plan_text(name: str, graph: Graph, found: Plan) -> str:
+def _plan_page(one: Asked) -> Lines:
     """What is done in which pass over memory, how each stage is kept, and why."""
-    given = ", ".join(
-        f"{n} {d}" for n, d in zip(graph.names, graph.dtypes[: graph.given], strict=False)
-    )
+    graph, found = one.program.graph, one.plan
+    pairs = zip(graph.names, graph.dtypes[: graph.given], strict=False)
+    given = ", ".join(f"{n} {d}" for n, d in pairs)
     results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
-    lines = [f"{name}: {given} -> {results}"]
+    page = Lines([f"{one.call.definition.name}: {given} -> {results}"])
     for number, group in enumerate(found.groups, start=1):
-        inside = sum(graph.dtypes[value].itemsize for value in group.fields)
-        outside = sum(graph.dtypes[value].itemsize for value in group.outputs)
-        reads_ = ", ".join(graph.names[value] for value in group.fields)
-        lines.append(
-            f"  pass {number}      reads {reads_}: {inside + outside} bytes a point "
-            f"with what it writes"
-        )
+        moved = sum(graph.dtypes[value].itemsize for value in (*group.fields, *group.outputs))
+        names = ", ".join(graph.names[value] for value in group.fields)
+        page.add(f"pass {number}", f"reads {names}: {moved} bytes a point with what it writes")
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
             shown = node.call.boundary if node.call.boundary.conditions else node.border
             border = "" if node.call.definition.pointwise else f", border {shown}"
             every = f", every {node.call.every}" if node.thins else ""
-            lines.append(f"    {_call_text(graph, node)}{border}{every}")
-            lines.append(f"      {_kept_text(node, group, rows, found)}")
-    return "\n".join(lines)
+            page.append(f"    {_call_text(graph, node)}{border}{every}")
+            page.append(f"      {_kept_text(node, group, rows, found)}")
+    return page
 
 
 def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:

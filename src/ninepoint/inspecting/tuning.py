@@ -129,10 +129,9 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
     forms = one.last.compiled.forms
     if forms is None:
         return []
-    values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf), "running": (False,)}
+    values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf)}
     if _any_order(forms.stored):
         values |= {
-            "separable": (0.0, 3.0, math.inf),
             "direct": (4, 16),
             "radix": (2, 8),
             "sorted_columns": (9,),

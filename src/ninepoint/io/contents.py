@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import secrets
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -31,8 +32,8 @@ from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
 from .paths import AmongInputsError, need
 from .progress import Progress, shown
-from .resume import Journal, Meaning, Seen, facts_of
-from .run import Region, Shape, Units, Writer, grown, not_written, write
+from .resume import Meaning, Seen, facts_of
+from .run import Region, Shape, Units, Writer, compute, grown, in_units
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -56,29 +57,19 @@ _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """How one array lies in a store; None where there are no shards."""
-
-    chunks: Shape
-    shards: Shape | None
-
-
-# Nobody says how it lies.
-UNKNOWN = Layout((), None)
-
-
-@dataclass(frozen=True, slots=True)
 class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
-    How it `lies` in a store is what it was where it was read, if anything, until that is chosen.
+    Its `chunks` and `shards` are those of the store that it was read from, if of any, until they
+    are chosen; then None for `shards` is that there are none.
     """
 
     name: str
     array: Any
     dims: tuple[Hashable, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    lies: Layout = UNKNOWN
+    chunks: Shape | None = None
+    shards: Shape | None = None
 
     @property
     def of(self) -> str:
@@ -91,23 +82,50 @@ class Variable:
 
         A task for each piece of a store whose pieces are small would cost more than it does.
         """
-        array, chunks = self.array, self.lies.chunks
+        array, chunks = self.array, self.chunks
+        assert chunks is not None, "they are chosen by now"
         pairs = zip(array.chunks, chunks, strict=True)
         longest = [max(1, max(sizes, default=1) // one) * one for sizes, one in pairs]
-        size = self.lies.shards or grown(chunks, longest, UNIT_BYTES // array.itemsize)
+        size = self.shards or grown(chunks, longest, UNIT_BYTES // array.itemsize)
         return Units(array.shape, size)
+
+    def laid(self, chunks: Cut, shards: Cut) -> Variable:
+        """Choose chunks and shards; those of the store that it was read from are kept."""
+        array = self.array
+        pieces = None if chunks is None else _lengths("chunks", chunks, self)
+        files = None if shards is None else _lengths("shards", shards, self)
+        if pieces is None:
+            if files is None and self.chunks is not None:
+                return self
+            if files is None:
+                largest = tuple(max(sizes, default=1) or 1 for sizes in array.chunks)
+                files = divided(largest, array.itemsize, UNIT_BYTES)
+            pieces = divided(files, array.itemsize, CHUNK_BYTES)
+            if pieces == files and shards is None:
+                files = None
+        elif files is not None:
+            for axis, (file, piece, n) in enumerate(zip(files, pieces, array.shape, strict=True)):
+                if file % piece and file < n:
+                    near = max(1, round(file / piece)) * piece
+                    raise ValueError(
+                        f"shards of {file} are not made of whole chunks of {piece} along axis "
+                        f"{axis}; {near} would be"
+                    )
+            files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
+        return replace(self, chunks=pieces, shards=files)
 
 
 @dataclass(frozen=True, slots=True)
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.
+    Variables without a dataset lie in a group with these `attributes`.  `who` saves them.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    who: str = "save"
 
     def laid(self, chunks: Cut = None, shards: Cut = None, sharded: bool = True) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
@@ -127,11 +145,10 @@ class Contents:
                     f"{name} names the dimension {unknown[0]!r}, and there are "
                     f"{', '.join(map(repr, dims)) or 'none that have names'}"
                 )
-        variables = []
-        for one in self.variables:
-            lies = _layout(one, chunks, shards)
-            variables.append(replace(one, lies=lies if sharded else Layout(lies.chunks, None)))
-        return replace(self, variables=tuple(variables))
+        found = (one.laid(chunks, shards) for one in self.variables)
+        return replace(
+            self, variables=tuple(one if sharded else replace(one, shards=None) for one in found)
+        )
 
     @property
     def count(self) -> int:
@@ -145,9 +162,9 @@ class Contents:
         for one in self.variables:
             facts[f"the dtype{one.of}"] = np.dtype(one.array.dtype).str
             facts[f"the shape{one.of}"] = one.array.shape
-            if one.lies is not UNKNOWN:
-                facts[f"the chunks{one.of}"] = one.lies.chunks
-                facts[f"the shards{one.of}"] = one.lies.shards
+            if one.chunks is not None:
+                facts[f"the chunks{one.of}"] = one.chunks
+                facts[f"the shards{one.of}"] = one.shards
                 facts[f"what a task writes{one.of}"] = one.units.size
         if self.attributes:
             facts["the axes and channels"] = dict(self.attributes)
@@ -180,41 +197,31 @@ class Contents:
         put: Callable[[str, np.ndarray, Region], None],
         path: str,
         progress: Progress,
-        journal: Journal | None = None,
+        rest: str,
     ) -> None:
         """Write the units of these numbers, which count through all variables.
 
-        `put` takes the name of a variable, its elements, and where they belong.
+        `put` takes the name of a variable, its elements, and where they belong.  `rest` is what
+        becomes of the other units where one cannot be written.
         """
-        jobs, first = [], 0
+        arrays, first = [], 0
+        wanted: dict[tuple[Any, ...], None] = {}
         for one in self.variables:
-            units = one.units
-            own = [number for number in range(units.count) if first + number in numbers]
-            noted = journal and replace(journal, first=first)
-            task = partial(_put, partial(put, one.name), path, noted)
-            jobs.append((one.array, Writer(units, task, one.array.dtype), own))
+            units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"
+            own = [(name, *units.place(n)) for n in range(units.count) if first + n in numbers]
             first += units.count
+            if own:
+                task = Writer(units, one.array.dtype, partial(put, one.name), path, self.who, rest)
+                meta = np.empty((0,) * one.array.ndim, np.int8)
+                # Dask makes one task of a chunk and what writes it.
+                made = in_units(one.array, units.size).map_blocks(
+                    task, name=name, dtype=np.int8, meta=meta
+                )
+                arrays.append(made)
+                wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
-            write(jobs, advance)
-
-
-def _put(
-    write: Callable[[np.ndarray, Region], None],
-    path: str,
-    journal: Journal | None,
-    block: np.ndarray,
-    number: int,
-    region: Region,
-) -> None:
-    """Write one unit, and note that it is written."""
-    rest = "what is written stays, and resume=True goes on after it"
-    if journal is None:
-        rest = "what was written is of no use, and is written again"
-    where = ", ".join(f"{one.start}:{one.stop}" for one in region)
-    with not_written(f"[{where}]", rest, path):
-        write(block, region)
-        if journal is not None:
-            journal.mark(number)
+            if wanted:
+                compute(arrays, wanted, advance)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -290,8 +297,8 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
-        known = _known(dataset.variables[name]) if of_zarr else UNKNOWN
-        variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), known))
+        known = _known(dataset.variables[name]) if of_zarr else (None, None)
+        variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), *known))
         empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = one.copy(deep=False, data=empty)
     return Contents(tuple(variables), placed)
@@ -309,42 +316,12 @@ def stored_by_xarray() -> Iterator[None]:
         ) from error
 
 
-def _known(variable: Any) -> Layout:
+def _known(variable: Any) -> tuple[Shape | None, Shape | None]:
     """The chunks and shards that a variable had where it was read."""
     chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
-    for lengths in (chunks, shards or chunks):
-        if (
-            lengths is None
-            or len(lengths) != variable.ndim
-            or not all(isinstance(n, int) for n in lengths)
-        ):
-            return UNKNOWN
-    return Layout(tuple(chunks), None if shards is None else tuple(shards))
-
-
-def _layout(variable: Variable, chunks: Cut, shards: Cut) -> Layout:
-    """Choose chunks and shards; those of the store that it was read from are kept."""
-    array, known = variable.array, variable.lies
-    pieces = None if chunks is None else _lengths("chunks", chunks, variable)
-    files = None if shards is None else _lengths("shards", shards, variable)
-    if pieces is None:
-        if files is None and known is not UNKNOWN:
-            return known
-        if files is None:
-            largest = tuple(max(sizes, default=1) or 1 for sizes in array.chunks)
-            files = divided(largest, array.itemsize, UNIT_BYTES)
-        pieces = divided(files, array.itemsize, CHUNK_BYTES)
-        return Layout(pieces, None if pieces == files and shards is None else files)
-    if files is None:
-        return Layout(pieces, None)
-    for axis, (file, piece, n) in enumerate(zip(files, pieces, array.shape, strict=True)):
-        if file % piece and file < n:
-            near = max(1, round(file / piece)) * piece
-            raise ValueError(
-                f"shards of {file} are not made of whole chunks of {piece} along axis {axis}; "
-                f"{near} would be"
-            )
-    return Layout(pieces, tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True)))
+    if chunks is None or len(chunks) != variable.ndim:
+        return None, None
+    return tuple(chunks), shards and tuple(shards)
 
 
 def divided(size: Shape, itemsize: int, most: int) -> Shape:

@@ -25,6 +25,7 @@ from ..arrays.accepted import is_dask, is_xarray
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.colour import coloured_shape
+from .contents import Contents, Variable
 from .formats import (
     FORMATS,
     IMAGES,
@@ -44,21 +45,11 @@ from .paths import (
     make_folder,
     need,
     replacement,
-    sync_folder,
-    write_at,
     write_whole,
 )
-from .progress import Progress, shown
+from .progress import Progress
 from .resume import Seen
-from .run import (
-    How,
-    Region,
-    Units,
-    Writer,
-    not_written,
-    share,
-    write,
-)
+from .run import WHOLE, How, Region, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -66,13 +57,10 @@ LONGEST_NAME = 255
 # How a whole number is written: with so many digits at least, and no others than 0 to 9.
 _DECIMAL = re.compile(r"0?[0-9]{0,2}d?")
 
-# Above this a TIFF needs 64-bit places; tifffile keeps the same margin for the descriptions.
-LARGEST_CLASSIC = 2**32 - 2**25
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A folder, and the name of each file in it: `name` is a template if `numbered`."""
+    """A folder, and the template of the names in it, which has a number if `numbered`."""
 
     folder: str
     name: str
@@ -81,8 +69,7 @@ class Target:
 
     def path(self, frame: int) -> str:
         """Give the file of a frame, without touching the disk."""
-        name = self.name.format(frame) if self.numbered else self.name
-        return os.path.join(self.folder, name)
+        return os.path.join(self.folder, self.name.format(frame))
 
 
 def parse_pattern(pattern: AnyPath) -> Target:
@@ -99,10 +86,7 @@ def parse_pattern(pattern: AnyPath) -> Target:
     folder, name = os.path.split(text)
     if "{" in folder or "}" in folder:
         raise ValueError(f"only the name of the file can hold a {{}}, not its folder: {text!r}")
-    numbered = _is_numbered(name, text)
-    if not numbered:
-        name = name.replace("{{", "{").replace("}}", "}")
-    target = Target(folder or ".", name, numbered, _format_of(name))
+    target = Target(folder or ".", name, _is_numbered(name, text), _format_of(name))
     _check_name(os.path.basename(target.path(0)))
     return target
 
@@ -156,18 +140,16 @@ def _lay_out(temporary: str, shape: tuple[int, ...], dtype: np.dtype) -> tuple[i
     """
     from tifffile import TiffFile, imwrite
 
-    frames, rows, columns = shape[:3]
+    frames, rows = shape[:2]
     if len(shape) == 4 and shape[3] == 1:
         shape = shape[:3]
     # tifffile leaves room for whole bytes; bits it has to be given, and does not count them then.
     blank = (np.zeros(shape[1:], bool) for _ in range(frames)) if dtype.kind == "b" else None
-    is_large = frames * rows * -(-columns // 8) > LARGEST_CLASSIC
     imwrite(
         temporary,
         blank,
         shape=shape,
         dtype=dtype.newbyteorder("="),
-        bigtiff=is_large or None,
         rowsperstrip=rows,
         **tiff_layout(shape[1:]),
     )
@@ -184,26 +166,28 @@ def _put(
     target: Target,
     how: How,
     page: tuple[str, int, int] | None,
+    _: str,
     block: np.ndarray,
-    number: int,
-    _: Region,
+    region: Region,
 ) -> None:
-    """Write a block, which is one frame, and say which one fails.
+    """Write a block, which is one frame.
 
     In a file of its own, or as a `page` of one that is laid out: its path, the byte at which the
     first page begins, and how long one is.  To do it twice does no harm.
     """
-    frame, path = block[0], target.path(number)
-    rest = "the files that are there are whole, and resume=True goes on after them"
-    with not_written(f"frame {number}", rest, path):
-        if page is None:
-            write_whole(path, encode(frame, target.format, how))
-            return
-        temporary, start, step = page
-        if frame.dtype == bool:
-            frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
-        assert frame.nbytes <= step, (frame.nbytes, step)
-        write_at(temporary, frame, start + number * step)
+    frame, number = block[0], region[0].start
+    if page is None:
+        write_whole(target.path(number), encode(frame, target.format, how))
+        return
+    temporary, start, step = page
+    if frame.dtype == bool:
+        frame = np.packbits(frame.reshape(frame.shape[:2]), axis=1)
+    assert frame.nbytes <= step, (frame.nbytes, step)
+    frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
+    # A file that is gone stays so.
+    with open(temporary, "rb+") as file:
+        file.seek(start + number * step)
+        file.write(frame.data)
 
 
 @door
@@ -303,7 +287,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     if there and not (how.overwrite or how.resume):
         raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
-    missing = [number for number in own if not (how.resume and number in there)]
+    missing = {number for number in own if not (how.resume and number in there)}
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
@@ -317,10 +301,6 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
             temporary = held.enter_context(replacement(names[0]))
             page = (temporary, *_lay_out(temporary, stack.shape, stack.dtype))
         frame = (1, *stack.shape[1:])
-        # Who hears of the progress does not go to a worker.
-        put = partial(_put, target, replace(how, progress=None), page)
-        task = Writer(Units(stack.shape, frame), put, stack.dtype, "imsave")
-        advance = held.enter_context(shown(how.progress, len(numbers)))
         if not is_dask(stack):
             # What is in the memory of this machine is written by this machine.
             held.enter_context(imported("dask.config").set(scheduler="threads"))
@@ -328,8 +308,10 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         elif all(len(lengths) == 1 for lengths in stack.chunks[1:]):
             # So that a chunk of several frames is computed once, and not a frame at a time.
             stack = stack.rechunk(frame, method="tasks")
-        write([(stack, task, numbers)], advance)
-    sync_folder(target.folder)
+        # Who hears of the progress does not go to a worker.
+        put = partial(_put, target, replace(how, progress=None), page)
+        found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
+        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress, WHOLE)
     return paths
 
 

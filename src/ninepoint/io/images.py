@@ -26,7 +26,6 @@ from .paths import (
     DAMAGE,
     AnyPath,
     ImageReadError,
-    Sourced,
     Stamp,
     local_path,
     natural_key,
@@ -85,7 +84,7 @@ class Frame:
 
 
 @dataclass(frozen=True, slots=True)
-class Part(Sourced):
+class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
     `found` are absolute patterns that find the files of the stack, if there are several.
@@ -95,10 +94,6 @@ class Part(Sourced):
     header: Header
     frames: tuple[Frame, ...]
     found: tuple[str, ...] = ()
-
-    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
-        """The paths of the files, and the patterns."""
-        return {frame.stamp.path for frame in self.frames}, self.found
 
 
 @door
@@ -203,12 +198,7 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
     """
     found: set[str] = set()
     if isinstance(source, (str, os.PathLike)):
-        text = local_path(source, _URLS)
-        paths = _matching(text)
-        if os.path.isdir(text):
-            found = {os.path.join(glob.escape(os.path.realpath(text)), "*")}
-        elif paths != [text]:
-            found = {os.path.realpath(text)}
+        paths, found = _matching(local_path(source, _URLS))
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -219,40 +209,40 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
             raise ValueError("imread got an empty list of files")
         if len(paths) > 1:
             kinds = {(os.path.dirname(path), os.path.splitext(path)[1]) for path in paths}
-            found = {
-                os.path.join(glob.escape(os.path.realpath(folder)), f"*{suffix}")
-                for folder, suffix in kinds
-            }
+            found = {_inside(os.path.realpath(folder), suffix) for folder, suffix in kinds}
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
     return frames, tuple(found)
 
 
-def _matching(text: str) -> list[str]:
-    if os.path.isdir(text):
-        if cure := _cure_for(text):
-            raise ImageReadError(text, 0, cure)
-        with os.scandir(text) as entries:
-            found = [
-                entry.path
-                for entry in entries
-                if entry.name.lower().endswith(IMAGES)
-                and not entry.name.startswith(".")
-                and not entry.is_dir()
-            ]
-        if not found:
-            raise FileNotFoundError(
-                f"the folder {text!r} holds no image ({', '.join(IMAGES)}); for other names or "
-                "for folders inside it give a pattern such as 'folder/**/*.png'"
-            )
-    elif os.path.lexists(text) or not glob.has_magic(text):
-        return [text]  # a file, also one with [ or * in its name, or a plain mistake
-    else:
-        found = [path for path in glob.iglob(text, recursive=True) if not os.path.isdir(path)]
-        if not found:
-            raise FileNotFoundError(f"no file matches {text!r} (in {os.getcwd()!r})")
-    return sorted(found, key=natural_key)
+def _inside(folder: str, suffix: str = "") -> str:
+    """The pattern of the files in a folder."""
+    return os.path.join(glob.escape(folder), f"*{suffix}")
+
+
+def _matching(text: str) -> tuple[list[str], set[str]]:
+    """The files that a text names, in order, and the pattern of them if there may be more."""
+    is_folder = os.path.isdir(text)
+    if is_folder and (cure := _cure_for(text)):
+        raise ImageReadError(text, 0, cure)
+    if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
+        return [text], set()  # a file, also one with [ or * in its name, or a plain mistake
+    pattern, suffixes = (_inside(text), IMAGES) if is_folder else (text, ("",))
+    found = [
+        path
+        for path in glob.iglob(pattern, recursive=True)
+        if path.lower().endswith(suffixes) and not os.path.isdir(path)
+    ]
+    if not found:
+        raise FileNotFoundError(
+            f"the folder {text!r} holds no image ({', '.join(IMAGES)}); for other names or "
+            "for folders inside it give a pattern such as 'folder/**/*.png'"
+            if is_folder
+            else f"no file matches {text!r} (in {os.getcwd()!r})"
+        )
+    real = os.path.realpath(text)
+    return sorted(found, key=natural_key), {_inside(real) if is_folder else real}
 
 
 def _look_at(path: str, number: int) -> list[Frame]:

@@ -148,14 +148,10 @@ INCOMPLETE = "incomplete"
 def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     """Look for an array."""
     zarr = need("Reading Zarr", "zarr")
-    described = zarr_files(path)
-    if "://" not in path and not described:
+    if "://" not in path and not zarr_files(path):
         raise ValueError(
             f"{path!r} is no Zarr store: it has none of the files {listed(ZARR_FILES)}."
         )
-    for name in described:
-        # Raises by its own name what keeps one from reading.
-        readable(name)
     node = zarr.open(path, mode="r")
     if INCOMPLETE in node.attrs:
         raise ValueError(
@@ -332,7 +328,8 @@ class Opened:
     """An array that is read when it is sliced; `pieces` tells what is decoded at once.
 
     `opener` is called with what stands in `place`, and what it gives is sliced, by any thread at
-    any time: by slices within the array, of step 1.
+    any time: by slices within the array, of step 1.  Damage of what `is_image` is
+    said as of other images.
     """
 
     opener: Callable[..., Any]
@@ -341,6 +338,7 @@ class Opened:
     shape: Shape
     dtype: np.dtype
     pieces: Shape
+    is_image: bool = False
 
     @property
     def ndim(self) -> int:
@@ -381,10 +379,14 @@ class Opened:
         except (FileNotFoundError, PermissionError, ImageReadError):
             raise
         except DAMAGE as error:
-            raise self._damaged(box, error) from error
+            damage = self._damaged(box, error)
+            if not self.is_image:
+                raise damage from error
+        # Out here it has no cause: some libraries' errors cannot be sent to another process.
+        raise damage
 
     def _read(self, box: Sequence[slice]) -> Array:
-        return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)])
+        return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)], self.dtype)
 
     def _damaged(self, box: Sequence[slice], error: BaseException) -> OSError:
         """The error that says where an array cannot be read."""
@@ -402,6 +404,8 @@ class Opened:
                     spans = ", ".join(f"{s.start}:{s.stop}" for s in piece)
                     where, error = f" in chunk {place}, the elements [{spans}]", cause
                     break
+        if self.is_image:
+            return ImageReadError(self.stamp.path, 0, said(error) + where)
         return OSError(f"{self.name!r} cannot be read{where}: {said(error)}")
 
     def __dask_tokenize__(self) -> Any:

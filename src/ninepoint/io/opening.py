@@ -112,17 +112,18 @@ def open(
     >>> npt.filters.mean(heights, size=3).compute()[1, 1]
     np.float64(5.0)
     """
-    if not isinstance(path, str | os.PathLike):
+    if isinstance(path, str | os.PathLike):
+        text = local_path(path)
+        if variable is not None and not isinstance(variable, str):
+            raise TypeError(f"variable is the name of an array, not {variable!r}")
+        if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
+            raise TypeError(f"level is a number, not {level!r}")
+        need("Opening a file lazily", "dask.array")
+        with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
+            found = _find(text, variable, level)
+    else:
+        text, found = "", None
         _refuse(path, variable, level)
-        return imread(path, chunks="auto" if chunks is None else chunks)
-    text = local_path(path)
-    if variable is not None and not isinstance(variable, str):
-        raise TypeError(f"variable is the name of an array, not {variable!r}")
-    if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
-        raise TypeError(f"level is a number, not {level!r}")
-    need("Opening a file lazily", "dask.array")
-    with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
-        found = _find(text, variable, level)
     if found is None:
         stack = imread(path, chunks="auto" if chunks is None else chunks)
         # An image that is not read by tiles: of few bits, or with a palette.

@@ -18,15 +18,13 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import PurePath
 from secrets import token_hex
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from ..base.undisturbed import imported
 
@@ -157,26 +155,8 @@ def replacement(path: str) -> Iterator[str]:
 
 def write_whole(path: str, data: bytes) -> None:
     """Write a file, which is there when all of it is."""
-    with replacement(path) as temporary:
-        write_at(temporary, np.frombuffer(data, np.uint8), 0)
-
-
-def write_at(path: str, array: np.ndarray, at: int) -> None:
-    """Write numbers as this machine has them, from byte `at` on; a file that is gone stays so."""
-    array = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-    with open(path, "rb+") as file:
-        file.seek(at)
-        file.write(array.reshape(-1).view(np.uint8).data)
-
-
-def sync_folder(folder: str) -> None:
-    """Make the new names last through a power cut, where the system can do that for a folder."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with replacement(path) as temporary, open(temporary, "rb+") as file:
+        file.write(data)
 
 
 @contextmanager
@@ -313,16 +293,6 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
-
-
-class Sourced:
-    """What reads files when it is computed."""
-
-    __slots__ = ()
-
-    def sources(self) -> tuple[Iterable[str], Iterable[str]]:
-        """The paths of the files, and absolute patterns that find them, if there are some."""
-        raise NotImplementedError
 
 
 def found_by(pattern: str, path: str) -> bool:

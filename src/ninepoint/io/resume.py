@@ -1,10 +1,6 @@
-"""What is being computed, and what of it is written, for those who go on with it.
+"""What is being computed, for those who go on with it: they must mean the same.
 
-<folder>/meaning.json     what is being computed: who goes on must mean the same
-<folder>/done-<name>      numbers of the units that are written, a line each; a process has its own
-
-A line is appended after its unit is written, so a process that is killed loses the units that it
-was at.  The line that it may have been writing lacks its end, and does not count.
+What of it is written they see: the files of a unit appear when they are whole.
 
     smooth(da.from_zarr("a.zarr"), weight=2)   ->   the kernel 'smooth': its token
                                                     the argument 'weight' of 'smooth': 2
@@ -18,17 +14,13 @@ a worker: each object that would be pickled.
 
 from __future__ import annotations
 
-import glob
 import io
 import json
 import os
 import pickle
-import secrets
-import socket
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import PurePath
@@ -38,66 +30,28 @@ import numpy as np
 
 from ..base.remembered import digest
 from ..base.undisturbed import imported
-from .paths import Sourced, stamp, write_whole
+from .paths import stamp, write_whole
 
 Meaning: TypeAlias = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Journal:
-    """The folder of such files; goes to every worker with every task.
-
-    Units that it is told of are counted from the `first` one on.
-    """
-
-    folder: str
-    first: int = 0
-
-    def begin(self, meaning: Meaning) -> None:
-        """Write down what will be computed."""
-        os.makedirs(self.folder, exist_ok=True)
-        text = json.dumps(list(meaning.items()), indent=1, default=str)
-        write_whole(os.path.join(self.folder, "meaning.json"), text.encode())
-
-    def meaning(self) -> Meaning | None:
-        """What was to be computed; None if nobody has written it down."""
-        try:
-            with open(os.path.join(self.folder, "meaning.json"), encoding="utf-8") as file:
-                return dict(json.load(file))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return None
-
-    def mark(self, number: int) -> None:
-        """Note that a unit is written."""
-        path = os.path.join(self.folder, _own_name(os.getpid()))
-        # One call of the system, so that lines of threads are not mixed.
-        with open(path, "ab", buffering=0) as file:
-            file.write(b"%d\n" % (self.first + number))
-
-    def done(self) -> set[int]:
-        """The units that are written."""
-        numbers: set[int] = set()
-        for path in self._files():
-            with suppress(FileNotFoundError), open(path, "rb") as file:
-                *lines, _ = file.read().split(b"\n")
-                numbers.update(int(line) for line in lines if line.isdigit())
-        return numbers
-
-    def forget(self) -> None:
-        """Remove the numbers: all units are written, or all are to be written again."""
-        for path in self._files():
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-
-    def _files(self) -> list[str]:
-        return glob.glob(os.path.join(glob.escape(self.folder), "done-*"))
+# The file that says it.
+NAME = "meaning.json"
 
 
-@cache
-def _own_name(process: int) -> str:
-    """The file of this process, by its number: a child that was forked needs one of its own."""
-    host = "".join(c for c in socket.gethostname() if c.isalnum())
-    return f"done-{host}-{process}-{secrets.token_hex(4)}"
+def note(folder: str, meaning: Meaning) -> None:
+    """Write down in a folder what will be computed."""
+    os.makedirs(folder, exist_ok=True)
+    text = json.dumps(list(meaning.items()), indent=1, default=str)
+    write_whole(os.path.join(folder, NAME), text.encode())
+
+
+def noted(folder: str) -> Meaning | None:
+    """What was to be computed; None if nobody has written it down."""
+    try:
+        with open(os.path.join(folder, NAME), encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return None
 
 
 def check_same(path: str, old: Meaning | None, new: Meaning) -> None:
@@ -166,22 +120,15 @@ class Seen:
             def persistent_id(self, one: Any) -> Any:
                 return found._looked_at(one)
 
-        for piece in _pieces(graph, many):
-            with suppress(*_UNPICKLED):
-                Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
+        for layer in graph.layers.values():
+            # A layer that is a rule is pickled at once.
+            written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
+            for piece in islice(layer.values(), many) if written else (layer,):
+                with suppress(*_UNPICKLED):
+                    Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
-        if isinstance(one, Sourced):
-            paths, patterns = one.sources()
-            self.patterns.update(patterns)
-            for path in paths:
-                # A name that is a link, and what it leads to.
-                folder, name = os.path.split(path)
-                self.paths.add(os.path.join(self._real(folder), name))
-                if os.path.islink(path):
-                    self.paths.add(self._real(path))
-            return "sources"
         if isinstance(one, str | PurePath):
             self._path(str(one))
             return None
@@ -191,10 +138,17 @@ class Seen:
             return None if one.dtype.hasobject else "array"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
+            case "ninepoint.io.images.Part":
+                self.patterns.update(one.found)
+                for path in {frame.stamp.path for frame in one.frames}:
+                    # A name that is a link, and what it leads to.
+                    folder, name = os.path.split(path)
+                    self.paths |= {os.path.join(self._real(folder), name), os.path.realpath(path)}
+                return "part"
             case "ninepoint.program.program.Program":
                 self.calls |= {node.call.token: node.call for node in one.nodes}
                 return "program"
-            case "ninepoint.program.calls.Call":
+            case "ninepoint.program.definition.Call":
                 self.calls[one.token] = one
                 return "call"
             case "ninepoint.program.definition.Definition" | "builtins.function":
@@ -220,15 +174,6 @@ class Seen:
         with suppress(OSError, ValueError):
             if os.path.lexists(text):
                 self.paths.add(os.path.realpath(text))
-
-
-def _pieces(graph: Any, many: int | None) -> Iterator[Any]:
-    """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
-    for layer in graph.layers.values():
-        if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
-            yield from islice(layer.values(), many)
-        else:
-            yield layer
 
 
 def facts_of(arrays: Iterable[Any]) -> dict[str, Any]:

@@ -21,11 +21,10 @@ from __future__ import annotations
 
 import math
 import os
-import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -119,45 +118,52 @@ class How:
     quality: int | None = None
 
 
+# What becomes of the other units where one cannot be written.
+WHOLE = "the files that are there are whole, and resume=True goes on after them"
+STAYS = "what is written stays, and resume=True goes on after it"
+LOST = "what was written is of no use, and is written again"
+
+
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The task for a unit, by its place in the grid; `who` writes, for what is said."""
+    """The task for a unit, by its place in the grid, which `put` writes.
+
+    `who` writes, and to which `path`, is for what is said: imsave, whose units are frames, writes
+    each to a file whose name has its number.  `rest` is what becomes of the other units where one
+    cannot be written.
+    """
 
     units: Units
-    put: Callable[[np.ndarray, int, Region], None]
     dtype: np.dtype
-    who: str = "save"
+    put: Callable[[np.ndarray, Region], None]
+    path: str
+    who: str
+    rest: str
 
     def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
-        region = self.units.region(block_id)
+        region, number = self.units.region(block_id), self.units.number(block_id)
+        of_frames = self.who == "imsave"
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:
-            # A frame is what imsave's users know of.
-            first = 1 if self.who == "imsave" else 0
             raise TypeError(
-                f"a chunk of the Dask array is {block.shape[first:]} {block.dtype}, but the array "
-                f"says {shape[first:]} {self.dtype}; give map_blocks its dtype= and chunks="
+                f"a chunk of the Dask array is {block.shape[of_frames:]} {block.dtype}, but the "
+                f"array says {shape[of_frames:]} {self.dtype}; give map_blocks its dtype= and "
+                "chunks="
             )
-        self.put(
-            block.get() if is_cupy(block) else np.asarray(block),
-            self.units.number(block_id),
-            region,
-        )
+        try:
+            self.put(block.get() if is_cupy(block) else np.asarray(block), region)
+        except OSError as error:
+            where, what = self.path, ", ".join(f"{one.start}:{one.stop}" for one in region)
+            what = f"[{what}]"
+            if of_frames:
+                what, where = f"frame {number}", where.format(number)
+            words = f"{error.strerror or error}: {what} is not written; {self.rest}"
+            raise OSError(error.errno, words, where) from error
         return 1
-
-
-@contextmanager
-def not_written(what: str, rest: str, path: str) -> Iterator[None]:
-    """Say of an error of the system what is not written, and what of the `rest`."""
-    try:
-        yield
-    except OSError as error:
-        words = f"{error.strerror or error}: {what} is not written; {rest}"
-        raise OSError(error.errno, words, path) from error
 
 
 _lock = threading.Lock()
@@ -195,27 +201,7 @@ def alone(path: str) -> Iterator[bool]:
             os.close(descriptor)
 
 
-# A lazy array, what writes it, and the numbers of the units to write.
-Job: TypeAlias = tuple[Any, Writer, Collection[int]]
-
-
-def write(jobs: Iterable[Job], advance: Advance) -> None:
-    """Compute and write the units that are to be written."""
-    wanted: dict[tuple[Any, ...], None] = {}
-    arrays = []
-    for array, writer, numbers in jobs:
-        if numbers:
-            cut, name = _cut(array, writer.units.size), f"{writer.who}-{secrets.token_hex(16)}"
-            meta = np.empty((0,) * array.ndim, np.int8)
-            # Dask makes one task of a chunk and what writes it.
-            arrays.append(cut.map_blocks(writer, name=name, dtype=np.int8, meta=meta))
-            wanted |= dict.fromkeys((name, *writer.units.place(number)) for number in numbers)
-    if wanted:
-        graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
-        _compute(type(arrays[0]), graph, wanted, advance)
-
-
-def _cut(array: Any, size: Shape) -> Any:
+def in_units(array: Any, size: Shape) -> Any:
     """The same values in chunks of a size: by other reads of the sources, where that can be.
 
     Else Dask puts pieces of chunks together; never by sending all chunks through all workers
@@ -230,12 +216,13 @@ def _cut(array: Any, size: Shape) -> Any:
     return array.rechunk(chunks, method="tasks")
 
 
-def _compute(kind: Any, graph: Any, wanted: Collection[Any], advance: Advance) -> None:
-    """Run the tasks `wanted` of a graph of arrays of a kind on the scheduler in use.
+def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) -> None:
+    """Run the tasks `wanted` of some arrays on the scheduler in use.
 
     What the tasks give stays where it is.
     """
-    keys = list(wanted)
+    keys, kind = list(wanted), type(arrays[0])
+    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
     graph = kind.__dask_optimize__(graph, keys)
     schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
@@ -280,8 +267,9 @@ def follow(
     it is told 0; `halt` ends what tells nothing.
     """
     messages: SimpleQueue[int | None] = SimpleQueue()
-    stopped = ended = False
-    errors: list[BaseException] = []
+    stopped = False
+    # How it ended, once it has.
+    ended: list[BaseException | None] = []
 
     def tell(number: int) -> None:
         if number:
@@ -292,16 +280,13 @@ def follow(
             raise Stopped
 
     def run() -> None:
-        nonlocal ended
         try:
             tell(0)
             do(tell)
-        except Stopped:
-            pass
+            ended.append(None)
         except BaseException as error:
-            errors.append(error)
+            ended.append(error)
         finally:
-            ended = True
             messages.put(None)
 
     thread = threading.Thread(target=run, name="ninepoint-files", daemon=True)
@@ -316,5 +301,5 @@ def follow(
             halt()
             while messages.get() is not None:
                 pass
-    if errors:
-        raise errors[0]
+    if ended[0] is not None:
+        raise ended[0]

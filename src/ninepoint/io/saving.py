@@ -31,18 +31,17 @@ from ..language.warned import MetadataWarning, warn
 from .contents import (
     Contents,
     Cut,
-    Layout,
     Variable,
     contents,
     lazily,
     stored_by_xarray,
 )
-from .formats import IMAGES, TIFF
+from .formats import IMAGES, NUMBERS, TIFF
 from .frames import parse_pattern, save_frames
 from .paths import local_path, make_folder, need, replacement, stamp
 from .progress import Progress
-from .resume import Journal, check_same
-from .run import How, Region, alone
+from .resume import check_same, note, noted
+from .run import LOST, How, Region, alone
 from .zarr import save_zarr
 
 
@@ -60,9 +59,9 @@ def save(
 ) -> Path:
     """Write an array to a store, unit by unit, so that it may be larger than memory.
 
-    Each task computes one unit, writes it and notes that it is written. A unit is made of whole
-    shards, or of whole chunks where there are no shards: nothing is written by two tasks, so the
-    store is right whatever the chunks of the array are.
+    Each task computes one unit and writes it; its files appear when they are whole. A unit is made
+    of whole shards, or of whole chunks where there are no shards: nothing is written by two tasks,
+    so the store is right whatever the chunks of the array are.
 
     Parameters
     ----------
@@ -124,8 +123,9 @@ def save(
     `resume`, unless it is complete. Of OME-Zarr the full size is written, and no smaller copies.
 
     Each thread holds a unit of the result, what is read for it, and its compressed form, so the
-    shards, or chunks, set how much memory is held. What is written is noted in a folder of the
-    store, or beside the file, whose name begins with a dot.
+    shards, or chunks, set how much memory is held. What is meant is noted in a folder of the
+    store, or beside the file, whose name begins with a dot. Which units are written is told by
+    the files of a store, so chunks of zeros are written, too.
 
     What a source means is told by the sizes and times of files that can be found in the graph,
     and by the names that Dask gives. Names that are new in each process, as those of
@@ -205,8 +205,8 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
             f"part={how.part!r}: one file of images cannot be written by several processes; "
             "give each frame a file of its own, 'frames/{:04d}.tif', or save as .zarr"
         )
-    journal = Journal(os.path.join(target.folder, f".{target.name}.ninepoint"))
-    old = journal.meaning()
+    notes = os.path.join(target.folder, f".{target.name}.ninepoint")
+    old = noted(notes)
     if how.resume or how.part:
         if old is not None:
             check_same(pattern, old, means)
@@ -218,7 +218,7 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     elif not how.overwrite and os.path.lexists(target.path(0)):
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
     if old is None or not (how.resume or how.part):
-        journal.begin(means)
+        note(notes, means)
     save_frames(array, pattern, how)
 
 
@@ -263,7 +263,7 @@ def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
 def _check_netcdf(one: Variable) -> None:
     """Raise where NetCDF has no type for these numbers."""
     dtype = one.array.dtype
-    if dtype.kind not in "biuf" or dtype.itemsize > 8 or dtype == np.float16:
+    if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
         cure = (
             "save as .zarr" if dtype.kind == "c" else "convert them, with array.astype('float64')"
         )
@@ -275,7 +275,7 @@ def _lay_out_netcdf(found: Contents, path: str) -> None:
     store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
     # What is said here takes the place of all that a variable says of how it is stored.
     encoding = {
-        one.name: found.dataset[one.name].encoding | {"chunksizes": one.lies.chunks or None}
+        one.name: found.dataset[one.name].encoding | {"chunksizes": one.chunks or None}
         for one in found.variables
     }
     try:
@@ -306,20 +306,9 @@ def _is_on_earth(result: Any) -> bool:
 
 def _save_raster(result: Any, path: str, how: How) -> None:
     """Write a GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
-    if not imported("rasterio").dtypes.check_dtype(result.dtype):
-        raise TypeError(
-            f"a GeoTIFF cannot hold {result.dtype} values: convert them first, such as "
-            "array.astype('float32')"
-        )
-    x, y = result.rio.x_dim, result.rio.y_dim
-    if result.ndim not in (2, 3) or result.dims[-2:] != (y, x):
-        raise ValueError(
-            f"a GeoTIFF holds ({y}, {x}) or (band, {y}, {x}), not {result.dims}; "
-            "transpose the array first"
-        )
     array = lazily(result.data)
-    tiles = Layout((*array.shape[:-2], TILE, TILE), None)
-    variable = Variable("", array, result.dims, lies=tiles)
+    tiles = (*array.shape[:-2], TILE, TILE)
+    variable = Variable("", array, result.dims, chunks=tiles)
     found = Contents((variable,), result.to_dataset(name="data")[[]])
     _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
 
@@ -335,13 +324,9 @@ def _lay_out_raster(result: Any, path: str) -> None:
 
 def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
     """Write whole tiles."""
-    rasterio = need("Writing GeoTIFF", "rasterio")
-    *bands, rows, columns = region
-    first = bands[0].start if bands else 0
-    block = block if bands else block[None]
-    window = ((rows.start, rows.stop), (columns.start, columns.stop))
-    with alone(path), rasterio.open(path, "r+") as file:
-        file.write(block, range(first + 1, first + 1 + len(block)), window=window)
+    writing = need("Writing GeoTIFF", "rioxarray", "rioxarray.raster_writer")
+    with alone(path):
+        writing.RasterioWriter(path)[region] = block
 
 
 def _save_npy(result: Any, path: str, how: How) -> None:
@@ -408,11 +393,11 @@ def _fill(
             "save as .zarr, or the parts of the array in files of their own"
         )
     folder, name = os.path.split(path)
-    journal = Journal(os.path.join(folder, f".{name}.ninepoint"))
+    notes = os.path.join(folder, f".{name}.ninepoint")
     means = found.meaning
     if os.path.lexists(path):
         if how.resume:
-            old = journal.meaning()
+            old = noted(notes)
             is_same = old and old.pop("the file", None) == _finished(path)
             check_same(path, old if is_same else None, means)
             return
@@ -425,8 +410,8 @@ def _fill(
     with replacement(path) as temporary:
         lay_out(temporary)
 
-        found.write(range(found.count), partial(put, temporary), path, how.progress)
-    journal.begin(means | {"the file": _finished(path)})
+        found.write(range(found.count), partial(put, temporary), path, how.progress, LOST)
+    note(notes, means | {"the file": _finished(path)})
 
 
 def _finished(path: str) -> list[int]:

@@ -15,6 +15,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from importlib.util import find_spec
+from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -23,8 +25,8 @@ from ..base.undisturbed import imported
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
-from .opened import Array, Found, Opened, opened
-from .paths import DAMAGE, ImageReadError, need, readable, said
+from .opened import Found, Opened, opened
+from .paths import need, readable
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPage
@@ -163,21 +165,19 @@ def frames(file: BinaryIO, places: Sequence[int], expected: Header) -> Iterator[
     """Decode pages one by one, after a check that each holds an image like `expected`."""
     with _pages(file) as tiff:
         for place in places:
-            yield _decoded(page_at(tiff, place), expected)
-
-
-def _decoded(page: TiffPage, expected: Header) -> np.ndarray:
-    check_like(_header(page), expected)
-    _check_segments(page)
-    # One worker: the chunks already fill the cores.
-    data = page.asarray(maxworkers=1)
-    if page.photometric == 3:
-        assert page.colormap is not None, "a palette was promised by _header"
-        return np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
-    separate, _, rows, columns, contiguous = page.shaped
-    data = data.reshape(separate, rows, columns, contiguous)
-    whole = data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)
-    return whole.reshape(expected.shape)
+            page = page_at(tiff, place)
+            check_like(_header(page), expected)
+            _check_segments(page)
+            # One worker: the chunks already fill the cores.
+            data = page.asarray(maxworkers=1)
+            if page.photometric == 3:
+                assert page.colormap is not None, "a palette was promised by _header"
+                yield np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
+                continue
+            separate, _, rows, columns, contiguous = page.shaped
+            data = data.reshape(separate, rows, columns, contiguous)
+            whole = data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)
+            yield whole.reshape(expected.shape)
 
 
 def _header(page: TiffPage) -> Header:
@@ -216,7 +216,7 @@ def _check_segments(page: TiffPage) -> None:
             )
     nbytes = (page.size * page.bitspersample + 7) // 8
     stored = sum(page.databytecounts[:wanted])
-    ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(int(page.compression))
+    ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(page.compression)
     if ratio is not None and stored * ratio < nbytes:
         raise ValueError(f"it claims {nbytes} bytes of pixels, which its {stored} cannot hold")
     tile = math.prod(page.chunks)
@@ -266,12 +266,9 @@ def _sizes(kind: str, tiff: TiffFile, page: TiffPage) -> list[str]:
     if unit.lower() in ("", "pixel", "pixels"):
         return []
     sizes = [f"Z {note['spacing']} {unit}"] if "spacing" in note and "slices" in note else []
-    for name in "YX":
-        found = page.tags.get(f"{name}Resolution")
-        if found is not None and 0 not in found.value:
-            top, bottom = found.value
-            sizes.append(f"{name} {bottom / top:.4g} {unit}")
-    return sizes
+    along_x, along_y = page.resolution
+    pixels = (("Y", along_y), ("X", along_x))
+    return [*sizes, *(f"{name} {1 / count:.4g} {unit}" for name, count in pixels if count)]
 
 
 # One image, tile by tile: also one that is larger than memory.
@@ -288,21 +285,31 @@ def open_tiff(path: str) -> Found | None:
             page: Any = page_at(tiff, places[0])
             if GEO_KEYS in page.tags:
                 return _open_raster(path)
-            separate, depth, rows, columns, channels = page.shaped
-            plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
-            odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
-            if len(places) > 1 or not plain or odd:
+            claimed = _header(page)
+            # What imread gives otherwise: channels last, the colours of a palette, bools.
+            odd = page.shaped[0] > 1 or page.photometric == 3 or page.bitspersample % 8
+            odd = odd or tiff.is_imagej or len(page.chunks) < 2
+            if len(places) > 1 or odd or find_spec("zarr") is None:
                 return None
             if not min(page.chunks):
                 raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
             dropped = _dropped(tiff, page, path, 1, "open")
     if dropped is not None:
         warn(dropped, MetadataWarning)
-    inner = () if channels == 1 else (channels,)
-    shape, dtype = (rows, columns, *inner), np.dtype(page.dtype).newbyteorder("=")
-    pieces = (*page.chunks[:2], *inner)
-    array = Opened(_Tiles, (now.path, places[0]), now, shape, dtype, pieces)
+    shape = claimed.shape
+    pieces = (*page.chunks[:2], *shape[2:])
+    array = Opened(_tiles, (now.path, places[0]), now, shape, claimed.dtype, pieces, True)
     return Found(array, layer=stack_name(shape, "{}"))
+
+
+def _tiles(path: str, place: int) -> Any:
+    """Open a page as an array of Zarr, of which tiles or strips with some elements are decoded."""
+    with open(path, "rb") as file, _lines_once(path):
+        # A map, for nobody closes what is open as long as the process.
+        mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
+        page = page_at(imported("tifffile").TiffFile(mapped), place)
+        _check_segments(page)
+        return need("Reading TIFF tile by tile", "zarr").open_array(page.aszarr(), mode="r")
 
 
 def _open_raster(path: str) -> Found:
@@ -310,7 +317,7 @@ def _open_raster(path: str) -> Found:
     stamp = readable(path)
     rioxarray = need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
     like = rioxarray.open_rasterio(path, cache=False)
-    if not hasattr(like, "dims") or isinstance(like, list) or hasattr(like, "data_vars"):
+    if not hasattr(like, "dims") or hasattr(like, "data_vars"):
         raise ValueError(
             f"{path!r} holds several images of different kinds; open the one you need with "
             "rioxarray.open_rasterio(path, variable=...)."
@@ -326,54 +333,3 @@ def _raster(path: str) -> Any:
     """Open the bands, of shape (band, y, x), for each thread anew: GDAL lets no two use one."""
     rioxarray = need("Reading GeoTIFF", "rioxarray")
     return rioxarray.open_rasterio(path, cache=False, lock=False).variable
-
-
-class _Tiles:
-    """A page, of shape (rows, columns[, channels]), in tiles or in strips."""
-
-    def __init__(self, path: str, place: int) -> None:
-        """Read the description of a page, all of it while the file is open."""
-        need("Reading TIFF", "tifffile")
-        with open(path, "rb") as file, _pages(file) as tiff:
-            page: Any = page_at(tiff, place)
-            assert page.decode
-            assert page.dataoffsets is not None
-            assert page.databytecounts is not None
-            assert page.jpegtables is None or page.jpegtables
-        self.path, self.page = path, page
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        """Decode the tiles, or the strips, that hold these elements."""
-        high, wide = self.page.chunks[:2]
-        rows, columns = index[:2]
-        down = range(rows.start // high, -(-rows.stop // high))
-        along = range(columns.start // wide, -(-columns.stop // wide))
-        across = -(-self.page.imagewidth // wide)
-        with open(self.path, "rb") as file, _lines_once(self.path):
-            whole = np.concatenate([
-                np.concatenate([self._decoded(file, i * across + j) for j in along], axis=1)
-                for i in down
-            ], dtype=self.page.dtype)  # fmt: skip
-        box = whole[
-            rows.start - down.start * high : rows.stop - down.start * high,
-            columns.start - along.start * wide : columns.stop - along.start * wide,
-        ]
-        return box[..., index[2]] if len(index) == 3 else box[..., 0]
-
-    def _decoded(self, file: Any, number: int) -> Array:
-        page = self.page
-        try:
-            file.seek(page.dataoffsets[number])
-            data = file.read(page.databytecounts[number])
-            if not data or len(data) < page.databytecounts[number]:
-                raise ValueError("the file is truncated" if data else "it is missing")
-            tables = {} if page.jpegtables is None else {"jpegtables": page.jpegtables}
-            tile, _, shape = page.decode(data, number, **tables)
-        except DAMAGE as error:
-            damage = ImageReadError(self.path, 0, f"tile {number}: {said(error)}")
-        else:
-            # A volume has one more axis, of which this is one slice; what sticks out is cut off.
-            whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]
-            return whole
-        # Out here it has no cause: imagecodecs' errors cannot be sent to another process.
-        raise damage

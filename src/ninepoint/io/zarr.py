@@ -4,7 +4,7 @@ Many processes write a store at once, and it says whether it is complete.
 
 out.zarr/zarr.json           the attribute "incomplete" is there until the last unit is written
 out.zarr/u/zarr.json         a variable; an array without names is the root itself
-out.zarr/u/.ninepoint/       the journal
+out.zarr/u/.ninepoint/       what is meant
 
 The store is laid out under a temporary name and renamed, so there is never half of its metadata,
 and of several processes that begin it one is first.
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import warnings
 from collections.abc import Hashable, Mapping
 from functools import lru_cache, partial
@@ -41,12 +42,13 @@ from .contents import (
     lazily,
     stored_by_xarray,
 )
+from .formats import TIFF
 from .opened import INCOMPLETE, said_of
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
-from .resume import Journal, Seen, check_same
-from .run import How, Region, share
+from .resume import Seen, check_same, note, noted
+from .run import STAYS, How, Region, Units, share
 
-# The folder of a store in which the journal lies, beside the pieces of an array: readers of Zarr
+# The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
 FOLDER = ".ninepoint"
 
@@ -56,25 +58,37 @@ UNFINISHED = "ninepoint.save has not finished this store: parts of it are missin
 
 def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
-    _need_zarr()
+    need("Writing a .zarr store", "dask.array", "zarr")
     found = _image(result, path) or contents(result, of_zarr=True)
     for one in found.variables:
         _check_dtype(one)
     found = found.laid(chunks, shards)
-    journal = _journal(path, found)
     own = share(found.count, how.part)
-    if not _begun(path, found, journal, own, how):
+    if not _begun(path, found, own, how):
         return
-    numbers = set(own) - (journal.done() if how.resume else set())
+    numbers = set(own) & _missing(path, found) if how.resume else own
     # The store is told from another one that has had its name.
     put = partial(_write, path, token_hex(8))
-    found.write(numbers, put, path, how.progress, journal)
-    if len(journal.done()) >= found.count:
+    found.write(numbers, put, path, how.progress, STAYS)
+    if not _missing(path, found):
         _finish(path)
-        journal.forget()
 
 
-def _begun(path: str, found: Contents, journal: Journal, own: range, how: How) -> bool:
+def _missing(path: str, found: Contents) -> set[int]:
+    """The units of which a file is missing; each appears when it is whole."""
+    missing, first = set(), 0
+    for one in found.variables:
+        units, files = one.units, Units(one.array.shape, one.shards or one.chunks or ())
+        for place in np.ndindex(files.counts):
+            if not os.path.lexists(os.path.join(path, one.name, "c", *map(str, place))):
+                starts = [region.start for region in files.region(place)]
+                unit = tuple(n // size for n, size in zip(starts, units.size, strict=True))
+                missing.add(first + units.number(unit))
+        first += units.count
+    return missing
+
+
+def _begun(path: str, found: Contents, own: range, how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     means = found.meaning
     fresh = not os.path.lexists(path)
@@ -87,11 +101,11 @@ def _begun(path: str, found: Contents, journal: Journal, own: range, how: How) -
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
         with temporary_folder(path) as name:
             lay_out(name, found)
-            _journal(name, found).begin(means)
+            note(_notes(name, found), means)
             # Another process may have been first.
             if renamed(name, path):
                 return True
-    old = journal.meaning() if os.path.isfile(os.path.join(path, DESCRIBED)) else None
+    old = noted(_notes(path, found)) if os.path.isfile(os.path.join(path, DESCRIBED)) else None
     if not (how.resume or how.part):
         more = "resume=True goes on with it, " if old and _is_unfinished(path) else ""
         raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
@@ -108,43 +122,42 @@ def _write(path: str, once: str, name: str, block: np.ndarray, region: Region) -
     _opened(os.path.join(path, name), once)[region] = block
 
 
+# What is set for zarr is set for all threads.
+_opening = threading.Lock()
+
+
 @lru_cache(maxsize=16)
 def _opened(folder: str, once: str) -> Any:
-    """Open an array for writing, once in a process and for each store that has had its name."""
-    return _need_zarr().open_array(folder, mode="r+")
+    """Open an array for writing, once in a process and for each store that has had its name.
 
-
-def _need_zarr() -> Any:
-    """Raise unless there is a zarr that knows of shards."""
-    zarr = need("Writing a .zarr store", "dask.array", "zarr")
-    if int(zarr.__version__.partition(".")[0]) < 3:
-        raise ImportError(
-            f"zarr {zarr.__version__} writes no shards; install a newer one: pip install 'zarr>=3'"
-        )
-    return zarr
+    A piece of zeros is a file as well: it tells that it is written.
+    """
+    zarr = imported("zarr")
+    with _opening, zarr.config.set({"array.write_empty_chunks": True}):
+        return zarr.open_array(folder, mode="r+")
 
 
 def _check_dtype(one: Variable) -> None:
-    """Raise where Zarr has no type for these numbers."""
+    """Raise where Zarr has no type for these numbers: it has those of TIFF."""
     dtype = one.array.dtype
-    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+    if dtype.name not in TIFF.holds:
         raise TypeError(
             f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
             "such as array.astype('float64')"
         )
 
 
-def _journal(path: str, found: Contents) -> Journal:
-    """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
+def _notes(path: str, found: Contents) -> str:
+    """The folder of what is meant; readers of Zarr look for nested arrays in groups alone."""
     names = [variable.name for variable in found.variables]
     if not names and found.dataset is not None:
         names = list(map(str, found.dataset.variables))
-    return Journal(os.path.join(path, *names[:1], FOLDER))
+    return os.path.join(path, *names[:1], FOLDER)
 
 
 def _is_unfinished(path: str) -> bool:
     """Whether a store says that it is not complete."""
-    return INCOMPLETE in _need_zarr().open(path, mode="r").attrs
+    return INCOMPLETE in imported("zarr").open(path, mode="r").attrs
 
 
 def _finish(path: str) -> None:
@@ -182,8 +195,8 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
         name=variable.name or None,
         shape=variable.array.shape,
         dtype=variable.array.dtype.newbyteorder("="),
-        chunks=variable.lies.chunks,
-        shards=variable.lies.shards,
+        chunks=variable.chunks,
+        shards=variable.shards,
         zarr_format=3,
         dimension_names=list(map(str, variable.dims)) or None,
         attributes=dict(variable.attrs) if variable.name else said,
@@ -195,28 +208,24 @@ def _lay_out_group(path: str, found: Contents) -> None:
     encoding: dict[str, Any] = {}
     for variable in found.variables:
         # It takes the place of all that the variable says of how it is stored.
-        said = {"chunks": variable.lies.chunks, "shards": variable.lies.shards}
+        said = {"chunks": variable.chunks, "shards": variable.shards}
         said = {name: lengths for name, lengths in said.items() if lengths is not None}
         encoding[variable.name] = found.dataset[variable.name].encoding | said
-    zarr = imported("zarr")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), stored_by_xarray():
         # That consolidated metadata, which xarray looks for, and the types of texts are no part of
         # the format yet.
         warnings.filterwarnings("ignore", "Consolidated metadata")
         warnings.filterwarnings("ignore", "The data type")
-        with stored_by_xarray():
-            found.dataset.to_zarr(
-                path,
-                mode="w-",
-                zarr_format=3,
-                compute=False,
-                consolidated=False,
-                safe_chunks=False,
-                encoding=encoding,
-            )
-        root = zarr.open_group(path, mode="r+")
-        root.attrs[INCOMPLETE] = UNFINISHED
-        zarr.consolidate_metadata(path)
+        found.dataset.assign_attrs({INCOMPLETE: UNFINISHED}).to_zarr(
+            path,
+            mode="w-",
+            zarr_format=3,
+            compute=False,
+            consolidated=True,
+            safe_chunks=False,
+            encoding=encoding,
+        )
+        root = imported("zarr").open_group(path, mode="r")
     for variable in found.variables:
         stored = root[variable.name]
         assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)
@@ -242,39 +251,43 @@ def _image(result: Any, path: str) -> Contents | None:
         source = _source(Seen(result.data.dask).paths)
     if not asked and source is None:
         return None
-    reason = _unfit(result)
-    if reason is None:
-        variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
-        return Contents((variable,), attributes={"ome": _said(result, source or {})})
-    if asked:
-        raise ValueError(f"{path!r} would be an image of OME-Zarr, and {reason}")
-    return None
-
-
-def _unfit(result: Any) -> str | None:
-    """Say why a result is no image of OME-Zarr."""
-    if not is_xarray(result):
-        return "this array names no axes; give a DataArray, with dimensions such as z, y, x"
-    dims = [str(dim) for dim in result.dims]
-    if dims != [name for name in _TYPES if name in dims] or dims[-2:] != ["y", "x"]:
-        return (
-            "its axes are t, c, z, y, x, in this order and as far as there are any, not "
-            f"{', '.join(dims)}; rename and transpose the array"
-        )
-    uneven = next((dim for dim in dims if _scale(result, dim) is None), None)
-    if uneven is not None:
-        return f"its positions along {uneven!r} are not evenly spaced; save as .zarr"
-    return None
+    try:
+        said = _said(result, source or {})
+    except ValueError as error:
+        if asked:
+            raise ValueError(f"{path!r} would be an image of OME-Zarr, and {error}") from error
+        return None
+    variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
+    return Contents((variable,), attributes={"ome": said})
 
 
 def _said(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
-    """What the group says of an image: its axes, their scales, and its channels."""
+    """What the group says of an image: its axes, their scales, and its channels.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if not is_xarray(result):
+        raise ValueError(
+            "this array names no axes; give a DataArray, with dimensions such as z, y, x"
+        )
+    dims = [str(dim) for dim in result.dims]
+    if dims != [name for name in _TYPES if name in dims] or dims[-2:] != ["y", "x"]:
+        raise ValueError(
+            "its axes are t, c, z, y, x, in this order and as far as there are any, not "
+            f"{', '.join(dims)}; rename and transpose the array"
+        )
     axes, steps = [], []
-    for dim in map(str, result.dims):
+    for dim in dims:
+        step = _scale(result, dim)
+        if step is None:
+            raise ValueError(f"its positions along {dim!r} are not evenly spaced; save as .zarr")
+        steps.append(step)
         places = result.coords.get(dim)
         unit = None if places is None or dim == "c" else places.attrs.get("units")
         axes.append({"name": dim, "type": _TYPES[dim]} | ({"unit": str(unit)} if unit else {}))
-        steps.append(_scale(result, dim) or (1.0, 0.0))
     scale, start = map(list, zip(*steps, strict=True))
     changes: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
     if any(start):
@@ -322,13 +335,8 @@ def _scale(result: Any, dim: str) -> tuple[float, float] | None:
 def _source(paths: set[str]) -> Mapping[str, Any] | None:
     """What an OME-Zarr among the sources says of its image."""
     for path in sorted(paths):
-        for name in ("zarr.json", ".zattrs"):
-            try:
-                with open(os.path.join(path, name), encoding="utf-8") as file:
-                    found = json.load(file)
-            except (OSError, ValueError):
-                continue
-            found = said_of(found.get("attributes", found))
+        if zarr_files(path):
+            found = said_of(imported("zarr").open(path, mode="r").attrs)
             if "multiscales" in found:
                 return found
     return None

@@ -25,10 +25,6 @@ from ..program.options import Place
 from .iterate import Iteration
 from .motion import Motion
 
-# What a task costs besides its work, with all that is done for it elsewhere [s]: some 0.2 ms on
-# threads and 1 ms on a cluster.
-TASK = 0.5e-3
-
 
 class InChunks:
     """The state of an iteration as lazy arrays; `evaluate` does a program on them."""
@@ -53,14 +49,7 @@ class InChunks:
             for axis in range(-motion.ndim, 0)
             if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
         ]
-        # As little beyond the next chunk as can be, but chunks of a few points are no reason for
-        # an exchange at each step.
-        row = plan.in_a_row
-        least = min((n for sizes in chunks if len(sizes) > 1 for n in sizes), default=1)
-        self.longest = max(
-            motion.between(part, cut, TASK, row),
-            min(motion.together, least, max(1, row)),
-        )
+        self.longest = motion.between(part, cut, plan.in_a_row)
         if has_conditions(motion.graph):
             self.longest = 1
         self.unit = motion.unit(self.longest)

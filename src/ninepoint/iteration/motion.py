@@ -1,44 +1,49 @@
-"""Motion: what each step of an iteration is, and how many are done at once.
-
-How many steps to do between two exchanges with what lies beside a part:
-
-    cost of a step     points of the part, and those that it does beside it     grows with T
-                       an exchange, once for T steps                            falls with T
+"""Motion: what each step of an iteration is, and how many are done at once; states in memory.
 
 A part that is to go T steps on by itself needs T times what one step looks at, and does the steps
-on ever less of that: on average half of it.
+on ever less of that.  So many steps as are done in one pass over memory are done between two
+exchanges with what lies beside it.
+
+Of a state in memory several steps are done in one pass over memory where that is worth it, and
+steps that are alike are repeated by their calls.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ..arrays import numpy as on_numpy
-from ..arrays.chains import SINGLE, usual_length
+from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays.chains import STEPS, block_length, even_length, usual_length
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Shape
-from ..arrays.regions import Looking
+from ..arrays.regions import Block, Looking
+from ..arrays.strided import plain
+from ..arrays.work import taken
+from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
 from ..language.box import Box
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, leaves_of, numbers_key, options_stay
+from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
 from ..program.planning import common_margin, unfit
-from ..program.program import Program, numbers_in, program_of, reaching, recalled
-from .iterate import Scalars
-
-# How long a core takes for a point of a call [s], where several steps are done in one pass.  (Heat
-# equation, float32, blocks of 1000x1000 to 4000x4000: 0.2 to 0.4 ns, Zen 4.)
-POINT = 0.4e-9
-
-# More steps than this are never done between two exchanges: what is recorded of them grows.
-MOST = 64
+from ..program.program import (
+    Program,
+    numbers_in,
+    program_of,
+    reaching,
+    recalled,
+    targets,
+)
+from .iterate import Iteration, Scalars
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -47,8 +52,11 @@ WORTH_CHAINS = 1 << 28
 # Of so many kinds of numbers it is remembered what the calls of steps are.
 MANY = 16
 
-# What may be lost by steps that are left to be done one by one, before the length is another.
-WORTH = 1.1
+# How long steps are done before one wonders how far they are [s].
+SLICE = 0.02
+
+# Steps for which it is not worth to bind the calls of two of them.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -93,21 +101,18 @@ class Motion:
         each = [self.scalars.at(step) for step in range(first, first + count)]
         vary, definition = self.scalars.vary, self.call.definition
         leaves = [leaf for one in each if vary for leaf in leaves_of(definition, one)]
-        numbers = numbers_key(leaves)
-        key = (
-            (count, numbers)
-            if not vary or (options_stay(definition) and numbers is not None)
-            else None
-        )
+        # Some programs are others for other numbers: they have no key.
+        numbers = numbers_key(leaves) if options_stay(definition) or not vary else None
+        key = None if numbers is None else (count, *numbers)
         found = self._programs.get(key)
         if found is None:
-
-            def record() -> Program:
-                return self.repeated(each) if count > 1 else self._step(each[0])
-
-            known = *self.types, self.call.key, count
-            once = count > 1 and not vary
-            made = recalled(self.call, known, record) if once else record()
+            if count == 1:
+                made = self._step(each[0])
+            elif vary:
+                made = self.repeated(each)
+            else:
+                known = *self.types, self.call.key, count
+                made = recalled(self.call, known, lambda: self.repeated(each))
             found = replace(made, schedule=self.schedule), numbers_in(made.graph)
             if key is not None:
                 self._programs[key] = found
@@ -219,28 +224,228 @@ class Motion:
         """The steps of blocks shorter than the longest that need no kernel besides its own."""
         return min(longest, self.together)
 
-    def between(self, part: Sequence[int], cut: Sequence[int], exchange: float, row: int) -> int:
+    def between(self, part: Sequence[int], cut: Sequence[int], row: int) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
 
-        An exchange takes so long for each part [s].  So many steps in a `row` are to be done: few
-        of them are left to be done one by one.
+        As many as in one pass over memory, also where they are done one by one, but no more than
+        there are in a `row`.
         """
-        looks = [(*self.looks(axis), part[axis]) for axis in cut]
+        asked = self.schedule.steps
         # Further away than the next part there is nothing to gain.
-        far = [n // max(-low, high) for low, high, n in looks if low < high]
-        most = min([max(1, min(MOST, row)), *far])
-        points = len(self.nodes) * POINT * math.prod(part)
-        single = points * (SINGLE if self.together > 1 else 1) + exchange
+        far = [part[axis] // max(-a, b) for axis in cut for a, b in [self.looks(axis)] if a < b]
+        return max(1, min([asked if asked > 1 else STEPS, row, *far]))
 
-        def cost(steps: int) -> float:
-            grown = (1 + (high - low) * (steps - 1) / (2 * max(1, n)) for low, high, n in looks)
-            return points * math.prod(grown) + exchange / steps
 
-        def whole(steps: int) -> float:
-            alone = row % self.unit(steps)
-            return cost(steps) * (row - alone) + single * alone
+class InMemory:
+    """The state of an iteration as NumPy arrays: the first of the fields, in the shape of all."""
 
-        lengths = [k for k in range(1, most + 1) if k <= self.together or k % self.together == 0]
-        usual, fewest = min(lengths, key=cost, default=1), min(lengths, key=whole, default=1)
-        # Other lengths are other kernels: they have to be worth it.
-        return usual if whole(usual) <= WORTH * whole(fewest) else fewest
+    unit = 1
+    # Whether they lie on a GPU.
+    there = False
+
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
+        self._motion, self._plan = motion, plan
+        motion.check()
+        graph = motion.graph
+        arrays = self._taken(fields)
+        if graph.places:
+            # As long as the arrays are alone: positions have all axes.
+            arrays = list(reaching(graph, arrays))
+        self._shape = motion.state_shape(arrays)
+        count = motion.states
+        self._dtypes = [native(array.dtype) for array in arrays[:count]]
+        self._target = targets(plan.out, [(self._shape, one) for one in self._dtypes], fields)
+        fields = arrays
+        if len(motion.nodes) == 1 and not self.there:
+            # The calls of a graph are given the fields as they are.
+            fields = self._stretched(arrays)
+        # How many steps are done in one pass, if that is not one.
+        self._lengths: set[int] = set()
+        if all(field.shape == self._shape for field in fields):
+            size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+            self._lengths = {length for length in self._passes(size) if length > 1}
+        # As many as somebody lets pass by, where steps are done one by one.
+        self.longest = max(self._lengths, default=max(1, plan.steps))
+        if self._lengths:
+            fields = fields if self.there else self._laid(fields)
+            schedule = replace(motion.schedule, steps=self.longest)
+            self._motion = replace(motion, schedule=schedule)
+        self._given = self._states = self._before = list(fields[:count])
+        self._others = [*fields[count:], *self._positions(graph, arrays)]
+        # Whether nobody else has the states, and arrays that may be written to.
+        self._owned = False
+        self._spare: list[Any] | None = None
+        # The calls of a step, by the arrays that it goes on from; None where it is more.
+        self._turns: dict[int, list[Any]] | None = {}
+        if motion.scalars.vary or self.there:
+            self._turns = None
+        if self._target and not self.there:
+            # On a GPU the state is written there at the end.
+            self._aim(arrays[:count])
+
+    # What is done with arrays of one kind or another.
+
+    def _taken(self, fields: Arrays) -> list[Any]:
+        """The fields as arrays of this kind."""
+        return [as_field(field) for field in fields]
+
+    def _stretched(self, arrays: Arrays) -> list[Any]:
+        """The fields, each in the shape of the state."""
+        return [np.broadcast_to(array, self._shape) for array in arrays]
+
+    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
+        """What the last fields of a step are, which nobody gives."""
+        return graph.positions([array.shape for array in arrays])
+
+    def _passes(self, size: int) -> Sequence[int]:
+        """How many steps to do in one pass over memory, for states of `size` bytes."""
+        plan, motion = self._plan, self._motion.sized(size, self._plan.steps)
+        asked = motion.schedule.steps
+        if motion.together == 1:
+            return []
+        reach = motion.margin
+        itemsize = sum(dtype.itemsize for dtype in self._dtypes)
+        core = self._shape[len(self._shape) - motion.ndim :]
+        length = block_length(reach, core, itemsize, asked)
+        return [length if asked else even_length(length, plan.in_a_row)]
+
+    def _laid(self, fields: Arrays) -> list[Any]:
+        """The fields as several steps in one pass take them.
+
+        Axes in another order, gaps, other bytes: one copy costs less than single steps.
+        """
+        return [
+            field
+            if plain(field, native(field.dtype), self._motion.ndim)
+            else copied(field, native(field.dtype))
+            for field in fields
+        ]
+
+    def _empty(self, dtype: np.dtype) -> Any:
+        return empty(self._shape, dtype)
+
+    def _aim(self, given: Arrays) -> None:
+        """Do the steps where the state is to be at the end, if nobody sees that."""
+        target, core = self._target, self._motion.ndim
+        whole = all(
+            plain(one, dtype, core) for one, dtype in zip(target, self._dtypes, strict=True)
+        )
+        # What a callback gets is its own, and what steps read must stay.
+        if self._plan.callback is None and whole and not _shared(target, self._others):
+            if all(one is other for one, other in zip(target, given, strict=True)):
+                self._states, self._owned = target, True
+            elif not _shared(target, given):
+                self._spare = target
+
+    # Steps.
+
+    def forward(self, first: int, length: int) -> int:
+        """Do the steps in one pass over memory, or the first of them where they cannot be."""
+        if length not in self._lengths:
+            done = self._repeat(first, length)
+            if done:
+                return done
+            length = 1
+        program, given = self._motion.program(first, length)
+        graph, fields = program.graph, [*self._states, *self._others]
+        if len(graph.nodes) > 1:
+            fields = list(reaching(graph, fields))
+        results = self._results()
+        outs = dict(zip(program.wanted, results, strict=True))
+        made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
+        for result, one in zip(results, made, strict=True):
+            if one is not result:
+                result[...] = one
+        # What the caller gave, or has kept from a callback, is never written to.
+        self._spare = self._states if self._owned else None
+        self._before, self._states, self._owned = self._states, results, True
+        return length
+
+    def _results(self) -> list[Any]:
+        """Arrays for the next state."""
+        return self._spare or [self._empty(dtype) for dtype in self._dtypes]
+
+    def _repeat(self, first: int, most: int) -> int:
+        """Do steps that are alike by their calls, from some arrays to others and back.
+
+        So they are not looked for at each step.  Gives how many were done, as many as end soon, or
+        none.
+        """
+        few = most < (1 if self._turns else FEW)
+        if few or self._lengths or not self._owned or self._turns is None:
+            return 0
+        here, there = self._states, self._results()
+        if self._turns.keys() != {id(here[0]), id(there[0])}:
+            self._turns = self._bound(first, here, there)
+        turns = self._turns
+        if turns is None:
+            return 0
+        done, end = 0, perf_counter() + SLICE
+        while done < most and perf_counter() < end:
+            for run, fields, numbers, outs in turns[id(here[0])]:
+                run(fields, numbers, outs)
+            here, there = there, here
+            done += 1
+        self._states, self._spare = here, there
+        if done:
+            self._before = there
+        return done
+
+    def _bound(self, step: int, one: list[Any], other: list[Any]) -> dict[int, list[Any]] | None:
+        """The calls of steps like one, from some states to others and back, if that is all."""
+        program, given = self._motion.program(step, 1)
+        graph, wanted = program.graph, program.wanted
+        # What calls make for others stays where it is.
+        between: dict[int, Any] = {}
+        found: dict[int, list[Any]] = {}
+        for states, made in ((one, other), (other, one)):
+            fields = list(reaching(graph, [*states, *self._others]))
+            if not found:
+                shapes = graph.shapes(field.shape for field in fields)
+                between = {
+                    value: empty(shapes[value], graph.dtypes[value])
+                    for node in program.nodes
+                    for value in node.outputs
+                    if value not in wanted
+                }
+            outs = dict(zip(wanted, made, strict=True)) | between
+            launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
+            calls = launches.calls(fields, outs)
+            if calls is None:
+                return None
+            arrays = dict(enumerate(fields)) | outs
+            found[id(states[0])] = [
+                (
+                    call.run,
+                    taken(arrays, call.fields),
+                    call.numbers.told(given),
+                    tuple([arrays[k] for k in call.outputs]),
+                )
+                for call in calls
+            ]
+        return found
+
+    # Looks.
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is somebody else's from then on if it is kept."""
+        # The first may be of another shape, if calls are given the fields as they are.
+        before = self._stretched(self._before)
+        counts = [sys.getrefcount(state) for state in self._states]
+        ended = self._plan.ends(step, self._states, before)
+        # A view of an array refers to it as well.
+        self._owned = counts == [sys.getrefcount(state) for state in self._states]
+        return ended
+
+    def final(self) -> list[Any]:
+        """Give the state: none of the arrays that were given, save for `out`."""
+        for array, state in zip(self._target, self._states, strict=False):
+            if array is not state:
+                write(array, state)
+        if self._target or self._states is not self._given:
+            return self._target or self._states
+        return [np.array(state, native(state.dtype)) for state in self._states]
+
+
+def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    return any(np.may_share_memory(one, other) for one in some for other in others)

@@ -20,9 +20,8 @@ from ..backends.cuda import driver
 from ..base import limits
 from ..program.graph import Graph
 from ..program.planning import unfit
-from .in_memory import InMemory
 from .iterate import Iteration
-from .motion import Motion
+from .motion import InMemory, Motion
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
@@ -43,7 +42,6 @@ class OnDevice(InMemory):
         self._sent = not any(map(is_cupy, fields))
         self._shown: list[Any] | None = None
         super().__init__(motion, fields, plan)
-        self._repeatable = False
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = self._sent and all(one.shape == self._shape for one in self._states)
 

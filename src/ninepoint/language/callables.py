@@ -36,7 +36,7 @@ from .operations import (
     truth,
     unary,
 )
-from .operators import UFUNCS
+from .operators import UFUNCS, UNARY_UFUNCS
 from .values import Value, constant, emit, is_number, wrapped
 
 
@@ -63,7 +63,7 @@ def _builtin_extreme(builtin: Any, *args: Any) -> Any:
         (a, b), _ = together(left, right)
         if a.dtype.is_integer and b.dtype.is_integer:
             return binary(f"{builtin.__name__}imum", a, b)
-        return select(binary("<" if builtin is min else ">", b, a), b, a)
+        return select(b < a if builtin is min else b > a, b, a)
 
     items = args[0] if len(args) == 1 else args
     if not isinstance(items, tuple) or not items:
@@ -85,7 +85,7 @@ def _part(op: Any, value: Any) -> Any:
     elif op != "abs" or dtype is DType.UINT:
         return lifted
     elif dtype is DType.BOOL:
-        dtype, lifted = DType.INT, unary("+", lifted)
+        dtype, lifted = DType.INT, +lifted
     return emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
 
@@ -104,7 +104,7 @@ def _rounded(function: str, whole: bool, value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         return _numpy_round(value, digits)
-    return _rounded("rint", True, unary("+", real_number(value, "round()")))
+    return _rounded("rint", True, +real_number(value, "round()"))
 
 
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
@@ -117,9 +117,9 @@ def _numpy_round(value: Any, decimals: Any = 0) -> Any:
     if decimals == 0:
         return call("rint", dtype, lifted, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
-    steps = ("*", "/") if decimals > 0 else ("/", "*")
-    scaled = call("rint", dtype, lift(binary(steps[0], lifted, scale)))
-    return binary(steps[1], scaled, scale)
+    if decimals > 0:
+        return call("rint", dtype, lifted * scale) / scale
+    return call("rint", dtype, lifted / scale) * scale
 
 
 def _whole_tens(value: Value, step: int) -> Value:
@@ -128,10 +128,9 @@ def _whole_tens(value: Value, step: int) -> Value:
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
         return in_common("round", dtype, value, Value(ir.Const(dtype, str(step)), True))
     if step > 2**64:
-        return lift(binary("*", value, 0))
-    above, below = (binary(op, value, n) for op, n in ((">", step // 2), ("<", -step // 2)))
-    lower = select(below, wrapped(-step), 0)
-    return lift(select(above, wrapped(step), lower))
+        return lift(value * 0)
+    above, below = value > step // 2, value < -step // 2
+    return lift(select(above, wrapped(step), select(below, wrapped(-step), 0)))
 
 
 def _test(function: str, value: Any) -> Any:
@@ -139,8 +138,8 @@ def _test(function: str, value: Any) -> Any:
     lifted = lift(value)
     if lifted.dtype.is_integer:
         if function == "signbit":
-            return binary("<", lifted, 0)
-        return binary("==" if function == "isfinite" else "!=", lifted, lifted)
+            return lifted < 0
+        return lifted == lifted if function == "isfinite" else lifted != lifted
     return emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
@@ -148,8 +147,8 @@ def _sign(value: Any) -> Any:
     lifted = real_number(value, "np.sign")
     if not lifted.dtype.is_integer:
         return call("sign", lifted.dtype, lifted)
-    negative = binary("<", lifted, 0)
-    return select(binary(">", lifted, 0), 1, select(negative, -1, 0))
+    negative = lifted < 0
+    return select(lifted > 0, 1, select(negative, -1, 0))
 
 
 def _where(test: Any, then: Any, other: Any) -> Any:
@@ -183,36 +182,35 @@ def _nan_to_num(
         return value
     most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
-    found = select(binary("==", value, math.inf), above, value)
-    found = select(binary("==", value, -math.inf), below, found)
+    found = select(value == math.inf, above, value)
+    found = select(value == -math.inf, below, found)
     return select(_test("isnan", value), nan, found)
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
     """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
     value, middle = _floats("heaviside", x, at_zero)
-    above = select(binary(">", value, 0), 1.0, select(binary("==", value, 0), middle, value))
-    return select(binary("<", value, 0), 0.0, above)
+    above = select(value > 0, 1.0, select(value == 0, middle, value))
+    return select(value < 0, 0.0, above)
 
 
 def _logaddexp(left: Any, right: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
     a, b = _floats("logaddexp", left, right)
     dtype = a.dtype
-    apart = unary("-", _absolute(binary("-", a, b)))
-    more = call("log1p", dtype, call("exp", dtype, apart))
-    found = binary("+", binary("maximum", a, b), more)
+    more = call("log1p", dtype, call("exp", dtype, -_absolute(a - b)))
+    found = binary("maximum", a, b) + more
     # Of infinities that are alike there is no difference.
-    alike = binary("+", a, math.log(2.0))
-    return select(binary("==", a, b), alike, found)
+    alike = a + math.log(2.0)
+    return select(a == b, alike, found)
 
 
 def _sinc(value: Any) -> Any:
     """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _floats("sinc", value)
-    angle = lift(binary("*", x, math.pi))
-    ratio = binary("/", call("sin", x.dtype, angle), angle)
-    return select(binary("==", x, 0), 1.0, ratio)
+    angle = x * math.pi
+    ratio = call("sin", x.dtype, angle) / angle
+    return select(x == 0, 1.0, ratio)
 
 
 def _angle(value: Any, deg: Any = False) -> Any:
@@ -225,20 +223,15 @@ def _angle(value: Any, deg: Any = False) -> Any:
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
     """`np.isclose`: |a - b| <= atol + rtol * |b|, or both are the same infinity."""
     x, y = _floats("isclose", a, b)
-    apart = _absolute(binary("-", x, y))
-    near = binary("<=", apart, binary("+", atol, binary("*", rtol, _absolute(y))))
-    found = binary("&", near, _test("isfinite", y))
-    found = binary("|", found, binary("==", x, y))
-    if equal_nan:
-        both = binary("&", _test("isnan", x), _test("isnan", y))
-        found = binary("|", found, both)
-    return found
+    near = _absolute(x - y) <= atol + rtol * _absolute(y)
+    found = near & _test("isfinite", y) | (x == y)
+    return found | _test("isnan", x) & _test("isnan", y) if equal_nan else found
 
 
 def _scaled(factor: float, weak: bool, value: Any) -> Any:
     """Degrees to radians, or back; a function of `math` gives a weak float."""
     x = _cast(float, value) if weak else _floats("degrees", value)[0]
-    return binary("*", x, factor)
+    return x * factor
 
 
 def _logical(op: str, left: Any, right: Any) -> Any:
@@ -247,7 +240,7 @@ def _logical(op: str, left: Any, right: Any) -> Any:
 
 def _log(value: Any, base: Any = None) -> Any:
     log = partial(_float_function, "log", "math.log", True)
-    return log(value) if base is None else binary("/", log(value), log(base))
+    return log(value) if base is None else log(value) / log(base)
 
 
 # Casts.
@@ -282,9 +275,9 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
     second = lift(imag)
     a, b = _part("real", first), _part("real", second)
     if second.dtype.is_complex:
-        a = binary("-", a, _part("imag", second))
+        a = a - _part("imag", second)
     if first.dtype.is_complex:
-        b = binary("+", b, _part("imag", first))
+        b = b + _part("imag", first)
     (x, y), shape = together(a, b)
     expr = ir.Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
     return emit(expr, True, shape)
@@ -314,9 +307,6 @@ def _table() -> dict[Any, Builder]:
         math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
-        np.negative: partial(unary, "-"),
-        np.positive: partial(unary, "+"),
-        np.invert: partial(unary, "~"),
         np.logical_not: partial(unary, "not"),
         np.logical_and: partial(_logical, "&"),
         np.logical_or: partial(_logical, "|"),
@@ -330,12 +320,13 @@ def _table() -> dict[Any, Builder]:
         np.sinc: _sinc,
         np.angle: _angle,
         np.isclose: _is_close,
-        np.square: lambda v: binary("*", v, v),
+        np.square: lambda v: lift(v) * v,
         np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
         np.copysign: partial(float_pair, "copysign", "copysign", False),
         **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
+        **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
         np.minimum: partial(binary, "minimum"),
         np.maximum: partial(binary, "maximum"),
     }

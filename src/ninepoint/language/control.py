@@ -178,7 +178,8 @@ class CarriedLoop:
         for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
-                if old is not new and not (isinstance(old, Value) and old == new):
+                alike = isinstance(old, Value) and isinstance(new, Value) and old.atom == new.atom
+                if old is not new and not alike:
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
                 more[name] = self._carry(new)

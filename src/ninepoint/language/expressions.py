@@ -12,6 +12,7 @@ import ast
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 from inspect import Parameter, signature
 from typing import Any
@@ -256,16 +257,16 @@ class Expressions(Frame):
             if method is not NotImplemented:
                 return method
         function = self.eval(node.func)
-        return self.invoke(node, function, *self.arguments(node))
+        return self.invoke(node, function, self.given(node))
 
-    def arguments(self, node: ast.Call) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The arguments of a call, by position and by name."""
-        args, keywords = self.spread(node.args), {}
+    def given(self, node: ast.Call) -> _Given:
+        """The arguments of a call."""
+        args, named = self.spread(node.args), {}
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise NotUnderstood("'**' in a call", self.at(node))
-            keywords[keyword.arg] = self.eval(keyword.value)
-        return args, keywords
+            named[keyword.arg] = self.eval(keyword.value)
+        return _Given(ast.unparse(node.func), args, named)
 
     def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
         """The values of expressions, in place of a starred one those that it holds."""
@@ -287,41 +288,39 @@ class Expressions(Frame):
             raise NotUnderstood(f"the method '{attribute.attr}' of an array", self.at(node))
         if not isinstance(base, Value | np.ndarray):
             return NotImplemented
-        args, keywords = self.arguments(node)
+        given = self.given(node)
         self.at(node)
         if isinstance(base, np.ndarray):
-            if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
+            if any(isinstance(one, Value) for one in given.all):
                 raise NotUnderstood("a method of an array")
             if not callable(getattr(base, attribute.attr, None)):
                 raise errors.unknown_method(kind(base), attribute.attr)
-            return _tried(getattr(base, attribute.attr), dotted, args, keywords)
+            return given.tried(getattr(base, attribute.attr))
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](base)
         if not base.shape or attribute.attr not in METHODS:
             if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window")
             raise errors.unknown_method(kind(base), attribute.attr)
-        return _built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
+        whole = _Given(attribute.attr, (base, *given.args), given.named)
+        return whole.built(METHODS[attribute.attr])
 
-    def invoke(
-        self, node: ast.Call, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
-    ) -> Any:
+    def invoke(self, node: ast.Call, function: Any, given: _Given) -> Any:
         span = self.at(node)
-        name = ast.unparse(node.func)
+        name, args = given.name, given.args
         if function is index:
-            return frame.position(args, keywords)
+            return frame.position(args, given.named)
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
             raise errors.recursion(function.name)
         if isinstance(function, Function):
-            names = _bound(function, args, keywords)
+            names = given.bound(function)
             called = span if function.own else self.called
             inner = type(self)(function, names, self.active, called)
             result = inner.run()
             self.at(node)
             return result
         if isinstance(function, Closure):
-            return self._closure(name, function, args, keywords)
-        everything = [*args, *keywords.values()]
+            return self._closure(function, given)
         if not callable(function):
             raise errors.unknown_function(name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
@@ -329,41 +328,33 @@ class Expressions(Frame):
                 return frame.length(0)
             return frame.measured(frame.whole_shape(), function.__name__)
         if function in _STRUCTURE:
-            return _arranged(function, name, args, keywords)
+            return given.arranged(function)
         if is_shape(function):
             # The shape of a window, made while the kernel is read.
-            if holds_value(tuple(everything)):
+            if holds_value(tuple(given.all)):
                 raise errors.shape_varies(name)
-            return _tried(function, name, args, keywords)
+            return given.tried(function)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
-            for v in everything
+            for v in given.all
         )
-        if known and not any(holds_value(v) for v in everything) and is_pure(function):
-            result = known_call(function, args, keywords)
+        if known and not any(map(holds_value, given.all)) and is_pure(function):
+            result = known_call(function, args, given.named)
             if result is not None:
                 return settled(result)
         if function not in KNOWN:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
             raise errors.unknown_function(name)
-        for one in everything:
-            if isinstance(one, Field):
-                raise errors.bad_operand(f"'{name}'", words(one))
-        result = _built(KNOWN[function], name, args, keywords)
+        given.check_fields()
+        result = given.built(KNOWN[function])
         numpys = isinstance(function, np.ufunc) or from_numpy(function)
         # A part of a number of Python's is one.
         return strong(result) if numpys and function not in (np.real, np.imag) else result
 
-    def _closure(
-        self,
-        name: str,
-        closure: Closure,
-        args: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> Any:
+    def _closure(self, closure: Closure, given: _Given) -> Any:
         """Call a function that was defined inside the kernel."""
-        span = here.span
+        span, name = here.span, given.name
         definition, arguments = closure.definition, closure.definition.args
         if arguments.vararg or arguments.kwarg:
             raise errors.unsupported(f"'*' in the parameters of '{name}'", "Name each one.")
@@ -371,18 +362,17 @@ class Expressions(Frame):
         parameters = [*by_place, *(one.arg for one in arguments.kwonlyargs)]
         # Defaults are those of the last parameters, and of all that are given by name.
         defaults = [*arguments.defaults, *arguments.kw_defaults]
-        given = dict(zip(by_place, args, strict=False)) | keywords
+        values = dict(zip(by_place, given.args, strict=False)) | given.named
         for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
-            if parameter not in given and default is not None:
-                given[parameter] = self.eval(default)
+            if parameter not in values and default is not None:
+                values[parameter] = self.eval(default)
         here.span = span
-        if given.keys() != set(parameters) or len(args) > len(by_place):
+        if values.keys() != set(parameters) or len(given.args) > len(by_place):
             plural = "argument" if len(parameters) == 1 else "arguments"
             raise errors.wrong_arguments(name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
             raise errors.recursion(name)
-        names = {**closure.names, **given}
-        inner = type(self)(self.function, names, self.active)
+        inner = type(self)(self.function, {**closure.names, **values}, self.active)
         if isinstance(definition, ast.Lambda):
             return inner.eval(definition.body)
         inner.block(definition.body)
@@ -391,99 +381,114 @@ class Expressions(Frame):
         return inner.result
 
 
-def _arranged(function: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """What a builtin gives that arranges values, without looking at them."""
-    everything = [*args, *keywords.values()]
-    for one in everything:
-        if isinstance(one, Field):
-            raise errors.bad_operand(f"'{name}'", words(one))
-        if isinstance(one, Coefficients):
-            raise NotUnderstood(f"'{name}' of an array")
-        if isinstance(one, Steps):
-            raise NotUnderstood("a loop whose range is not constant")
-    if function is range and any(isinstance(one, Value) for one in everything):
-        return _steps(name, args, keywords)
-    if function is len and any(isinstance(one, Value) for one in args):
-        raise NotUnderstood(f"'{name}' of something that varies")
-    return _tried(partial(_structure, function), name, args, keywords)
+# What builders call arguments that NumPy or Python has another name for.
+_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
 
 
-def _steps(name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Steps:
-    """A range whose ends are known at run time only."""
-    if keywords or not 1 <= len(args) <= 3:
-        raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
-    for one in args:
-        whole = isinstance(one, int)
-        if isinstance(one, Value):
-            whole = not one.shape and one.dtype.is_integer
-        if not whole:
-            raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
-    start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-    if isinstance(step, Value) or step == 0:
-        raise NotUnderstood("a loop whose step is not constant")
-    return Steps(start, stop, step)
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a function of this name is called with, by position and by name."""
 
+    name: str
+    args: tuple[Any, ...]
+    named: dict[str, Any]
 
-def _built(builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
-             "ndigits": "digits"}  # fmt: skip
-    given = tuple(keywords)
-    keywords = {named.get(k, k): v for k, v in keywords.items()}
-    parameters = _parameters(builder)
-    accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-    names = [one.name for one in accepted]
-    for one in keywords:
-        if one not in [parameter.name for parameter in parameters]:
-            if one in ("axis", "keepdims", "dtype", "out", "method"):
-                raise NotUnderstood(f"the argument '{one}'")
-            raise errors.wrong_arguments(name, f"'{one}' is not an argument of it")
-    for one in given:
-        if named.get(one, one) in names[: len(args)]:
-            raise errors.wrong_arguments(name, f"'{one}' is given twice")
-    needed = sum(one.default is one.empty for one in accepted)
-    count = len(args) + sum(one in names for one in keywords)
-    variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-    if not variadic and not needed <= count <= len(names):
-        plural = "argument" if count == 1 else "arguments"
-        raise errors.wrong_arguments(name, f"{count} {plural} instead of {needed}")
-    return builder(*args, **keywords)
+    @property
+    def all(self) -> list[Any]:
+        """All arguments."""
+        return [*self.args, *self.named.values()]
 
+    def check_fields(self) -> None:
+        """Raise for a field that is given as a whole."""
+        for one in self.all:
+            if isinstance(one, Field):
+                raise errors.bad_operand(f"'{self.name}'", words(one))
 
-def _bound(function: Function, args: tuple[Any, ...], keywords: dict[str, Any]) -> dict[str, Any]:
-    parameters = function.parameters
-    if len(args) > len(parameters):
-        raise errors.wrong_arguments(
-            function.name, f"{len(args)} values for {len(parameters)} parameters"
-        )
-    names = dict(zip(parameters, args, strict=False))
-    for name, value in keywords.items():
-        if name not in parameters or name in names:
-            raise errors.wrong_arguments(function.name, f"'{name}' does not fit")
-        names[name] = value
-    for name in parameters:
-        if name not in names:
-            if name not in function.defaults:
-                raise errors.wrong_arguments(function.name, f"'{name}' is missing")
-            default = function.defaults[name]
-            if isinstance(default, Spacing):
-                words = f"'{name}' is {default!r}, which only a call of a stencil knows"
-                raise errors.wrong_arguments(function.name, words)
-            names[name] = constant(default)
-    return names
+    def tried(self, function: Any) -> Any:
+        """What a function gives for arguments that it may not take."""
+        try:
+            return settled(function(*self.args, **self.named))
+        except (TypeError, ValueError) as error:
+            raise errors.wrong_arguments(self.name, str(error)) from error
+
+    def arranged(self, function: Any) -> Any:
+        """What a builtin gives that arranges values, without looking at them."""
+        self.check_fields()
+        for one in self.all:
+            if isinstance(one, Coefficients):
+                raise NotUnderstood(f"'{self.name}' of an array")
+            if isinstance(one, Steps):
+                raise NotUnderstood("a loop whose range is not constant")
+        if function is range and any(isinstance(one, Value) for one in self.all):
+            return self._steps()
+        if function is len and any(isinstance(one, Value) for one in self.args):
+            raise NotUnderstood(f"'{self.name}' of something that varies")
+        return self.tried(partial(_structure, function))
+
+    def _steps(self) -> Steps:
+        """A range whose ends are known at run time only."""
+        name, args = self.name, self.args
+        if self.named or not 1 <= len(args) <= 3:
+            raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
+        for one in args:
+            whole = isinstance(one, int)
+            if isinstance(one, Value):
+                whole = not one.shape and one.dtype.is_integer
+            if not whole:
+                raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        if isinstance(step, Value) or step == 0:
+            raise NotUnderstood("a loop whose step is not constant")
+        return Steps(start, stop, step)
+
+    def built(self, builder: Any) -> Any:
+        """What a function writes that is read as operations."""
+        given = {_NAMED.get(one, one): value for one, value in self.named.items()}
+        parameters = _parameters(builder)
+        accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        names = [one.name for one in accepted]
+        for one in given:
+            if one not in [parameter.name for parameter in parameters]:
+                if one in ("axis", "keepdims", "dtype", "out", "method"):
+                    raise NotUnderstood(f"the argument '{one}'")
+                raise errors.wrong_arguments(self.name, f"'{one}' is not an argument of it")
+        for one in self.named:
+            if _NAMED.get(one, one) in names[: len(self.args)]:
+                raise errors.wrong_arguments(self.name, f"'{one}' is given twice")
+        needed = sum(one.default is one.empty for one in accepted)
+        count = len(self.args) + sum(one in names for one in given)
+        variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
+        if not variadic and not needed <= count <= len(names):
+            plural = "argument" if count == 1 else "arguments"
+            raise errors.wrong_arguments(self.name, f"{count} {plural} instead of {needed}")
+        return builder(*self.args, **given)
+
+    def bound(self, function: Function) -> dict[str, Any]:
+        """What the parameters of a function are."""
+        wrong = partial(errors.wrong_arguments, function.name)
+        parameters, count = function.parameters, len(self.args)
+        if count > len(parameters):
+            raise wrong(f"{count} values for {len(parameters)} parameters")
+        names = dict(zip(parameters, self.args, strict=False))
+        for name, value in self.named.items():
+            if name not in parameters or name in names:
+                raise wrong(f"'{name}' does not fit")
+            names[name] = value
+        for name in parameters:
+            if name not in names:
+                if name not in function.defaults:
+                    raise wrong(f"'{name}' is missing")
+                default = function.defaults[name]
+                if isinstance(default, Spacing):
+                    raise wrong(f"'{name}' is {default!r}, which only a call of a stencil knows")
+                names[name] = constant(default)
+        return names
 
 
 @cache
 def _parameters(builder: Any) -> tuple[Parameter, ...]:
     """What a builder takes; to find out takes up to 70 us."""
     return tuple(signature(builder).parameters.values())
-
-
-def _tried(function: Any, name: str, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """What a function gives for arguments that it may not take."""
-    try:
-        return settled(function(*args, **keywords))
-    except (TypeError, ValueError) as error:
-        raise errors.wrong_arguments(name, str(error)) from error
 
 
 def _structure(function: Any, *args: Any, **keywords: Any) -> Any:

@@ -212,8 +212,7 @@ def _along(axis: int, element: bool) -> Any:
     point = Index(where.atom, True)
     if element:
         return point
-    result = binary("*", point, factors[axis])
-    return binary("+", result, reading.axes.phase[axis])
+    return point * factors[axis] + reading.axes.phase[axis]
 
 
 def measured(shape: tuple[Any, ...], name: str) -> Any:

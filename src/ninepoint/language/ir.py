@@ -110,6 +110,7 @@ class Ref:
 
 
 Atom: TypeAlias = Const | Ref
+Atoms: TypeAlias = tuple[Atom, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +179,7 @@ class Call:
 
     dtype: DType
     function: str
-    args: tuple[Atom, ...]
+    args: Atoms
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +262,7 @@ class Reduce:
     dtype: DType
     kind: ReduceKind
     shape: Offset
-    body: tuple[Assign, ...]
+    body: Body
     result: Atom
     quantile: float = 0.0
 
@@ -278,7 +279,7 @@ class Gather:
     dtype: DType
     field: str
     origin: Offset
-    index: tuple[Atom, ...]
+    index: Atoms
     low: Offset
     high: Offset
     active: Atom
@@ -310,8 +311,8 @@ class Loop:
     """
 
     carried: tuple[tuple[Ref, Atom], ...]
-    body: tuple[Assign, ...]
-    next: tuple[Atom, ...]
+    body: Body
+    next: Atoms
     index: Ref
     most: int = 0
 
@@ -347,6 +348,9 @@ class Assign:
     value: Expr
 
 
+Body: TypeAlias = tuple[Assign, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Values:
     """Values kept in rows: computed once at each point, and read at several offsets.
@@ -355,54 +359,22 @@ class Values:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RunningSum:
-    """A sum of `value` over so many `rows`, from the point's own on.
-
-    Each row is made from the one before, by adding a row and taking one away, which is exact
-    for integers.
-    """
-
-    name: str
-    body: tuple[Assign, ...]
-    value: Atom
-    rows: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The one name that it is read by."""
-        return (self.name,)
-
-    @property
-    def values(self) -> tuple[Atom, ...]:
-        """What is summed."""
-        return (self.value,)
+    body: Body
+    values: Atoms
 
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Elements of a window of a field, by their ranks.
+    """The element of rank `rank` of a window of a field; NaN where an element is.
 
-    The first of `names` is the element of rank `rank`, and the second, if there is one, that
-    after it; both are NaN where an element is.  `element` reads the first element of the window.
-    That is a box of `shape`, over the last two axes; or its `runs` are, each with the steps to it
-    along axes before the last, its first column and its length, counted from that element.
+    `element` reads the first element of the window.  Its `runs` along the last axis are each the
+    steps to it along axes before, its first column and its length, counted from that element.
     """
 
     names: tuple[str, ...]
     element: Assign
-    shape: Offset
     rank: int
-    runs: tuple[Offset, ...] = ()
-
-    @property
-    def lines(self) -> tuple[Offset, ...]:
-        """The runs, also of a box."""
-        return self.runs or tuple((row, 0, self.shape[1]) for row in range(self.shape[0]))
+    runs: tuple[Offset, ...]
 
     @property
     def read(self) -> Read:
@@ -411,14 +383,14 @@ class Histogram:
         return self.element.value
 
     @property
-    def body(self) -> tuple[Assign, ...]:
+    def body(self) -> Body:
         """What says which values there can be: those of an element."""
         return (self.element,)
 
     @property
-    def values(self) -> tuple[Atom, ...]:
-        """An element, for each name."""
-        return (Ref(self.element.value.dtype, self.element.name),) * len(self.names)
+    def values(self) -> Atoms:
+        """An element."""
+        return (Ref(self.element.value.dtype, self.element.name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,26 +402,15 @@ class State:
     """
 
     names: tuple[str, ...]
-    body: tuple[Assign, ...]
-    values: tuple[Atom, ...]
+    body: Body
+    values: Atoms
     storage: tuple[np.dtype, ...]
     unbounded: bool = False
 
 
 # What is computed before the result, and read at offsets: it reads fields and earlier stages.
 # Only the lowering makes stages.
-Stage: TypeAlias = Values | RunningSum | Histogram | State
-
-
-@dataclass(frozen=True, slots=True)
-class Lines:
-    """Numbers for each place along an axis: a kernel of one axis, whose fields are positions.
-
-    `dtypes` are those in which they are stored.
-    """
-
-    kernel: Kernel
-    dtypes: tuple[np.dtype, ...]
+Stage: TypeAlias = Values | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,23 +424,17 @@ class Length:
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
-    That is its place among the elements of the fields, or among the results; or it is what is
-    computed of these once for each place along the axis, by `lines`, which make several of them.
-    Integers are from `low` to `high`.
+    That is its place among the elements of the fields, or among the results, from `low` to `high`.
     """
 
     axis: int
     among: Literal["elements", "results"]
     low: int
     high: int
-    lines: Lines | None = None
-    number: int = 0
 
     @property
     def words(self) -> str:
         """What to call it."""
-        if self.lines is not None:
-            return f"value {self.number + 1} of the index along axis {self.axis}"
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 
@@ -500,8 +455,8 @@ class Kernel:
     fields: tuple[tuple[str, np.dtype], ...]
     scalars: tuple[tuple[str, DType], ...]
     coefficients: tuple[tuple[str, np.dtype, Offset], ...]
-    body: tuple[Assign, ...]
-    outputs: tuple[Atom, ...]
+    body: Body
+    outputs: Atoms
     stages: tuple[Stage, ...] = ()
     rows: int = 1
     lengths: tuple[Length, ...] = ()
@@ -520,7 +475,7 @@ class Kernel:
         return tuple(zip(names, self.positions, strict=True))
 
 
-def atoms(expr: Expr) -> tuple[Atom, ...]:
+def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
     match expr:
         case Read() | Element() | Tap() | Weight() | Coefficient():
@@ -564,9 +519,7 @@ def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
 
-def _outside(
-    body: tuple[Assign, ...], results: tuple[Atom, ...], inner: set[str]
-) -> tuple[Atom, ...]:
+def _outside(body: Body, results: Atoms, inner: set[str]) -> Atoms:
     """What a body inside an operation takes from outside."""
     names = inner | {assign.name for assign in body}
     used = (*(a for assign in body for a in atoms(assign.value)), *results)
@@ -596,6 +549,11 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
+def _inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
+    """The operation with what stands inside it changed."""
+    return replace(expr, body=tuple(Assign(a.name, change(a.value)) for a in expr.body))
+
+
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
@@ -604,8 +562,7 @@ def shifted(expr: Expr, by: Offset) -> Expr:
         case Tap() | Gather():
             return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, shifted(a.value, by)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: shifted(inner, by))
         case _:
             return expr
 
@@ -618,8 +575,7 @@ def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
         case Element() | Coefficient():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
-            body = tuple(Assign(a.name, of_arrays(a.value, names)) for a in expr.body)
-            return replace(expr, body=body)
+            return _inside(expr, lambda inner: of_arrays(inner, names))
         case _:
             return expr
 
@@ -632,51 +588,18 @@ def within(body: Iterable[Assign]) -> Iterator[Assign]:
             yield from within(assign.value.body)
 
 
-def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> tuple[Assign, ...]:
-    """The assignments that some values need, in order; loops carry no more than that."""
+def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> Body:
+    """The assignments that some values need, in order.
+
+    A loop is needed as a whole: what it carries for nobody costs nothing once it is compiled.
+    """
     names = {atom.name for atom in wanted if isinstance(atom, Ref)}
-    numbers: dict[str, set[int]] = {}
     kept: list[Assign] = []
     for assign in reversed(tuple(body)):
-        if assign.name not in names:
-            continue
-        value = assign.value
-        if isinstance(value, Loop):
-            value = _cut(value, numbers.setdefault(assign.name, set()))
-        elif isinstance(value, Carried):
-            numbers.setdefault(value.loop.name, set()).add(value.number)
-        kept.append(Assign(assign.name, value))
-        names |= {atom.name for atom in atoms(value) if isinstance(atom, Ref)}
-    if not numbers:
-        return tuple(reversed(kept))
-    places = {loop: sorted(found) for loop, found in numbers.items()}
-    return tuple(
-        Assign(a.name, replace(a.value, number=places[a.value.loop.name].index(a.value.number)))
-        if isinstance(a.value, Carried)
-        else a
-        for a in reversed(kept)
-    )
-
-
-def _cut(loop: Loop, numbers: set[int]) -> Loop:
-    """The loop without values that neither itself needs nor who wants those of some numbers."""
-    numbers.add(0)
-    while True:
-        body = needed(loop.body, [loop.next[k] for k in numbers])
-        results = [loop.next[k] for k in numbers]
-        used = {a.name for one in body for a in atoms(one.value) if isinstance(a, Ref)}
-        used |= {a.name for a in results if isinstance(a, Ref)}
-        more = {k for k, (ref, _) in enumerate(loop.carried) if ref.name in used} - numbers
-        if not more:
-            break
-        numbers |= more
-    kept = sorted(numbers)
-    return replace(
-        loop,
-        carried=tuple(loop.carried[k] for k in kept),
-        body=body,
-        next=tuple(loop.next[k] for k in kept),
-    )
+        if assign.name in names:
+            kept.append(assign)
+            names.update(operands(assign.value))
+    return tuple(reversed(kept))
 
 
 def added(one: Offset, other: Offset) -> Offset:

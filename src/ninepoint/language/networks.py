@@ -46,12 +46,3 @@ def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
             merged.append(low)
     merged += even[len(odd) + 1 :]
     return merged
-
-
-def merged(lists: Sequence[Sequence[Atom]], emit: Emit) -> list[Atom]:
-    """Lists in order as one: neighbours first, so that other points share what is merged."""
-    left = [list(one) for one in lists]
-    while len(left) > 1:
-        pairs = zip(left[::2], left[1::2], strict=False)
-        left = [merge(a, b, emit) for a, b in pairs] + left[len(left) // 2 * 2 :]
-    return left[0]

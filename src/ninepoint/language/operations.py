@@ -25,7 +25,7 @@ import numpy as np
 from . import errors, ir
 from .dtypes import Coefficients, promote, value_type
 from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
-from .operators import PYTHON, UNARY
+from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
     Body,
@@ -125,7 +125,7 @@ def truth(value: Any) -> Any:
     if is_number(value) or value is None or isinstance(value, tuple | str):
         return bool(value)
     lifted = lift(value)
-    return lifted if lifted.dtype is DType.BOOL else binary("!=", lifted, 0)
+    return lifted if lifted.dtype is DType.BOOL else lifted != 0
 
 
 def under(test: Any, holds: bool) -> AbstractContextManager[None]:
@@ -157,6 +157,13 @@ def active() -> Any:
 
 
 # Operations.
+
+
+def of_operator(ufunc: Any, *operands: Any) -> Any:
+    """An operator of Python on values, by NumPy's function for it."""
+    if ufunc in UFUNCS:
+        return binary(UFUNCS[ufunc], *operands)
+    return unary(UNARY_UFUNCS[ufunc], *operands)
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
@@ -216,7 +223,7 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
 
 def _shift(op: Any, a: Value, b: Value) -> Value:
     """A shift has the type of what is shifted."""
-    left, right = unary("+", a), unary("+", b)
+    left, right = +a, +b
     expr = Binary(left.dtype, op, left.atom, right.atom)
     return emit(expr, a.weak and b.weak, a.shape or b.shape)
 
@@ -438,10 +445,9 @@ def _compared(op: str, left: Value, right: Value) -> Any:
     above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.
-        return binary("==" if above else "!=", left, left)
-    either, sign = ("|", "<") if above else ("&", ">=")
+        return left == left if above else left != left
     found = binary(op, left, _word(right))
-    return binary(either, binary(sign, right, 0), found)
+    return (right < 0) | found if above else (right >= 0) & found
 
 
 def _extreme(op: Any, left: Value, right: Value) -> Value:
@@ -463,20 +469,17 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     A quotient is an int, and a remainder has the type of `right`.
     """
     signed = left if left.dtype is DType.INT else right
-    negative = binary("<", signed, 0)
+    negative = signed < 0
     size = _word(emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape))
     top, bottom = (size, right) if signed is left else (left, size)
-    rest = binary("%", top, bottom)
-    inexact = binary("!=", rest, 0)
+    rest = top % bottom
+    inexact = rest != 0
     if op == "//":
-        down = unary("-", binary("+", binary("//", top, bottom), inexact))
-        return select(negative, down, binary("//", top, bottom))
-    if signed is right:
-        turned = binary("-", rest, bottom)
-    else:
-        # Both are of uint64, and the remainder is the lesser.
-        turned = in_common("-", DType.UINT, bottom, rest)
-    return select(binary("&", negative, inexact), turned, rest)
+        return select(negative, -(top // bottom + inexact), top // bottom)
+    # Of two of uint64 the remainder is the lesser.
+    word = DType.UINT
+    turned = rest - bottom if signed is right else in_common("-", word, bottom, rest)
+    return select(negative & inexact, turned, rest)
 
 
 def _word(value: Value) -> Value:

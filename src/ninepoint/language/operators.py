@@ -51,3 +51,4 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 SYMBOLS: dict[type[ast.AST], str] = {node: symbol for symbol, _, node, _ in _ALL}
 SYMBOLS |= {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
 UFUNCS: dict[Any, str] = {ufunc: symbol for symbol, _, _, ufunc in _ALL}
+UNARY_UFUNCS: dict[Any, str] = {np.negative: "-", np.positive: "+", np.invert: "~"}

@@ -32,7 +32,7 @@ from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
 from .ir import DType, Kernel, Length
-from .operations import alike, binary, lift, logical, truth, unary, under
+from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
@@ -419,19 +419,19 @@ class Statements(Expressions):
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
         if not isinstance(low, int) or low:
-            count = binary("-", count, low)
+            count = count - low
         if abs(step) > 1:
-            count = binary("//", binary("+", count, abs(step) - 1), abs(step))
+            count = (count + (abs(step) - 1)) // abs(step)
 
         def begin(turn: Any) -> None:
             self.at(node.target)
-            value = turn if step == 1 else binary("*", turn, step)
+            value = turn if step == 1 else turn * step
             first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else binary("+", value, start))
+            self.assign(node.target, value if first else value + start)
 
         def again(turn: Any) -> Any:
             self.at(node.iter)
-            return binary("<", binary("+", turn, 1), count)
+            return turn + 1 < count
 
-        first = truth(binary(">", count, 0))
+        first = truth(count > 0)
         CarriedLoop(self, node, first, begin, again, most).follow()

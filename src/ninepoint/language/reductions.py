@@ -19,15 +19,14 @@ import builtins
 import math
 from dataclasses import replace
 from functools import partial
-from itertools import product
 from typing import Any
 
 import numpy as np
 
 from . import errors
 from .dtypes import Coefficients
-from .ir import RANKED, Atom, Const, DType, Expr, Reduce, ReduceKind
-from .networks import merged, sort
+from .ir import RANKED, Const, DType, Reduce, ReduceKind
+from .networks import sort
 from .operations import (
     Builder,
     as_window,
@@ -43,8 +42,7 @@ from .operations import (
     truth,
 )
 from .statistics import in_order, ranked
-from .values import NotUnderstood, Value, emit, is_number, reading, words
-from .windows import picked
+from .values import NotUnderstood, Value, emit, is_number, picked, reading, words
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).
@@ -121,8 +119,8 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     if where is not None and where is not True:
         test = _truths_of(window, where)
     if kind != name and not window.dtype.is_integer:
-        there = binary("==", window, window)
-        test = there if test is None else binary("&", there, test)
+        there = window == window
+        test = there if test is None else there & test
     return window, test
 
 
@@ -164,7 +162,7 @@ def _mean_of(window: Value, test: Value | None) -> Any:
     # A sum that does not wrap, for it becomes a float.
     exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
     total = reduce("sum", terms, dtype=exact)
-    return binary("/", total, _counted(window, test))
+    return total / _counted(window, test)
 
 
 def _nan(value: Value) -> Value:
@@ -239,15 +237,12 @@ def _spread(
 def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
         return reduce("var", window, float(ddof))
-    left = binary("-", _counted(window, test), ddof)
-    divisor = left
-    if not skips:
-        divisor = select(binary(">", left, 0), left, binary("*", left, 0))
+    left = _counted(window, test) - ddof
+    divisor = left if skips else select(left > 0, left, left * 0)
     # In two passes, as NumPy does it: nothing cancels.
-    apart = binary("-", window, _mean_of(window, test))
-    squares = reduce("sum", _filled(binary("*", apart, apart), test, -0.0))
-    found = binary("/", squares, divisor)
-    return select(binary(">", left, 0), found, _nan(found)) if skips else found
+    apart = window - _mean_of(window, test)
+    found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
+    return select(left > 0, found, _nan(found)) if skips else found
 
 
 def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
@@ -282,7 +277,7 @@ def _peak_to_peak(value: Any) -> Any:
     if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
         return in_common("-", DType.UINT, most, least)
-    return binary("-", most, least)
+    return most - least
 
 
 def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
@@ -313,7 +308,7 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
             raise errors.wrong_arguments("average", "the sum of the weights is zero")
     else:
         total = reduce("sum", as_window(weights, window.shape))
-    return binary("/", reduce("sum", binary("*", window, weights)), total)
+    return reduce("sum", window * weights) / total
 
 
 def _ranked(value: Any, percentage: Any) -> Any:
@@ -326,7 +321,7 @@ def _ranked(value: Any, percentage: Any) -> Any:
 
 
 def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
-    """The elements in order, by a network, whose first part is what neighbours have too."""
+    """The elements in order, by a network."""
     window = window_of(value, name, ordered=True)
     count = math.prod(window.shape)
     _fraction(cut, 0.5, name)
@@ -334,20 +329,12 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
         raise errors.wrong_arguments(name, f"nothing is left of {count} elements")
     if count > NETWORK:
         raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
-
-    def write(expr: Expr) -> Atom:
-        return emit(expr).atom
-
     # Three operations for each of so many comparators, and others for what is made of them.
     reading.body.limit += 3 * count * count.bit_length() ** 2
-    across = [range(n) for n in window.shape[:-1]] if len(window.shape) > 1 else []
-    lists = [
-        sort([picked(window, (*i, k), name).atom for i in product(*across)], write)
-        for k in range(window.shape[-1])
-    ]
-    ordered = merged(lists, write) if across else sort([one[0] for one in lists], write)
+    elements = [picked(window, place, name).atom for place in np.ndindex(window.shape)]
+    ordered = sort(elements, lambda expr: emit(expr).atom)
     if window.dtype.is_float:
-        known = reduce("all", binary("==", window, window))
+        known = reduce("all", window == window)
         ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)
 

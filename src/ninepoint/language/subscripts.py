@@ -5,6 +5,9 @@ x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
 
 A local that holds an expression of fields is read relative to the point, as a field is.
 
+    d = x[1] - x[-1]            t2 = t0 - t1
+    d[2]                 ->     t3 = read x +3;  t4 = read x +1;  t5 = t3 - t4
+
     b = np.zeros(3)                 b: 0.0, 0.0, 0.0
     b[1] = x[0]            ->       b: 0.0, t0, 0.0
     b[k] += 1                       b: t0 + 1 if k == 0 else ..., ...
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -25,21 +28,41 @@ import numpy as np
 from . import errors, ir
 from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
-from .ir import Atom, Const, DType, Offset
-from .operations import active, binary, cast, lift, select
+from .ir import (
+    Atom,
+    Binary,
+    Const,
+    DType,
+    Expr,
+    Gather,
+    Loop,
+    Noting,
+    Offset,
+    Position,
+    Read,
+    Reduce,
+    Ref,
+    Tap,
+    Weight,
+    added,
+    atoms,
+    shifted,
+)
+from .operations import active, cast, lift, select
 from .values import (
     Buffer,
     Index,
     NotUnderstood,
     Value,
+    again,
     constant,
     emit,
+    picked,
     reading,
     settled,
     varies_index,
     words,
 )
-from .windows import elsewhere, on_position, picked, reads, varies
 
 # What makes a new array, and the types of those whose elements numbers keep as they are.
 _MAKERS = (np.zeros, np.empty, np.ones, np.full, np.array, np.arange)
@@ -111,8 +134,8 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at:
     first, last, shape = _box(ends, along)
     reading.axes.check(field.name, first, last)
     if not along:
-        return emit(ir.Read(dtype, field.label, first))
-    return emit(ir.Tap(dtype, field.label, first, along), False, shape)
+        return emit(Read(dtype, field.label, first))
+    return emit(Tap(dtype, field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any], span: Span) -> Value:
@@ -126,10 +149,10 @@ def _gather(field: Field, ends: list[Any], span: Span) -> Value:
         else:
             parts.append((one[0], Const(DType.INT, "0"), 0, 0))
     origins, steps, low, high = zip(*parts, strict=True)
-    reading.axes.check(field.name, ir.added(origins, low), ir.added(origins, high))
+    reading.axes.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
     dtype, where = value_type(field.storage), f"{span.file}|{span.line}"
-    return emit(ir.Gather(dtype, field.label, origins, steps, low, high, inside, where))
+    return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
 def _read_value(value: Value, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
@@ -146,7 +169,7 @@ def _read_value(value: Value, indices: tuple[Any, ...], node: ast.Subscript, at:
     axes.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for low, high in reads(value.atom):
-        axes.check(name, ir.added(low, first), ir.added(high, last))
+        axes.check(name, added(low, first), added(high, last))
     return made
 
 
@@ -214,6 +237,96 @@ def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
     return first, last, tuple(last[axis] - first[axis] + 1 for axis in along)
 
 
+# What a value comes from.
+
+
+def varies(atom: Atom) -> bool:
+    """Whether a value differs from point to point."""
+    return any(True for _ in reads(atom)) or on_position(atom)
+
+
+def on_position(atom: Atom) -> bool:
+    """Whether a value depends on where the point is."""
+    return any(_position(expr) for expr in _behind(atom))
+
+
+def _position(expr: Expr) -> Position | None:
+    """Which position an operation reads."""
+    return reading.positions.get(expr.field) if isinstance(expr, Read) else None
+
+
+def reads(atom: Atom) -> Iterator[tuple[Offset, Offset]]:
+    """The first and the last offset of each read that a value comes from."""
+    for expr in _behind(atom):
+        if not _position(expr):
+            yield from _extents(expr)
+
+
+def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
+    match expr:
+        case Read():
+            yield expr.offset, expr.offset
+        case Gather():
+            yield added(expr.origin, expr.low), added(expr.origin, expr.high)
+        case Reduce():
+            for inner in expr.body:
+                if isinstance(inner.value, Tap):
+                    yield inner.value.ends(expr.shape)
+        case Loop():
+            for inner in expr.body:
+                yield from _extents(inner.value)
+        case _:
+            pass
+
+
+def _behind(atom: Atom) -> Iterator[Expr]:
+    """The operations that a value comes from."""
+    expressions = reading.body.reachable()
+    pending, seen = [atom], set[str]()
+    while pending:
+        one = pending.pop()
+        if not isinstance(one, Ref) or one.name in seen or one.name not in expressions:
+            continue
+        seen.add(one.name)
+        expr = expressions[one.name]
+        yield expr
+        pending += atoms(expr)
+
+
+# At other points.
+
+
+def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
+    """The value at the point that lies `first` from here, or over a window from there on."""
+
+    def write(expr: Expr, new: Expr) -> Atom:
+        if any(isinstance(a, Ref) and a.name in reading.body.begins for a in atoms(expr)):
+            raise NotUnderstood("what a loop changes, at another point")
+        if along and isinstance(expr, Reduce | Noting):
+            held = "window" if isinstance(expr, Reduce) else "loop"
+            raise NotUnderstood(f"a window of what holds a {held}")
+        position = _position(expr)
+        if position is None:
+            if along and isinstance(expr, Read):
+                origin = added(expr.offset, first)
+                return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
+            return emit(shifted(new, first), False, shape).atom
+        here, axis = emit(expr).atom, position.axis
+        # How many steps along the axis each element of the window is from the point.
+        moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
+        steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
+        if not along and steps == ("0",):
+            return here
+        there: Atom = Const(expr.dtype, steps[0])
+        if along:
+            there = emit(Weight(expr.dtype, steps), False, shape).atom
+        return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
+
+    atom = again(value.atom, reading.body.reachable(), lambda ref: not varies(ref), write)
+    # Of a position it is one no more: what lies where it is told by the point alone.
+    return Value(atom, value.weak, shape)
+
+
 # Arrays that are read absolutely, and buffers.
 
 
@@ -265,7 +378,7 @@ def which(array: Array, index: Any, name: str) -> Any:
     found: Any = 0
     for axis, step in enumerate(known):
         rest = math.prod(array.shape[axis + 1 :])
-        found = binary("+", found, binary("*", step, rest) if rest > 1 else step)
+        found = found + (step * rest if rest > 1 else step)
     return found
 
 
@@ -275,7 +388,7 @@ def _element(array: Array, where: Any) -> Value:
         return _item(array, where)
     found, *more = (_item(array, number) for number in range(math.prod(array.shape)))
     for number, item in enumerate(more, 1):
-        found = select(binary("==", where, number), item, found)
+        found = select(where == number, item, found)
     return found
 
 
@@ -300,7 +413,7 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     items = (
         (new if where == number else item)
         if isinstance(where, int)
-        else select(binary("==", where, number), new, item)
+        else select(where == number, new, item)
         for number, item in enumerate(buffer.items)
     )
     return replace(buffer, items=tuple(items))

@@ -33,7 +33,6 @@ from .ir import (
     Loop,
     Read,
     Reduce,
-    RunningSum,
     Select,
     Stage,
     State,
@@ -85,13 +84,8 @@ def _kind(stage: Stage) -> str:
     match stage:
         case Values():
             return "values kept in rows"
-        case RunningSum():
-            return f"a sum over {stage.rows} rows that runs down them"
         case Histogram():
-            what = f"over {_size(stage.shape)} elements"
-            if stage.runs:
-                what = f"over {_places(stage.runs)} of {_size(stage.shape)}"
-            return f"the elements from rank {stage.rank} on {what}"
+            return f"the element of rank {stage.rank} of the runs {_places(stage.runs)}"
         case State():
             loose = ", of any value beyond the ends" if stage.unbounded else ""
             return f"a state kept as {', '.join(map(str, stage.storage))}{loose}"

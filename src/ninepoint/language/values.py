@@ -5,24 +5,50 @@
 Constants are computed at once, as Python's; anything else becomes a `Value`: the name of an
 assignment in a `Body`.  A value with a shape is a window, element by element, and is
 assigned in the body of windows until a reduction makes a number of it.
+
+w = x[-1:2, -1:2];  cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
+w[cross]      ->     a window of 5: Tap(x, from (-1, -1), picked (0, 1), (1, 0), (1, 1), ...)
+w[0, 2]       ->     Read(x, (-1, 1))
+
+What is picked of a window, at constant places, is a window of one axis, or a single element; the
+order is NumPy's.
 """
 
 from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from . import errors, ir
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import Atom, DType, Offset, Ref
+from .ir import (
+    Assign,
+    Atom,
+    Atoms,
+    Coefficient,
+    Const,
+    DType,
+    Expr,
+    Offset,
+    Ref,
+    Tap,
+    Weight,
+    at_index,
+    needed,
+    renamed,
+    renamed_atom,
+    zero_product,
+)
 from .positions import ELEMENT, Line
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
@@ -41,11 +67,12 @@ class NotUnderstood(Exception):
         self.span = span or here.span
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+@dataclass(frozen=True, slots=True, eq=False)
+class Value(NDArrayOperatorsMixin):
     """A number known only at run time, or a window of such; a number has no shape.
 
-    A weak value is a Python float: it takes the type of the NumPy float it meets.
+    A weak value is a Python float: it takes the type of the NumPy float it meets.  Python's
+    operators, `==` as well, write operations on it.
     """
 
     atom: Atom
@@ -57,8 +84,14 @@ class Value:
         """The type that it has."""
         return self.atom.dtype
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any) -> Any:
+        """What an operator is, which NumPy's class of operators asks for."""
+        from .operations import of_operator
 
-@dataclass(frozen=True, slots=True)
+        return of_operator(ufunc, *operands)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Index(Value):
     """Where the point is along an axis, as a number and as a line of the elements there."""
 
@@ -131,7 +164,7 @@ class Body:
             self.values[found.name] = expr
         return found
 
-    def assignments(self, wanted: tuple[Atom, ...]) -> tuple[ir.Assign, ...]:
+    def assignments(self, wanted: Atoms) -> tuple[ir.Assign, ...]:
         """The assignments that `wanted` need, in order."""
         return ir.needed((ir.Assign(n, e) for n, e in self.values.items()), wanted)
 
@@ -307,3 +340,87 @@ def settled(value: Any) -> Any:
     if isinstance(value, list):
         return tuple(value)
     return constant(value)
+
+
+# Elements of windows.
+
+# What writes an operation again, which is given as it was and with new operands.
+Write: TypeAlias = Callable[[Expr, Expr], Atom]
+
+
+def again(
+    atom: Atom, expressions: Mapping[str, Expr], stays: Callable[[Ref], bool], write: Write
+) -> Atom:
+    """A value whose operations are written again, each once; those that stay are as they were."""
+    new: dict[str, Atom] = {}
+    for one in needed(starmap(Assign, expressions.items()), (atom,)):
+        if not stays(Ref(one.value.dtype, one.name)):
+            new[one.name] = write(one.value, renamed(one.value, new))
+    return renamed_atom(atom, new)
+
+
+def picked(window: Value, index: Any, text: str) -> Value:
+    """What `window[index]` is.
+
+    Raises
+    ------
+    StencilError
+        If the index is none that NumPy takes.
+    NotUnderstood
+        If it varies, or what it picks has several axes.
+    """
+    shape = window.shape
+    found = _taken(shape, index, text)
+    if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
+        return window
+    if found.ndim > 1:
+        raise NotUnderstood("a part of a window that has several axes")
+    numbers = [int(place) for place in found.ravel()]
+    at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
+
+    def some(_: Expr, new: Expr) -> Atom:
+        match new:
+            case Tap() | Coefficient():
+                # Where in the field's own window, or in the array, the elements lie.
+                own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
+                new = replace(new, picked=own)
+            case Weight():
+                new = replace(new, texts=tuple(new.texts[number] for number in numbers))
+        return emit(new, False, found.shape).atom
+
+    def one_number(expr: Expr, new: Expr) -> Atom:
+        zero = zero_product(expr, expressions, numbers[0])
+        there = zero or at_index(new, at[0], numbers[0])
+        return there if isinstance(there, Const) else emit(there).atom
+
+    expressions = reading.windows.values
+    write = some if found.ndim else one_number
+    atom = again(window.atom, expressions, lambda _: False, write)
+    return Value(atom, window.weak, found.shape)
+
+
+def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
+    """The elements of a window that an index takes, by their numbers."""
+    for one in index if isinstance(index, tuple) else (index,):
+        _check(one, shape, text)
+    try:
+        found = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[index])
+    except IndexError as error:
+        raise errors.window_index(text, str(error)) from error
+    if not found.size:
+        raise errors.mask_empty(text)
+    return found
+
+
+def _check(index: Any, shape: Offset, text: str) -> None:
+    if varies_index(index):
+        raise NotUnderstood("an element of a window at an index that varies")
+    if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
+        raise errors.mask_type(text, f"an array of {index.dtype}")
+    if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
+        raise errors.mask_shape(shape, index.shape)
+    if isinstance(index, Coefficients):
+        raise errors.mask_type(text, "an array that only the call gives")
+    whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
+    if isinstance(index, bool) or not whole:
+        raise errors.mask_type(text, words(index))

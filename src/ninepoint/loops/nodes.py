@@ -22,7 +22,7 @@ An array is a view of memory: elements of one type, lengths and strides along it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
@@ -268,14 +268,3 @@ class Module:
     def function(self, name: str) -> Function:
         """The function of a name."""
         return next(one for one in self.functions if one.name == name)
-
-    def operations(self, node: object) -> int:
-        """How many operations values and statements hold, and the functions that they call."""
-        if isinstance(node, tuple):
-            return sum(map(self.operations, node))
-        if not is_dataclass(node):
-            return 0
-        parts = sum(self.operations(getattr(node, one.name)) for one in fields(node))
-        if isinstance(node, Call):
-            parts += self.operations(self.function(node.function).body)
-        return parts + isinstance(node, Op)

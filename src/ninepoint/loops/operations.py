@@ -330,11 +330,7 @@ class Operations:
         left, right = self._both(expr, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            if not self.vectors or not interval(expr.left, self.known).below(2**52):
-                return to(own, called("integer_modulo", left, right))
-            quotient = to(work, self._any_quotient(expr, work))
-            rest = to(own, apply("-", left, apply("*", quotient, right)))
-            return choose(apply("!=", right, number(work, 0)), rest, number(own, 0))
+            return to(own, called("integer_modulo", left, right))
         if divisor & (divisor - 1) == 0:
             return to(own, apply("&", left, number(work, divisor - 1)))
         natural, machine, _ = self._natural(expr.left, divisor, work)

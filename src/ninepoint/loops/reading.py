@@ -61,7 +61,6 @@ from .values import (
     compared,
     convert,
     cut,
-    either,
     negated,
     number,
     truth,
@@ -460,7 +459,7 @@ class _Body:
         values = [self._number(one) for one in (node.left, *node.comparators)]
         pairs = zip(node.ops, pairwise(values), strict=True)
         tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
-        return reduce(partial(either, "&"), tests)
+        return reduce(lambda a, b: Op("bool", "&", (a, b)), tests)
 
     def _both(self, node: ast.BoolOp) -> Known:
         is_and = isinstance(node.op, ast.And)

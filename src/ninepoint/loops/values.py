@@ -174,24 +174,14 @@ def _compared_signs(op: str, left: Value, right: Value) -> Value:
     test: Value = Op("bool", op, (convert(left, "uint64"), convert(right, "uint64")))
     below = op in ("<", "<=") if signed is left else op in (">", ">=")
     if below or op == "!=":
-        return either("|", test, negative)
-    return either("&", test, Op("bool", "not", (negative,)))
-
-
-def either(op: str, first: Value, last: Value) -> Value:
-    """Two truths by "&" or "|"."""
-    for one, other in ((first, last), (last, first)):
-        if isinstance(one, Number):
-            return other if bool(one.value) == (op == "&") else one
-    return Op("bool", op, (first, last))
+        return Op("bool", "|", (test, negative))
+    return Op("bool", "&", (test, Op("bool", "not", (negative,))))
 
 
 def chosen(test: Value, then: Value, other: Value) -> Value:
     """One of two numbers; both may be computed."""
     if isinstance(test, Number):
         return then if test.value else other
-    if then.type == other.type == "bool" and (known(then) is True or known(other) is False):
-        return either("&", test, then) if known(other) is False else either("|", test, other)
     if then.type != other.type:
         machine = common(then, other)
         then, other = convert(then, machine), convert(other, machine)

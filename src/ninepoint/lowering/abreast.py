@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 
@@ -68,7 +67,7 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
 
     Both do the same operations; `forms` are the kernel after each pass.
     """
-    far = any(_adds_far(assign.value) for assign in forms["windowed"].body)
+    far = any(_adds_far(assign.value) for assign in forms["widened"].body)
     in_place = None if far else flattened(forms["wholesome"], _LONGEST)
     if in_place is not None and _suitable(in_place, schedule):
         several = replace(in_place, rows=schedule.rows)
@@ -129,12 +128,9 @@ def together(kernel: Kernel, prefix: str = "r") -> tuple[Kernel | None, float]:
     return written, shared
 
 
-def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
-    """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first.
-
-    Of each row so many `columns` may be made as well, one after the other.
-    """
-    if kernel.rows == columns == 1:
+def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
+    """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
+    if kernel.rows == 1:
         return kernel
     lines = Lines(prefix)
     outputs: list[Atom] = []
@@ -142,8 +138,8 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
     def written(by: Offset) -> tuple[Atom, ...]:
         return replayed(kernel.body, kernel.outputs, lambda _, e: lines.emit(shifted(e, by)))
 
-    for row, column in product(range(kernel.rows), range(columns)):
-        outputs += written((*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :])
+    for row in range(kernel.rows):
+        outputs += written((*(0,) * (kernel.ndim - 2), row, 0))
     return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
 
 

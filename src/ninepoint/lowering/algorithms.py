@@ -38,10 +38,8 @@ import numpy as np
 from ..analysis.rewrite import Emit, along_rows, as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
-    Assign,
     Atom,
     Cast,
-    Const,
     DType,
     Expr,
     Histogram,
@@ -53,14 +51,10 @@ from ..language.ir import (
     Select,
     Tap,
     added,
-    made_as,
-    named,
-    needed,
     window_indices,
 )
 from ..language.networks import sort
-from . import runs
-from .cost import NEAR
+from .parts import runs
 from .schedule import Refused, Request, Schedule
 from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved, planes
 from .windows import (
@@ -94,11 +88,6 @@ def staged(kernel: Kernel, request: Request) -> Kernel:
         if isinstance(expr, Reduce):
             with suppress(Refused):
                 return _reduction(staging, expr)
-        if isinstance(expr, Cast) and not expr.storage:
-            total = staging.counts.get(expr.arg)
-            if total is not None and total.dtype is expr.dtype:
-                # A number of none is 0.0 again, by which others are divided.
-                return binary("+", total, Const(total.dtype, "0.0"), staging.emit)
         return staging.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
@@ -138,15 +127,6 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
 
 
 def _sum(staging: Staging, reduce: Reduce) -> Atom:
-    counted = truths(reduce)
-    floats = [storage.itemsize for storage in staging.types.values() if kind_of(storage) == "f"]
-    if counted is not None and floats and max(reduce.shape) <= NEAR:
-        # In lanes of the result, if that is made of floats.
-        lanes = DType.F64 if max(floats) > 4 else DType.F32
-        total = _sum(staging, _of_floats(reduce, counted, lanes))
-        number_of = staging.emit(Cast(DType.INT, total))
-        staging.counts[number_of] = total
-        return number_of
     source, weights = staging.element(reduce)
     dtype = reduce.result.dtype
     storage = staging.types.get(source.field)
@@ -163,29 +143,6 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
     if reduce.kind == "sum":
         return as_type(total, reduce.dtype, staging.emit)
     return divided(total, reduce.dtype, math.prod(reduce.shape), staging.emit)
-
-
-def truths(reduce: Reduce) -> Ref | None:
-    """The truths that a window's sum counts, if it does."""
-    value = made_as(reduce.result, named(reduce.body))
-    if reduce.kind != "sum" or reduce.dtype is not DType.INT or not isinstance(value, Cast):
-        return None
-    counted = value.arg
-    return counted if isinstance(counted, Ref) and counted.dtype is DType.BOOL else None
-
-
-def _of_floats(reduce: Reduce, counted: Ref, lanes: DType) -> Reduce:
-    """The number of truths as a sum of floats.
-
-    A byte for each truth is four times as narrow; but beside floats no more of them are counted at
-    once, and each must be packed and unpacked.  To add -0.0 changes no float, so that LLVM adds
-    under a mask instead of choosing first.  (nanmean of 3 x 3 float32, 512 x 512, three rows at
-    once: bytes and 0.0 took 44 us, floats 41 us, with -0.0 37 us; Zen 5.)
-    """
-    result = Ref(lanes, "counted")
-    one = Select(lanes, counted, Const(lanes, "1.0"), Const(lanes, "-0.0"))
-    body = (*reduce.body, Assign(result.name, one))
-    return replace(reduce, dtype=lanes, body=needed(body, [result]), result=result)
 
 
 def _variance(staging: Staging, reduce: Reduce) -> Atom:
@@ -248,21 +205,22 @@ def _by_histogram(staging: Staging, reduce: Reduce, tap: Tap | None) -> Atom:
         raise Refused(f"elements of {storage} have too few values to slide")
     if len(set(tap.picked)) < len(tap.picked):
         raise Refused("elements are picked twice")
-    shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
-    low, fraction = quantile_position(math.prod(shape), reduce.quantile)
-    element = tap.origin
-    lines: tuple[Offset, ...] = ()
-    if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)) or tap.picked:
-        element, lines = _runs_of(tap, reduce.shape)
-    names = staging.stage(
-        lambda emit: [emit(Read(tap.dtype, tap.field, element))] * (2 if fraction else 1),
-        lambda names, body, _: Histogram(names, body[0], shape, low, lines),
-    )
-    how = f"the places of {math.prod(shape)} elements in order slide along"
-    if storage.itemsize == 1 and (not lines or len(lines[0]) == 3):
-        how = f"a histogram of the {math.prod(shape)} elements slides along"
+    count = math.prod(reduce.shape)
+    low, fraction = quantile_position(count, reduce.quantile)
+    element, lines = _runs_of(tap, reduce.shape)
+
+    def ranked(rank: int) -> Atom:
+        (name,) = staging.stage(
+            lambda emit: [emit(Read(tap.dtype, tap.field, element))],
+            lambda names, body, _: Histogram(names, body[0], rank, lines),
+        )
+        return staging.emit(Read(tap.dtype, name, (0,) * ndim))
+
+    found = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
+    how = f"the places of {count} elements in order slide along"
+    if storage.itemsize == 1 and len(lines[0]) == 3:
+        how = f"a histogram of the {count} elements slides along"
     staging.note(f"axis {ndim - 1}: {how}")
-    found = [staging.emit(Read(tap.dtype, name, (0,) * ndim)) for name in names]
     return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 
@@ -310,19 +268,16 @@ def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
         found = of_sorted(lists, low, 1 if fraction == 0 else 2, emit)
         value = interpolated(found, fraction, reduce.dtype, emit)
         return not_nan(value, [one[-1] for one in lists], emit)
-    # The same for what is no NaN: a column ends with what is to be counted of it.  (nanmedian of
-    # 3 x 3, rows sorted in the place of columns: 1.11 of the time in float32, 1.19 in float64.)
-    height, width = reduce.shape
-    wanted = Valid.of(reduce, width)
+    # The same for what is no NaN: a column ends with how many these are.
+    height, wanted = reduce.shape[0], Valid.of(reduce)
 
     def ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
-        filled, counts = wanted.split(items, emit)
-        return [*sort(filled, emit), *counts]
+        filled, valid = wanted.split(items, emit)
+        return [*sort(filled, emit), valid]
 
     lists = _sorted(staging, source, reduce, False, ordered)
     found = of_sorted([one[:height] for one in lists], wanted.first, wanted.count, emit)
-    counts = zip(*(one[height:] for one in lists), strict=True)
-    return wanted.chosen(found, [combined(of_lines, "+", emit) for of_lines in counts], emit)
+    return wanted.chosen(found, combined([one[height] for one in lists], "+", emit), emit)
 
 
 def _ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
@@ -377,7 +332,7 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
     lines = [
         (*plane, *place, length)
         for plane, places in sorted(found.items())
-        for place, length in runs.along_rows(places)
+        for place, length in runs(places, 1)
     ]
     *first, _ = min(lines)
     steps = [

@@ -21,10 +21,22 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import Body, reads
+from ..analysis.rewrite import reads
 from ..language.box import Box
 from ..language.dtypes import short, value_type
-from ..language.ir import Assign, Atom, DType, Kernel, Offset, Read, Ref, Stage, State, Values
+from ..language.ir import (
+    Assign,
+    Atom,
+    Body,
+    DType,
+    Kernel,
+    Offset,
+    Read,
+    Ref,
+    Stage,
+    State,
+    Values,
+)
 from .fusion import inlined, relabelled, renumbered, unfit
 from .kept import computed_at, full, needed, rolling_axis
 from .schedule import Schedule

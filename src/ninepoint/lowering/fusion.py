@@ -22,7 +22,6 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..analysis.rewrite import (
-    Body,
     bodies,
     copied,
     drop_dead,
@@ -34,6 +33,7 @@ from ..analysis.rewrite import (
 from ..language.ir import (
     Assign,
     Atom,
+    Body,
     Cast,
     Expr,
     Histogram,
@@ -42,7 +42,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    RunningSum,
     Stage,
     State,
     Values,
@@ -102,8 +101,6 @@ def unfit(kernel: Kernel) -> str:
                 pass
             case Histogram():
                 return "a histogram slides over a field only"
-            case RunningSum():
-                return "a sum runs down the rows, with the rows of the result and no faster"
             case State():
                 return "it is several steps already"
             case _:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ..analysis.rewrite import Body, bodies, reads
+from ..analysis.rewrite import bodies, reads
 from ..language.box import Box, joined
 from ..language.ir import (
+    Body,
     Kernel,
     Offset,
-    RunningSum,
     Stage,
     State,
 )
@@ -40,7 +40,7 @@ class Kept:
     @property
     def warm(self) -> int:
         """How many planes are made before the first of the result."""
-        return max(self.high[self.axis] - self.low[self.axis], height(self.stage) - 1)
+        return self.high[self.axis] - self.low[self.axis]
 
 
 def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
@@ -49,10 +49,6 @@ def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     axis = rolling_axis(kernel)
     read = [stage for stage in kernel.stages if stage.names[0] in need]
     found = [Kept(stage, *need[stage.names[0]], axis, 1) for stage in read]
-    for one in found:
-        if isinstance(one.stage, RunningSum):
-            assert axis == -2, "a sum that runs down the rows has one row at a time"
-            assert one.low[-2] == one.high[-2]
     return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
 
 
@@ -90,7 +86,7 @@ def needed(
         need |= dict.fromkeys(stage.names, at)
         if stored and isinstance(stage, State):
             at = Box(here, here)
-        visit(stage.body, _with_rows(at, stage))
+        visit(stage.body, at)
     return {name: box.ends for name, box in need.items()}
 
 
@@ -99,23 +95,10 @@ def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
     here = full((0,) * kernel.ndim)
     need = needed(kernel)
     return [(kernel.body, Box(here, here))] + [
-        (stage.body, _with_rows(Box(*need[stage.names[0]]), stage))
+        (stage.body, Box(*need[stage.names[0]]))
         for stage in kernel.stages
         if stage.names[0] in need
     ]
-
-
-def _with_rows(at: Box, stage: Stage) -> Box:
-    """Where the body of a stage is computed.
-
-    The row before its own, which a running sum takes away, is that of the turn before.
-    """
-    return Box(at.lo, (*at.hi[:-2], at.hi[-2] + height(stage) - 1, at.hi[-1]))
-
-
-def height(stage: Stage) -> int:
-    """How many rows a row of a stage is made of, of each row that its body reads."""
-    return stage.rows if isinstance(stage, RunningSum) else 1
 
 
 def rolling_axis(kernel: Kernel) -> int:
@@ -136,7 +119,7 @@ def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
     axis = kept.axis
     lowest = kept.high[axis]
     readers = [(0, kernel.body)]
-    readers += [(o.high[axis] - isinstance(o.stage, RunningSum), o.stage.body) for o in others]
+    readers += [(one.high[axis], one.stage.body) for one in others]
     for plane, body in readers:
         for read in reads(body, kept.stage.names):
             lowest = min(lowest, plane + full(read.offset)[axis])

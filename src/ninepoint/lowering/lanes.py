@@ -28,7 +28,6 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
-    RunningSum,
     Stage,
     State,
     Tap,
@@ -41,8 +40,8 @@ class Turn:
     """How offsets are written along other axes, and along which windows run that ran along some.
 
     Where so many `lanes` are interleaved, a step along the last axis of taps is as much longer,
-    and no offset may be computed.  Stages that slide along rows have no such form, nor else those
-    that run down them: they would have to do so along others.
+    and no offset may be computed.  Stages that slide along rows have no such form: they would have
+    to do so along others.
     """
 
     offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
@@ -55,8 +54,7 @@ class Turn:
 
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
-        unfit = (Histogram, State) if self.lanes else (Histogram, State, RunningSum)
-        if any(isinstance(stage, unfit) for stage in kernel.stages):
+        if any(isinstance(stage, Histogram | State) for stage in kernel.stages):
             return None
         walked = (one for body in bodies(kernel) for one in within(body))
         if self.lanes and any(isinstance(one.value, Gather) for one in walked):

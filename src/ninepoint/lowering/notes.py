@@ -2,10 +2,10 @@
 
     mean over 3 x 3   ->   axis 0: 3 added at once, kept for the neighbours
                            axis 1: 3 added at once, at each point
-                           no running sum: up to 8 are added at once
+                           no doubling: up to 8 are taken at once
 
-The words come from the passes themselves: `recognising.sums` and `algorithms.ways` run the same
-code as the compilation, and the rest compares the kernel before a pass with that after it.
+The words come from the passes themselves: `algorithms.ways` runs the same code as the compilation,
+and the rest compares the kernel before a pass with that after it.
 
 Work: what a lowered kernel does for one point, counted.
 
@@ -24,9 +24,10 @@ import numpy as np
 
 from ..analysis.footprint import tap_offsets
 from ..analysis.ranges import machine_type, of_type, ranges, turn_ranges, working_type
-from ..analysis.rewrite import Body, bodies, reads
+from ..analysis.rewrite import bodies, reads
 from ..language.ir import (
     RANKED,
+    Body,
     Carried,
     Element,
     Gather,
@@ -36,21 +37,16 @@ from ..language.ir import (
     Loop,
     Read,
     Reduce,
-    RunningSum,
     Stage,
     Tap,
     named,
 )
 from .abreast import abreast
 from .algorithms import ways
-from .recognising import sums
 from .schedule import Refused, Schedule
 from .sharing import best
 from .staging import ELEMENT_KEPT, KEPT
 from .windows import most, small
-
-# Explicit sums of fewer terms are not worth a word.
-_TERMS = 4
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30
@@ -62,27 +58,6 @@ class Note:
 
     subject: str
     lines: tuple[str, ...]
-
-
-def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> Iterator[Note]:
-    """What became of explicit sums; `floats` says whether those of floats may become windows."""
-    found = [*sums(stored, schedule, floats=True).values()]
-    if not floats:
-        found.sort(key=lambda one: one.dtype.is_float)
-    for one in found:
-        written = one.dtype.is_float and not floats
-        if one.terms < _TERMS or (written and isinstance(one.window, str)):
-            continue
-        if isinstance(one.window, str):
-            lines = [f"computed as written: {one.window}"]
-        elif written:
-            lines = [
-                "computed as written: floats keep the order of the text",
-                f"with fastmath=True it is the window of {_shape(one.window)}",
-            ]
-        else:
-            lines = [f"recognised as the window of {_shape(one.window)}"]
-        yield Note(f"sum of {one.terms} terms", tuple(lines))
 
 
 def window_notes(
@@ -243,16 +218,11 @@ def work(kernel: Kernel) -> Work:
             # takes a few steps for each of its bytes.
             size = fields[stage.read.field].itemsize
             short = size == 1 and stage.values[0].dtype.is_integer
-            moved = 2 * len(stage.lines)
+            moved = 2 * len(stage.runs)
             lanes[load] += moved
             lanes["int64"] += 2 * moved + (16 if short else 6 * size + _WORDS)
             continue
         count(stage.body)
-        if isinstance(stage, RunningSum):
-            # The row that comes and the one that leaves, and the sum before.
-            count(stage.body)
-            lanes[machine_type(stage.value.dtype, known[stage.name])] += 2
-            lanes[load] += 1
     count(kernel.body)
     stores = len(kernel.outputs) + sum(len(stage.names) for stage in kernel.stages)
     loads = lanes.pop(load, 0)

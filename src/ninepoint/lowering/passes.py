@@ -3,12 +3,9 @@
     read          the text became a kernel              language.parse
     simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
-    picked        what a mask leaves out falls away     recognising
     widened       averages that integers cannot hold    storage
-    windowed      sums that are windows in disguise     recognising
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
-    evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers storage
     shared        what neighbours compute too is kept   sharing
 
@@ -25,9 +22,8 @@ from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
-from .recognising import picked, windowed
 from .schedule import Request
-from .sharing import evened, shared
+from .sharing import shared
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 
@@ -36,19 +32,16 @@ Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
 # Nothing that depends on the types of the results.
 SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel)),)
 
-# Up to windows, however they are written.
-WINDOWED: tuple[Pass, ...] = (
+# What follows from the types of the results.
+STORED: tuple[Pass, ...] = (
     ("stored", stored),
-    ("picked", picked),
     ("widened", lambda kernel, _: widened(kernel)),
-    ("windowed", windowed),
 )
 
 # What neighbours compute as well is kept in rows.
 ROWS: tuple[Pass, ...] = (
     ("staged", staged),
     ("unrolled", unrolled),
-    ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
     ("shared", lambda kernel, request: shared(kernel, request.schedule)),
 )

@@ -39,20 +39,13 @@ class Schedule:
         took 1.5 s to compile, one of 49 took 5 s.  To sort the columns anew at each point, in
         registers, halved the speed of a median of 3 x 3 bytes.
     direct : int
-        Elements along one axis that are combined at once; beyond, by doubling, or for sums of
-        integers by running sums.
+        Elements along one axis that are combined at once; beyond, by doubling.
     radix : int
         How many elements a level of doubling combines; 0 for what needs the fewest loads: a
         31 x 31 mean of float32 was 1.4 times as fast so as by fours, at 512 x 512.
-    separable : float
-        How many times fewer reads the axes must need, taken in turn, than the terms of an
-        explicit sum: a 3 x 3 sum (9 reads against 6) gained a third, a Sobel kernel (6
-        against 5) lost as much.
     shared : float
         Operations that must be saved for each point before what neighbours compute as well is
         kept in a row of its own.
-    running : bool
-        Whether sums of integers run down the rows.
     rows : int
         Rows of the result that are made at once, where values that rows share are then loaded
         or computed less often; 1 for one after the other.  Of a 3 x 3 window 3 rows read 5
@@ -76,7 +69,7 @@ class Schedule:
     --------
     >>> import numpy as np
     >>> import ninepoint as npt
-    >>> @npt.stencil(schedule=npt.Schedule(running=False))
+    >>> @npt.stencil(schedule=npt.Schedule(direct=2))
     ... def total(x):
     ...     return x[-1:2].sum()
     >>> total(np.arange(4))
@@ -88,9 +81,7 @@ class Schedule:
     sorted_columns: int = 49
     direct: int = 8
     radix: int = 0
-    separable: float = 1.4
     shared: float = 6
-    running: bool = True
     rows: int = 3
     gain: float = 0.95
     steps: int = 0

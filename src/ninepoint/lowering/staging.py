@@ -1,4 +1,4 @@
-"""Staging: the stages that windows are reduced by, axis by axis or in boxes.
+"""Staging: the stages that windows are reduced by, axis by axis or in runs.
 
 3 elements from x[-1] on, weighed 1 2 1      ->      t0 = x[-1];  t1 = x[0];  t2 = x[1]
                                                      t3 = t0 + t2;  t4 = t1 * 2;  t5 = t3 + t4
@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeAlias
 
 from ..analysis.rewrite import (
-    Body,
     Emit,
     Lines,
     along_rows,
@@ -27,6 +26,7 @@ from ..language.ir import (
     RANKED,
     Atom,
     BinaryOp,
+    Body,
     Cast,
     Coefficient,
     Const,
@@ -36,7 +36,6 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
-    RunningSum,
     Stage,
     Tap,
     Values,
@@ -44,15 +43,10 @@ from ..language.ir import (
     named,
     operands,
 )
-from . import runs
 from .cost import NEAR
-from .recognising import Factors, factors
-from .runs import ELEMENT, boxes
+from .parts import ELEMENT, Factors, Place, Runs, cut, factors, levels, runs_of
 from .schedule import Refused, Schedule
 from .windows import combined, most, small
-
-# Boxes of a window that are named.
-_LISTED = 6
 
 # Makes a stage of its names, its body and its values.
 Build: TypeAlias = Callable[[tuple[str, ...], Body, tuple[Atom, ...]], Stage]
@@ -112,9 +106,9 @@ def first(source: Tap, emit: Emit) -> Atom:
     return emit(Read(source.dtype, source.field, source.origin))
 
 
-def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[runs.Pair]]:
+def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[Place]]:
     """The rows and columns of elements of a window, in each plane of the last two axes."""
-    found: dict[Offset, list[runs.Pair]] = {}
+    found: dict[Offset, list[Place]] = {}
     for index in picked:
         place = [0] * max(2, len(source.origin))
         for axis, step in zip(source.axes, index, strict=True):
@@ -180,13 +174,6 @@ class _Line:
         return [(moved(source, self.axis, k), weight) for k, weight in self.places]
 
 
-def _boxes(kept: Sequence[runs.Pair]) -> str:
-    """Which boxes of a window of any shape are kept, in words."""
-    named = [" x ".join(map(str, box)) for box in dict.fromkeys(kept)]
-    more = f" and {len(named) - _LISTED} more" if len(named) > _LISTED else ""
-    return f", {KEPT}: {', '.join(named[:_LISTED])}{more}" if named else ""
-
-
 # What is said of what is kept in rows, and of elements that are computed.
 KEPT = "kept for the neighbours"
 ELEMENT_KEPT = f"elements: computed once, {KEPT}"
@@ -205,8 +192,6 @@ class Staging:
         self.stages: dict[Stage, Stage] = {}
         # What was done, and why it was done in no other way.
         self.notes: list[tuple[str, str]] = []
-        # Of numbers of truths the floats that they were counted as.
-        self.counts: dict[Atom, Atom] = {}
 
     def note(self, done: str, why: str = "") -> None:
         """Tell what was done, and why it was done in no other way."""
@@ -270,40 +255,53 @@ class Staging:
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
         if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
-        found = [
-            boxes(tuple(places), idempotent) for places in planes(source, source.picked).values()
-        ]
+        found = self._runs(source, idempotent).values()
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
             raise Refused("its elements stand in no runs that are worth keeping")
         if sum(one.reads for one in found) > most(reduce, self.schedule):
             raise Refused("its elements stand in too many runs")
 
-    def _over_boxes(self, source: Tap, fold: Fold) -> Atom:
-        """Reduce a window of any shape, in boxes that neighbours share."""
+    def _runs(self, source: Tap, idempotent: bool) -> dict[Offset, Runs]:
+        """The runs of the elements that are picked, in each plane."""
+        return {
+            plane: runs_of(tuple(places), idempotent)
+            for plane, places in planes(source, source.picked).items()
+        }
+
+    def _over_runs(self, source: Tap, fold: Fold) -> Atom:
+        """Reduce a window of any shape, in runs that neighbours share."""
         if source.dtype.is_integer and fold.dtype.is_float:
             # As integers, in narrow lanes, before they become floats.
             own = DType.INT if source.dtype is DType.BOOL else source.dtype
-            return self.emit(Cast(fold.dtype, self._over_boxes(source, Fold(fold.op, own))))
+            return self.emit(Cast(fold.dtype, self._over_runs(source, Fold(fold.op, own))))
         last = len(source.origin) - 1
         parts: list[Piece] = []
-        kept: list[runs.Pair] = []
-
-        def at(box: Tap, place: runs.Pair) -> Piece:
-            down, right = place
-            return moved(moved(box, last - 1, down), last, right), None
-
-        for plane, places in planes(source, source.picked).items():
+        kept: list[str] = []
+        for plane, found in self._runs(source, fold.idempotent).items():
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
-            made = boxes(tuple(places), fold.idempotent)
-            known = {(1, 1): base}
-            for box, pieces in made.kept:
-                inside = [at(ground(known[one.box]), one.place) for one in pieces]
-                known[box] = self._joined(base, inside, fold)
-            parts += [at(known[one.box], one.place) for one in made.pieces]
-            kept += [box for box, _ in made.kept]
-        done = f"{len(parts)} runs and boxes of elements {fold.verb} at each point"
-        self.note(f"{done}{_boxes(kept)}")
+            axis = last - 1 + found.axis
+            known = self._kept_runs(base, axis, found.sizes[1:], fold)
+            for (down, right), length in found.found:
+                for size, start in found.pieces(length):
+                    at = moved(moved(known[size], last - 1, down), last, right)
+                    parts.append((moved(at, axis, start), None))
+            kept += [f"1 x {n}" if found.axis else f"{n} x 1" for n in found.sizes[1:]]
+        self.note(
+            f"{len(parts)} runs of elements {fold.verb} at each point"
+            + (f", {KEPT}: {', '.join(dict.fromkeys(kept))}" if kept else "")
+        )
         return joined(parts, fold, self.emit)
+
+    def _kept_runs(
+        self, source: Tap, axis: int, sizes: Iterable[int], fold: Fold
+    ) -> dict[int, Tap]:
+        """Runs of some sizes, each of which is kept, and made of shorter ones."""
+        made = {1: source}
+        for size in sizes:
+            parts = cut(size, tuple(made), fold.idempotent)
+            pieces = [(moved(ground(made[n]), axis, start), None) for n, start in parts]
+            made[size] = self._joined(source, pieces, fold)
+        return made
 
     def element(self, reduce: Reduce) -> tuple[Tap, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
@@ -364,7 +362,7 @@ class Staging:
     ) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
         if source.picked:
-            return self._over_boxes(source, fold)
+            return self._over_runs(source, fold)
         weights = weights or ((),) * len(shape)
         lines = map(_Line, source.axes, shape, weights)
         work = [line for line in lines if line.length > 1 or line.weights]
@@ -375,52 +373,27 @@ class Staging:
             work.append(_Line(work[-1].axis, 1))
         place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
-            source = self._along(source, line, fold)
+            pieces = self._doubled(source, line, fold)
+            self._note_line(line, len(pieces), fold, KEPT)
+            source = self._joined(source, pieces, fold)
         pieces = self._doubled(source, work[-1], fold)
         self._note_line(work[-1], len(pieces), fold, "at each point")
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
-
-    def _along(self, source: Tap, line: _Line, fold: Fold) -> Tap:
-        dtype = fold.dtype
-        long = line.length > self.schedule.direct and not (line.weights or fold.idempotent)
-        rows = line.axis == len(source.origin) - 2
-        if rows and long and dtype.is_integer and self.schedule.running:
-            self.note(
-                f"axis {line.axis}: running sum of {line.length}, one row in and one row out",
-                "running, not doubling: sums of integers are exact in any order",
-            )
-            (name,) = self.stage(
-                lambda emit: [as_type(first(source, emit), dtype, emit)],
-                lambda names, body, values: RunningSum(names[0], body, values[0], line.length),
-            )
-            return in_stage(source, name, dtype)
-        pieces = self._doubled(source, line, fold)
-        self._note_line(line, len(pieces), fold, KEPT)
-        return self._joined(source, pieces, fold)
 
     def _note_line(self, line: _Line, pieces: int, fold: Fold, where: str) -> None:
         """Tell how an axis was done: where pieces hold many elements, by doubling."""
         if line.length == 1:
             return
-        axis, rows = line.axis, self.kernel.ndim - 2
-        how = "at once"
+        axis, how, why = line.axis, "at once", ""
         if pieces != len(line.places):
             how = "by doubling"
-            if fold.idempotent:
-                why = "not running: what left the window cannot be taken back"
-            elif not fold.dtype.is_integer:
-                why = "not running: a running sum of floats would drift"
-            elif axis != rows:
-                why = f"axis {axis}: not running: running sums go down the rows"
-            else:
-                why = "not running: the schedule has running=False"
         elif line.weights:
-            why = "neither running nor doubling: the elements have weights"
-        elif axis < rows:
+            why = "no doubling: the elements have weights"
+        elif axis < self.kernel.ndim - 2:
             why = f"axis {axis}: stages are kept along the last two axes only"
         else:
             most = max(self.schedule.direct, self.schedule.radix)
-            why = f"neither running nor doubling: up to {most} are taken at once"
+            why = f"no doubling: up to {most} are taken at once"
         verb = "weighted and added" if line.weights else fold.verb
         self.note(f"axis {axis}: {line.length} {verb} {how}, {where}", why)
 
@@ -430,13 +403,7 @@ class Staging:
         direct = max(self.schedule.direct, radix)
         if line.weights or length <= direct or axis < len(source.origin) - 2:
             return line.pieces(source)
-        levels = runs.levels(length, fold.idempotent, radix)
-        made = {1: source}
-
-        def pieces(length: int) -> list[Piece]:
-            cut = runs.cut(length, tuple(made), fold.idempotent)
-            return [(moved(made[size], axis, start), None) for size, start in cut]
-
-        for size in levels[1:]:
-            made[size] = self._joined(source, pieces(size), fold)
-        return pieces(length)
+        sizes = levels(length, fold.idempotent, radix)
+        made = self._kept_runs(source, axis, sizes[1:], fold)
+        parts = cut(length, tuple(made), fold.idempotent)
+        return [(moved(made[size], axis, start), None) for size, start in parts]

@@ -25,18 +25,10 @@ Of elements that are no NaN:
                                       n  = (x0 == x0) + (x1 == x1) + (x2 == x2)
                                       n == 0 ? nan : n == 1 ? s0 : s0 + (s1 - s0) * (n - 1) / 5
 
-    nanmedian of 3            ->      f0 = x0 == x0 ? x0 : inf;    e1 = x0 == x0 ? inf : -inf
-                                      f1 = x1 == x1 ? x1 : e1; ...       s0 <= s1 <= s2 of f
-                                      e3 == inf ? s1 : (s0 + s1) / 2
-
 How many there are differs from point to point, so all that may be wanted is put in order, and the
 count chooses.  What stands for a NaN is infinite: it comes after all others (before, where the
 rank is counted from above), and beside elements that are infinite themselves it makes no
 difference which is which.
-
-Of a median one comes after, the next before, so that the middle stays where it is: it moves by
-half a place for each part of the window (a column, which neighbours share) whose NaN are odd in
-number.  Of nothing but NaN it is between -inf and inf, and their mean is NaN.
 """
 
 from __future__ import annotations
@@ -62,7 +54,6 @@ from ..language.ir import (
     Reduce,
     Select,
     Tap,
-    Unary,
     at_index,
     named,
     window_indices,
@@ -147,9 +138,9 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
             return not_nan(value, items, emit)
         case "nanquantile" | "nanrank":
             wanted = Valid.of(reduce)
-            filled, counts = wanted.split(items, emit)
+            filled, valid = wanted.split(items, emit)
             found = sort(filled, emit)[wanted.first :][: wanted.count]
-            return wanted.chosen(found, counts, emit)
+            return wanted.chosen(found, valid, emit)
 
 
 def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
@@ -324,8 +315,7 @@ class Valid:
     """What is wanted: `count` elements from rank `first` on, NaN having become `fill`.
 
     `places` has for each number of elements that are no NaN, from 1 on, the place of one among
-    these, and the fraction towards the next; where `balanced`, for each number of parts, from 0
-    on, whose NaN are odd in number.  `apart` tells that a window of NaN alone is to be asked for.
+    these, and the fraction towards the next.
     """
 
     dtype: DType
@@ -333,71 +323,42 @@ class Valid:
     first: int
     count: int
     places: tuple[tuple[int, float], ...]
-    balanced: bool
-    apart: bool
 
     @classmethod
-    def of(cls, reduce: Reduce, parts: int = 1) -> Valid:
-        """What a window's reduction wants, whose elements are filled in so many equal parts."""
+    def of(cls, reduce: Reduce) -> Valid:
+        """What a window's reduction wants."""
         size = math.prod(reduce.shape)
-        rank = reduce.kind == "nanrank"
-        balanced = reduce.quantile == (50.0 if rank else 0.5) and size >= 2 * parts
-        found: list[tuple[int, float]] = []
-        above = False
-        if balanced:
-            for odd in range(parts + 1):
-                twice = size - odd - (0 if rank else 1)
-                found.append((twice // 2, 0.0 if rank else twice % 2 / 2))
-        else:
-            above = valid_position(reduce, size)[0] > (size - 1) // 2
-            for count in range(1, size + 1):
-                place, fraction = valid_position(reduce, count)
-                found.append((place + (size - count if above else 0), fraction))
+        found = [valid_position(reduce, count) for count in range(1, size + 1)]
+        above = found[-1][0] > (size - 1) // 2
+        if above:
+            # NaN come first.
+            found = [(place + size - k, part) for k, (place, part) in enumerate(found, 1)]
         first = min(place for place, _ in found)
         last = max(place + (fraction > 0) for place, fraction in found)
         places = tuple((place - first, fraction) for place, fraction in found)
-        fill = "-inf" if above else "inf"
-        number, apart = last - first + 1, rank or not balanced
-        return cls(reduce.dtype, fill, first, number, places, balanced, apart)
+        return cls(reduce.dtype, "-inf" if above else "inf", first, last - first + 1, places)
 
-    def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], list[Atom]]:
-        """The elements of a part with something for each NaN, and what is added of all parts."""
+    def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], Atom]:
+        """Elements with something for each NaN, and how many are none."""
         filled: list[Atom] = []
         ones: list[Atom] = []
         dtype = items[0].dtype
         # Counted in lanes of the elements' own width.
-        one, zero = Const(dtype, "1.0"), Const(dtype, "0.0")
-        fill: Atom = Const(dtype, self.fill)
-        other: Atom = Const(dtype, "-inf")
+        one, zero, fill = (Const(dtype, text) for text in ("1.0", "0.0", self.fill))
         for item in items:
             valid = binary("==", item, item, emit)
             filled.append(emit(Select(dtype, valid, item, fill)))
-            if self.apart:
-                ones.append(emit(Select(dtype, valid, one, zero)))
-            if self.balanced:
-                fill = emit(Select(dtype, valid, fill, other))
-                other = emit(Unary(dtype, "-", fill))
-        counts = [combined(ones, "+", emit)] if self.apart else []
-        if self.balanced:
-            odd = binary("<", fill, zero, emit)
-            counts.append(emit(Select(dtype, odd, one, zero)))
-        return filled, counts
+            ones.append(emit(Select(dtype, valid, one, zero)))
+        return filled, combined(ones, "+", emit)
 
-    def chosen(self, found: Sequence[Atom], counts: Sequence[Atom], emit: Emit) -> Atom:
-        """The result, of the elements that are wanted and what is added of all parts."""
-        dtype, which = self.dtype, counts[-1]
-        nan = Const(dtype, "nan")
-        result: Atom = nan
-        last: Atom = nan
-        for count, (place, fraction) in enumerate(self.places, 0 if self.balanced else 1):
-            way = interpolated(found[place : place + 2], fraction, dtype, emit)
-            if count == 0:
-                result = way
-            elif way != last:
-                enough = binary(">=", which, Const(which.dtype, repr(float(count))), emit)
-                result = emit(Select(dtype, enough, way, result))
+    def chosen(self, found: Sequence[Atom], valid: Atom, emit: Emit) -> Atom:
+        """The result, of the elements that are wanted and how many are no NaN."""
+        result: Atom = Const(self.dtype, "nan")
+        last: Atom = result
+        for count, (place, fraction) in enumerate(self.places, 1):
+            way = interpolated(found[place : place + 2], fraction, self.dtype, emit)
+            if way != last:
+                enough = binary(">=", valid, Const(valid.dtype, repr(float(count))), emit)
+                result = emit(Select(self.dtype, enough, way, result))
             last = way
-        if self.balanced and self.apart:
-            none = binary("<", counts[0], Const(counts[0].dtype, "1.0"), emit)
-            result = emit(Select(dtype, none, nan, result))
         return result

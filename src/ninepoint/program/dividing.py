@@ -68,12 +68,12 @@ def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[No
     shapes = graph.shapes([array.shape for array in arrays])
     one = _Division(graph, frozenset(wanted), shapes, counts)
 
-    def apart(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
+    def apart(node: Node, users: Nodes, joined: Nodes) -> str:
         if node.resizes and not node.factors:
             return "it gives fewer points than it is given"
         if any(one.factors for one in joined):
             return "it gives more points than it is given"
-        if not one.together(joined, fewer):
+        if not one.together(joined):
             return "a task of its own takes less"
         return ""
 
@@ -117,7 +117,7 @@ class _Division:
         for k in range(1, len(after)):
             first, second = [*before, *after[:k]], after[k:]
             bytes_ = self._between(first, second)
-            if bytes_ < best and self.together(first, 1):
+            if bytes_ < best and self.together(first):
                 best, found = bytes_, (first, second)
         return found
 
@@ -127,8 +127,8 @@ class _Division:
         read = {value for node in second for value in node.fields}
         return sum(self.graph.dtypes[value].itemsize for value in made & read)
 
-    def together(self, nodes: Nodes, fewer: int) -> bool:
-        """Whether nodes can be one task a chunk, and better are than so many more tasks."""
+    def together(self, nodes: Nodes) -> bool:
+        """Whether nodes can be one task a chunk, and better are than one task more."""
         fine = finer_values(self.graph.nodes)
         whole = {
             broadcast_shape(cut_shapes([self.shapes[v] for v in node.fields], node.fields, fine))
@@ -142,7 +142,7 @@ class _Division:
         counts = [1] * (len(shape) - len(own)) + list(own)
         if any(n > 1 and len(rings(nodes, k)) > 1 for k, n in enumerate(counts, -len(counts))):
             return math.prod(shape) == 0
-        most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * fewer * math.prod(counts)
+        most = (1 + MORE) * len(nodes) * math.prod(shape) + FREE * math.prod(counts)
         return self._points(nodes, shape, counts) <= most
 
     def _points(self, nodes: Nodes, shape: Shape, counts: Sequence[int]) -> float:

@@ -18,28 +18,25 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays.borders import Boundary, check_range
-from ..arrays.commands import Single
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
-from ..arrays.executable import Executable
 from ..arrays.layout import Border, Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
 from ..backends import records
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
 from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.readable import shown_at_home, with_room
-from ..lowering.schedule import Request, Schedule
-from .calls import Call
-from .definition import Definition
+from ..lowering.schedule import Request
+from .definition import Call, Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline
     from ..backends.cuda.source import Source
-    from ..language.ir import Lines, Position
+    from ..language.ir import Position
 else:
     # What was compiled before is neither read nor lowered.
     pipeline = Later("..backends.pipeline", __package__)
@@ -73,12 +70,6 @@ class Node:
     def compiled(self) -> Compiled:
         """What the call is compiled to."""
         return compiled(self.call, self.types)
-
-    @cached_property
-    def part(self) -> Any:
-        """The forms of its compilation for being a part of a kernel; or why it has none."""
-        schedule = replace(self.call.definition.options.schedule, running=False, stages=(), tile=0)
-        return compiled(self.call, self.types, schedule).as_part
 
     def text(self, border: Border) -> Source:
         """What does it on a GPU, under a border."""
@@ -148,9 +139,9 @@ class Node:
         return self.call.definition.factors
 
     @property
-    def program(self) -> Bound:
-        """What computes it, its scalars bound."""
-        return self.compiled.bind(self.call.scalars)
+    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Its coefficients and its scalars."""
+        return self.compiled.numbers(self.call.scalars)
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
@@ -468,8 +459,8 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def compiled(call: Call, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
-    """What a call on fields of these types is compiled to, with its schedule or another one."""
+def compiled(call: Call, types: Sequence[np.dtype]) -> Compiled:
+    """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(
         options.neighborhood,
@@ -477,7 +468,7 @@ def compiled(call: Call, types: Sequence[np.dtype], schedule: Schedule | None = 
         call.overflow,
         definition.kept if call.boundary.uses("keep") else 0,
         options.fastmath,
-        schedule or definition.schedule_for(types),
+        definition.schedule_for(types),
         definition.factors,
         () if call.every == 1 else steps_of(call.every, definition.rank),
     )
@@ -515,12 +506,6 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
 
 def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
     """The positions along an axis, for the shape of their value."""
-    if one.lines is not None:
-        made = [
-            _along(node, replace(raw, axis=one.axis), shape).ravel()
-            for raw in one.lines.kernel.positions
-        ]
-        return _lines(one.lines, made)[one.number].reshape(shape)
     along = np.arange(shape[node.along[one.axis]])
     if one.among == "results" and node.border.rules[one.axis][0] == "valid":
         looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
@@ -534,12 +519,3 @@ def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
     if one.among == "results":
         along //= node.every[one.axis]
     return along.reshape(shape)
-
-
-def _lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
-    """The numbers along one axis, for the positions there."""
-    program = pipeline.compile_lines(found).bind({}).within(positions[0].shape)
-    call = Single(program, Border((("nearest", "nearest"),)))
-    run = Executable(call, positions, (-1,), threads=1)
-    made = run(positions, (*program.coefficients, *program.scalars))
-    return made if isinstance(made, tuple) else (made,)

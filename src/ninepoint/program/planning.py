@@ -14,7 +14,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, takewhile
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,6 @@ from ..arrays.launching import Launches
 from ..arrays.layout import ABSENT, Border, Region
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
-from ..backends.compiled import Bound, Compiled, Forms
 from ..base.remembered import Remembered
 from ..base.undisturbed import Later
 from ..language.box import Box
@@ -75,10 +74,6 @@ def _planned(program: Program) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
         sets, whole = _grouped(program, forced)
-        mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
-        if mixed is not None:
-            forced |= dict.fromkeys([node.label for node in mixed[:-1]], MIXED_RINGS)
-            continue
         groups = [_group(program, nodes) for nodes in sets]
         wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
         if not wide:
@@ -98,30 +93,30 @@ def _grouped(
     them.  Nothing is compiled for it.
     """
 
-    def parted(node: Node, users: Nodes, joined: Nodes, fewer: int) -> str:
+    def parted(node: Node, users: Nodes, joined: Nodes) -> str:
         if node.label in forced:
             return forced[node.label]
         for one in (node, *users):
-            reason = apart(one, one.part, node)
+            reason = apart(one, node)
             if reason:
                 return reason if one is node else f"'{one.label}' reads it: {reason}"
         if not across and not program.graph.stored.isdisjoint(node.outputs):
             return "the next step begins with it"
         if any(map(short, node.compiled.out_dtypes)):
             return "floats of 16 bits are rounded when they are stored"
-        return ""
+        return MIXED_RINGS if rings_of(joined) is None else ""
 
     return in_sets(program.nodes, parted)
 
 
 def in_sets(
-    nodes: Nodes,
-    apart: Callable[[Node, Nodes, Nodes, int], str],
+    nodes: Nodes, apart: Callable[[Node, Nodes, Nodes], str]
 ) -> tuple[list[list[Node]], dict[str, str]]:
-    """Nodes, each done with those that read it wherever it can be, in sets, in order.
+    """Nodes, each done with those that read it wherever these are one set; in order.
 
-    `apart` says why a node must not be in one set with its users, or nothing where it can: all of
-    them joined, which are so many sets fewer.  Of those that are apart the reason is told.
+    `apart` says why a node must not be in one set with its users, or nothing where it can, all of
+    them joined.  Of those that are apart the reason is told.  Nobody reads what the nodes of a set
+    make but these, save for the last: so the sets can be done in the order of their last nodes.
     """
     whole: dict[str, str] = {}
     sets: list[list[Node]] = []
@@ -129,41 +124,16 @@ def in_sets(
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
-        reason = apart(node, users, joined, len(homes)) if users else ""
-        some = [*(one for one in sets if one not in homes), joined]
-        # Of several homes none may need what is made of another one.
-        if not reason and len(homes) > 1 and (_depend(homes) or _in_order(some) is None):
-            reason = "what reads it cannot be done in one pass"
+        reason = "what reads it is not done in one pass" if len(homes) > 1 else ""
+        if len(homes) == 1:
+            reason = apart(node, users, [node, *homes[0]])
+        if homes and not reason:
+            homes[0].insert(0, node)
+            continue
+        sets.insert(0, [node])
         if reason:
             whole[node.label] = reason
-            some = [*sets, [node]]
-        sets = some
-    found = _in_order(sets)
-    assert found is not None, "groups depend on each other"
-    return found, whole
-
-
-def _depend(sets: Sequence[list[Node]]) -> bool:
-    """Whether one of the sets reads what another one makes."""
-    return any(reads(user, one) for a, b in permutations(sets, 2) for one in a for user in b)
-
-
-def _in_order(sets: Sequence[list[Node]]) -> list[list[Node]] | None:
-    """The sets in an order in which they can be done; None if there is none."""
-    done: list[list[Node]] = []
-    pending = list(sets)
-    while pending:
-        made = {value for one in pending for node in one for value in node.outputs}
-        for one in pending:
-            own = {value for node in one for value in node.outputs}
-            if all((made - own).isdisjoint(node.fields) for node in one):
-                done.append(one)
-                pending.remove(one)
-                break
-        else:
-            return None
-    return done
+    return sets, whole
 
 
 def _tallest(nodes: Nodes) -> tuple[int, Node]:
@@ -187,27 +157,11 @@ def _group(program: Program, nodes: Nodes) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
     outputs, schedule = given_on(program, nodes), program.schedule
-    if any(not program.graph.stored.isdisjoint(node.outputs) for node in nodes[:-1]):
-        # Sums of steps may run down the rows: Life took 0.8 times as long so (3000 x 3000, Zen 4).
-        kernels = [node.compiled.as_part.single for node in nodes]
-    else:
-        kernels = [_rolling(node.part) for node in nodes]
-    pipeline = Pipeline.of(program.graph, nodes, kernels, outputs, schedule)
+    pipeline = Pipeline.of(program.graph, nodes, outputs, schedule)
     kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    bounds = bound(chain.compiled, nodes)
-    return Group(
-        tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, bounds, chain=chain
-    )
-
-
-def _rolling(forms: Forms) -> Kernel:
-    """The kernel of a call whose rows roll; several in place where others would be one by one."""
-    lowered = forms.lowered
-    if lowered.ndim < 3 and lowered.rows > 1 and not lowered.stages:
-        return replace(lowered, rows=1)
-    return forms.single
+    return Group(tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, chain=chain)
 
 
 # On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
@@ -242,8 +196,7 @@ def _one_pass(program: Program, nodes: Nodes) -> Group | None:
     from ..backends.cuda.writing import title, together
 
     graph, outputs = program.graph, given_on(program, nodes)
-    kernels = [node.part.single for node in nodes]
-    pipeline = Pipeline.of(graph, nodes, kernels, outputs, program.schedule)
+    pipeline = Pipeline.of(graph, nodes, outputs, program.schedule)
     types = tuple(graph.dtypes[value] for value in outputs)
     name = title(nodes[-1].compiled.name)
     steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
@@ -266,8 +219,7 @@ def _one_pass(program: Program, nodes: Nodes) -> Group | None:
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
     )
-    bounds = bound(nodes[-1].compiled, nodes)
-    return Group(tuple(nodes), pipeline.read, outputs, program=bounds, at_once=work)
+    return Group(tuple(nodes), pipeline.read, outputs, at_once=work)
 
 
 # Steps of an iteration.
@@ -313,7 +265,7 @@ def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:
-        reason = apart(node, node.compiled.as_part, last, node.compiled.out_dtypes)
+        reason = apart(node, last, node.compiled.out_dtypes)
         if not reason and node.along != tuple(range(-last.ndim, 0)):
             reason = "it has other axes"
         if not reason and node.label != last.label and node.label in whole:
@@ -325,11 +277,12 @@ def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
     return ""
 
 
-def apart(node: Node, forms: Any, other: Node, stored: Sequence[np.dtype] = ()) -> str:
+def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
     """Why a call cannot be done in one pass with another one; empty where it can.
 
     Types of its results are `stored` that are kept for a call.
     """
+    forms = node.compiled.as_part
     if isinstance(forms, str):
         return f"it holds {forms}"
     reason = unchainable(forms.single, stored)
@@ -381,9 +334,7 @@ class Pipeline:
     request: Request
 
     @staticmethod
-    def of(
-        graph: Graph, nodes: Nodes, kernels: Sequence[Kernel], outputs: Values, schedule: Schedule
-    ) -> Pipeline:
+    def of(graph: Graph, nodes: Nodes, outputs: Values, schedule: Schedule) -> Pipeline:
         """Calls of a graph, of which others need the outputs; some may end steps."""
         ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
         places = graph.places
@@ -393,7 +344,7 @@ class Pipeline:
             value: unlike(graph.names[value], taken)
             for value in (*read, *(v for node in nodes for v in node.outputs))
         }
-        links, borders = _linked(nodes, kernels, names, taken)
+        links, borders = _linked(nodes, names, taken)
         called = {node.label: names[node.outputs[0]] for node in nodes}
         stages = [(called.get(label, label), how) for label, how in schedule.stages]
         # To compute a step again, or some rows of it at once, takes longer to compile than it
@@ -449,18 +400,8 @@ class Pipeline:
         return turned.done()[1]
 
 
-def bound(whole: Compiled, nodes: Nodes) -> Bound:
-    """What calls are compiled to, all in one, with the numbers of all of them."""
-    bounds = [node.program for node in nodes]
-    return Bound(
-        whole,
-        tuple(array for one in bounds for array in one.coefficients),
-        tuple(value for one in bounds for value in one.scalars),
-    )
-
-
 def _linked(
-    nodes: Nodes, kernels: Sequence[Kernel], names: Mapping[int, str], taken: set[str]
+    nodes: Nodes, names: Mapping[int, str], taken: set[str]
 ) -> tuple[list[Link], list[tuple[Border, Any]]]:
     """The nodes as links of a chain, and their borders with the constants, each once.
 
@@ -469,8 +410,8 @@ def _linked(
     borders: list[tuple[Border, Any]] = []
     numbers: dict[Any, int] = {}
     links: list[Link] = []
-    for node, kernel in zip(nodes, kernels, strict=True):
-        border, cval = node.border, node.call.cval
+    for node in nodes:
+        kernel, border, cval = node.compiled.as_part.single, node.border, node.call.cval
         number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
         if number == len(borders):
             borders.append((border, cval))

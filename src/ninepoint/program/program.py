@@ -8,7 +8,6 @@ A program pickles as its calls.  How it is done is planned where it is done, onc
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -33,13 +32,10 @@ from ..base.remembered import Remembered
 from ..language.dtypes import computed
 from ..language.ir import Length
 from ..lowering.schedule import Schedule
-from .calls import Call, Leaves
+from .definition import Call, Leaves
 from .graph import Graph, Node, Nodes, Values, read_by
 from .options import as_it_is
 from .planning import plan
-
-# Bytes of pickles beyond which none is kept.
-LARGE = 1 << 20
 
 # Where each number of a call is found, and how it is converted, if it is; or None and a number
 # that calls with equal keys have in common.
@@ -85,23 +81,7 @@ class Program:
         return _restored(part, own, schedule, part.token), sources
 
     def __reduce__(self) -> Any:
-        if self._packed:
-            return _unpacked, (self._packed,)
         return _restored, (self.graph, self.wanted, self.schedule, self.token)
-
-    @cached_property
-    def _packed(self) -> bytes:
-        """What it pickles as, once for all tasks; nothing where only its pickler knows how."""
-        if not self.token:
-            return b""
-        parts = self.graph, self.wanted, self.schedule, self.token
-        try:
-            packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, AttributeError, TypeError):
-            return b""
-        # What is named so is another thing in another process, and is to be pickled by value; and
-        # what is large is not kept.
-        return b"" if b"__main__" in packed or len(packed) > LARGE else packed
 
     def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
         """The program, whose calls that name no axes work along the last of these of arrays."""
@@ -450,14 +430,6 @@ def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: 
     program = Program(graph, wanted, schedule, token)
     return _known.made((token, wanted, schedule), lambda: program) if token else program
 
-
-def _unpacked(packed: bytes) -> Program:
-    """The program that was packed so; the same one for all tasks of a process."""
-    return _received.made(packed, lambda: _restored(*pickle.loads(packed)))
-
-
-# The programs that were received last, by what they were packed as.
-_received: Remembered[bytes, Program] = Remembered(64)
 
 # The programs that came last, by their tokens and what is wanted of them.
 _known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)

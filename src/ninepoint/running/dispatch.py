@@ -7,8 +7,7 @@ program, arrays                ->     the values that are wanted
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from time import perf_counter
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,22 +20,18 @@ from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
-from ..arrays.executable import SPLIT_POINTS, note_pace, threads_for
+from ..arrays.executable import SPLIT_POINTS, threads_for
 from ..arrays.grid import refuse_unknown
 from ..arrays.layout import Array
 from ..arrays.regions import check_device, finer_values
 from ..backends.memory import LEAST, empty
 from ..backends.threads import CREW_HANDOFF
 from ..backends.universal import Elements
-from ..program.calls import Call, Leaves, options_stay
-from ..program.definition import Definition
+from ..program.definition import Call, Definition, Leaves, options_stay
 from ..program.graph import Graph, Node, has_conditions, read_by, with_boundaries
 from ..program.options import Place
 from ..program.planning import given_on
 from ..program.program import BoundCall, Program, bound, positions, program_of, reaching, targets
-
-# Calls on more elements are done the ordinary way, which shares them among threads.
-MOST = 1 << 16
 
 # What is wrong where a GPU is to lay values at the border.
 ON_GPU = (
@@ -47,12 +42,16 @@ ON_GPU = (
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    names = definition.fields
-    fields = as_fields(fields, names)
+    fields = as_fields(fields, definition.fields)
+    return fields, types_of(definition, fields)
+
+
+def types_of(definition: Definition, fields: Sequence[Any]) -> list[np.dtype]:
+    """The types of the fields of a call, which must be those of numbers."""
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, names, strict=True):
+    for dtype, name in zip(types, definition.fields, strict=True):
         accepted.check_dtype(dtype, name)
-    return fields, types
+    return types
 
 
 # Values of all parameters, numbers of all calls, out -> result.
@@ -225,13 +224,10 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     graph = program.graph
     shapes = graph.shapes(field.shape for field in fields)
     results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
-    made = given = targets(out, results, fields)
-    if not given or any(np.may_share_memory(o, field) for o in given for field in fields):
-        made = [empty(*one) for one in results]
+    given, made = targets(out, results, fields), [empty(*one) for one in results]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
-        if target is not result:
-            write(target, result)
+        write(target, result)
     return given or made
 
 
@@ -301,73 +297,47 @@ def _task(
 # Functions of numbers.
 
 
+@dataclass(frozen=True, slots=True)
 class Quick:
     """Calls of a function of numbers on arrays of one shape that is not large, once more.
 
     To look at types and shapes takes a fraction of the microseconds in which all else that a call
-    may be is found out (see `arrays.keys`).  What is not quick after all gives nothing.
+    may be is found out (see `arrays.keys`).  Calls that take long are none of these: the ordinary
+    way shares them among threads.
 
-    `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
-    the function of NumPy's finds what it takes; `pace` is the kernel's.  Calls that take long are
-    none of these: the ordinary way shares them among threads.
+    `kinds` are the types of the values, `fields` where those of the arrays are, and their types,
+    `order` where the function of NumPy's finds what it takes; `pace` is the kernel's.
     """
 
-    __slots__ = (
-        "_at", "_call", "_check", "_first", "_most", "_order", "_out", "_pace", "kinds",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        elements: Elements,
-        values: Sequence[Any],
-        at: Sequence[int],
-        order: Sequence[int],
-        pace: list[float],
-    ) -> None:
-        self.kinds = list(map(type, values))
-        self._first = at[0]
-        self._at = tuple([(k, values[k].dtype) for k in at])
-        self._order = None if list(order) == list(range(len(values))) else tuple(order)
-        self._call, self._check = elements.call, elements.check
-        (self._out, *more) = elements.out_dtypes
-        itemsize = max(dtype.itemsize for dtype in (self._out, *more))
-        # Larger results are made of memory that is warm.
-        self._most = min(MOST, (LEAST - 1) // itemsize)
-        self._pace = pace
+    elements: Elements
+    kinds: list[type]
+    fields: Sequence[tuple[int, np.dtype]]
+    order: Sequence[int]
+    pace: list[float]
 
     def call(self, values: Sequence[Any], out: Any) -> Any:
         """What a call gives; nothing if it is not one of these."""
-        first = values[self._first]
-        shape, size = first.shape, first.size
-        if not shape or size > self._most:
+        elements, first = self.elements, values[self.order[0]]
+        shape, size, made = first.shape, first.size, elements.out_dtypes[0]
+        # Larger results are made of memory that is warm.
+        if not shape or size * made.itemsize >= LEAST:
             return None
-        for k, dtype in self._at:
-            one = values[k]
-            if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
+        for k, dtype in self.fields:
+            if values[k].dtype != dtype or values[k].shape != shape:
                 return None
         if out is not None and (
-            type(out) is not np.ndarray or out.dtype != self._out or out.shape != shape
+            type(out) is not np.ndarray or out.dtype != made or out.shape != shape
         ):
             return None
-        if size < SPLIT_POINTS:
-            return self._alone(values, out)
-        if threads_for(self._pace, size, None, CREW_HANDOFF) > 1:
+        if size >= SPLIT_POINTS and threads_for(self.pace, size, None, CREW_HANDOFF) > 1:
             return None
-        began = perf_counter()
-        made = self._alone(values, out)
-        note_pace(self._pace, size, perf_counter() - began, 1)
-        return made
-
-    def _alone(self, values: Sequence[Any], out: Any) -> Any:
-        if self._order is not None:
-            values = [values[k] for k in self._order]
         try:
-            made = self._call(*values) if out is None else self._call(*values, out=out)
+            result = elements.call(*[values[k] for k in self.order], out=out)
         except (TypeError, ValueError, OverflowError):
             # What is wrong is said in our own words.
             return None
-        self._check()
-        return made
+        elements.check()
+        return result
 
 
 def quick(call: Call, values: Sequence[Any]) -> Quick | None:
@@ -390,4 +360,6 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     # An array without axes is of the type of one that has some.
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
-    return Quick(elements, values, at, [*at, *map(names.index, numbers)], compiled.pace)
+    kinds = [(k, values[k].dtype) for k in at]
+    order = [*at, *map(names.index, numbers)]
+    return Quick(elements, list(map(type, values)), kinds, order, compiled.pace)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -23,12 +23,12 @@ from ..arrays.numpy import Behind, stretched
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
-from ..program.calls import Call, leaves_of, numbers_key, options_stay
+from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions, with_boundaries
 from ..program.options import Place
 from ..program.program import Program, bound, program_of, reaching
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate
+from .dispatch import as_fields, evaluate, types_of
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -139,21 +139,28 @@ class Lazy(NDArrayOperatorsMixin):
         compute(*values)
 
 
+class _Result(NamedTuple):
+    """What a call gives without names."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+
+
 class _Node:
     """An array, or what a recorded call gives of others; `value` is None until it is computed.
 
-    `like` is a DataArray that is named as the value is, or anything without names.
+    `like` has its shape and type, and its names if it has some: it is a DataArray then.
     """
 
     __slots__ = ("dims", "dtype", "like", "made", "ndim", "position", "shape", "value")
 
-    def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
-        self.value, self.made, self.position = value, made, position
-        self.shape: Shape = made.shapes[position] if made else value.shape
+    def __init__(self, like: Any, made: _Made | None = None, position: int = 0) -> None:
+        self.value: Any = like if made is None else None
+        self.like, self.made, self.position = like, made, position
+        self.shape: Shape = like.shape
         self.ndim = len(self.shape)
-        self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
-        self.like = value if made is None else made.likes[position] if made.likes else None
-        self.dims: Dims | None = getattr(self.like, "dims", None)
+        self.dtype: np.dtype[Any] = like.dtype
+        self.dims: Dims | None = getattr(like, "dims", None)
 
 
 def _node(x: Any, name: str = "") -> _Node:
@@ -164,32 +171,27 @@ def _node(x: Any, name: str = "") -> _Node:
 
 
 class _Made:
-    """One recorded call, and what it gives."""
+    """One recorded call, and what is named as its results are."""
 
     def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
         self.call, self.number = call, next(_numbers)
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
-        self.types = [accepted.native(np.dtype(field.dtype)) for field in fields]
-        for dtype, name in zip(self.types, call.definition.fields, strict=True):
-            accepted.check_dtype(dtype, name)
+        self.types = types_of(call.definition, fields)
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
         )
         # How many axes the call works along, and which; where they have names, its dimensions, and
-        # what is named as the results are and as the fields are.
+        # what is named as the fields are.
         self.ndim = 1
         self.axes: Behind | None = None
         self.core: Dims = ()
-        self.shapes: list[Shape] = []
-        self.dtypes: list[np.dtype[Any]] = []
-        self.likes: list[Any] = []
         self.named: Any = None
+        self.likes: Sequence[Any]
         if any(field.dims is not None for field in fields):
             self._name(place)
             return
-        Place(dims=place.dims).check(())
         call.check_spaced()
         self._find_axes(place.axes)
 
@@ -207,9 +209,9 @@ class _Made:
         # What is made of whole numbers is its own key.
         lasts = axes is None or option_key(axes) == axes
         outcome = _outcome if lasts else _outcome.__wrapped__
-        shapes = tuple(field.shape for field in self.fields)
-        found = outcome(self._program, shapes, axes, self.coloured)
-        self.ndim, self.axes, reached, self.shapes, self.dtypes = found
+        shapes, program = tuple(field.shape for field in self.fields), self._program
+        self.axes, reached, self.likes = outcome(program, shapes, axes, self.coloured)
+        self.ndim = program.last.ndim
         self.fields = tuple(
             field if field.shape == shape else _node(stretched(_array(field), len(shape), shape))
             for field, shape in zip(self.fields, reached, strict=True)
@@ -220,7 +222,6 @@ class _Made:
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays.xarray import Named
 
-        Place(out=place.out).check(field.like for field in self.fields)
         program = self._program
         ndim, axes = program.last.ndim, place.axes
         if axes is None and place.dims is None:
@@ -237,13 +238,10 @@ class _Made:
             f if one is f.like else _node(one)
             for f, one in zip(self.fields, named.fields, strict=True)
         )
-        self.ndim, self.core = ndim, named.core
+        self.ndim, self.core, self.named = ndim, named.core, named
         found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
         self.call = self.call.spaced(found)
-        self.named = named
         self.likes = named_results(program.graph, named)
-        self.shapes = [like.shape for like in self.likes]
-        self.dtypes = [like.dtype for like in self.likes]
 
 
 def named_results(graph: Graph, named: Named) -> list[Any]:
@@ -274,10 +272,10 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
 @lru_cache(maxsize=256)
 def _outcome(
     program: Program, shapes: tuple[Shape, ...], axes: Any, coloured: bool
-) -> tuple[int, Behind | None, Sequence[Shape], list[Shape], list[np.dtype[Any]]]:
+) -> tuple[Behind | None, Sequence[Shape], list[_Result]]:
     """What calls give for arrays of these shapes, without names for their axes.
 
-    Along how many axes they work and which, what the shapes must be, and shapes and types.
+    Along which axes they work, what the shapes must be, and what the results are.
     """
     ndim, arrays = program.last.ndim, [np.broadcast_to(False, shape) for shape in shapes]
     if axes is None and coloured and ndim < max(map(len, shapes)):
@@ -285,8 +283,8 @@ def _outcome(
     program = program.along(axes, arrays)
     graph, along = program.graph, None if axes is None else program.last.along
     reached = [array.shape for array in reaching(graph, arrays)]
-    made, wanted = graph.shapes(reached), program.wanted
-    return ndim, along, reached, [made[v] for v in wanted], [graph.dtypes[v] for v in wanted]
+    made = graph.shapes(reached)
+    return along, reached, [_Result(made[v], graph.dtypes[v]) for v in program.wanted]
 
 
 @door
@@ -378,13 +376,12 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
 
     It is done at once where none is lazy, and where it has an `out`.
     """
-    Place(threads=place.threads, device=place.device).check(())
     later = place.out is None and any(isinstance(field, Lazy) for field in fields)
     if later and not call.is_plain:
         call = call.settled()
     given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
     made = _Made(call, given, place)
-    nodes = [_Node(None, made, k) for k in range(len(made.dtypes))]
+    nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
         results = tuple([node.value for node in nodes])
@@ -533,23 +530,19 @@ def _settle(wanted: Sequence[_Node], results: Arrays, dims: Dims) -> None:
 
 
 def _agreed(order: Sequence[_Made]) -> list[_Made]:
-    """For each call the one along whose axes it is done: of ufuncs what they read, or its reader.
+    """For each call the one along whose axes it is done: of ufuncs the first stencil's.
 
     To a ufunc all axes are alike, and along those of its neighbours it is a part of one pass.
     """
-    chosen = {id(made): made for made in order if not made.call.definition.pointwise}
 
-    def choose(one: _Made, other: _Made) -> None:
-        like = chosen.get(id(other))
-        if like is not None and id(one) not in chosen and _has_axes(one, like):
-            chosen[id(one)] = like
+    def agreed(made: _Made) -> _Made:
+        return like if like and is_pointwise(made) and _has_axes(made, like) else made
 
-    read = [(made, field.made) for made in order for field in made.fields if field.made]
-    for made, other in read:
-        choose(made, other)
-    for made, other in reversed(read):
-        choose(other, made)
-    return [chosen.get(id(made), made) for made in order]
+    def is_pointwise(made: _Made) -> bool:
+        return made.call.definition.pointwise
+
+    like = next((made for made in order if not is_pointwise(made)), None)
+    return list(map(agreed, order))
 
 
 def _has_axes(made: _Made, like: _Made) -> bool:

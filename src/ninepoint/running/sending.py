@@ -3,41 +3,32 @@
     fields  |-------|-------|-------|     one piece with its halo after the other: to the GPU,
     result  |-------|-------|-------|     computed as a block with open sides, and back
 
-Several pieces are under way at once, each on a lane of its own: one is copied to the GPU or back
-while another is computed.  A piece is as large as is worth it, and as the memory that is free
-allows.  Every piece gives what the whole would.
-
-    host -> pinned memory        by the calling thread
-    pinned memory -> GPU         by the GPU, in the order of the lane's stream
-    kernels, GPU -> pinned       likewise
-    wait for the stream          and what came is read
+A piece is as large as is worth it, and as the memory that is free allows.  Several threads take
+them one by one, each with a stream of its own: one piece is copied to the GPU or back while
+another is computed.  Every piece gives what the whole would.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import cycle, pairwise
+from itertools import pairwise
 from threading import Condition
 from typing import Any
 
-import numpy as np
-
-from ..arrays.accepted import is_cupy, write
-from ..arrays.blocks import Job, put_together
+from ..arrays import blocks
+from ..arrays.accepted import listed, write
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array, Region
+from ..arrays.layout import Array, Region, Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
-from ..backends.cuda.driver import DeviceArray
-from ..backends.memory import empty
-from ..backends.threads import run_parallel, thread_count
+from ..backends.threads import run_parallel
 from ..base import limits
 from ..program.program import Program
 
@@ -46,10 +37,6 @@ SHARE = 0.8
 
 # How many pieces are under way: one to the GPU, one on it, one back.
 LANES = 3
-
-# Bytes from which on several threads copy: one reads and writes some 10 GB/s, and a bus moves
-# several times as much.
-SPREAD = 1 << 22
 
 
 class Sent(Program):
@@ -95,10 +82,14 @@ class Sent(Program):
             return self._computed(block)
 
     def _computed(self, block: Block) -> list[Array]:
-        with driver.own_stream():
-            arrays = tuple(map(driver.uploaded, block.arrays))
-            made = super().run(replace(block, arrays=arrays))
-            return [driver.downloaded(one) for one in made]
+        with driver.own_stream() as stream:
+            try:
+                arrays = tuple(map(driver.uploaded, block.arrays))
+                made = super().run(replace(block, arrays=arrays))
+                return [driver.downloaded(one) for one in made]
+            finally:
+                # The GPU must not read memory that is somebody else's by now.
+                driver.wait_for(stream)
 
 
 def _sent(program: Program) -> Sent:
@@ -134,98 +125,65 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
     MemoryError
         If a piece of the least size does not fit.
     """
+    shape, axis, count = _cut(program, fields, targets)
     # Pieces are known by the meaning of their program.
-    program = replace(program, token=program.graph.token)
-    pieces, lanes = _pieces(program, fields, targets), LANES
+    sent = Sent.from_program(replace(program, token=program.graph.token))
+    job = blocks.Job(sent, shape, tuple([field.shape for field in fields]))
+    most = max(1, shape[axis]) if axis else 1
     while True:
+        ends = [shape[axis] * k // count for k in range(count + 1)] if axis else []
+        regions = [along(shape, axis, span) for span in pairwise(ends)]
+        pieces = [partial(_piece, job, fields, targets, one) for one in regions]
+        if count == 1:
+            pieces = [partial(_whole, sent, fields, targets)]
         try:
-            pieces.compute(fields, targets, min(lanes, pieces.count))
+            device, lanes = driver.current(), min(LANES, len(pieces))
+            run_parallel((partial(_on, device, one) for one in pieces), lanes)
             return
         except MemoryError:
             # What else a call needs, such as arrays between launches, shows when it is done; what
             # was computed before the room ended is computed again.
-            smallest = pieces.count >= pieces.most
-            if smallest and min(lanes, pieces.count) == 1:
+            if count >= most:
                 raise
-            lanes = 1 if smallest else lanes
-            pieces = replace(pieces, count=min(pieces.most, 2 * pieces.count))
+            count = min(most, 2 * count)
 
 
-@dataclass(frozen=True, slots=True)
-class _Pieces:
-    """A job of which an axis is cut, counted from the last, in so many pieces.
+def _on(device: int, piece: Callable[[], None]) -> None:
+    """Do a piece on a GPU; each thread has a current one of its own."""
+    with driver.on(device):
+        piece()
 
-    In one it is not cut; where there is no axis that can be, it is 0.
+
+def _whole(sent: Sent, fields: Sequence[Array], targets: Sequence[Array]) -> None:
+    for target, result in zip(targets, sent.run(Block(tuple(fields))), strict=True):
+        write(target, result)
+
+
+def _piece(
+    job: blocks.Job, fields: Sequence[Array], targets: Sequence[Array], region: Region
+) -> None:
+    """Compute the points of a region, and write them to where they are in the targets."""
+    cuts = [tuple([(n,) for n in field.shape]) for field in fields]
+    made = listed(blocks.computed(job, region, region.start, cuts, fields))
+    outputs = outputs_of(job.program, job.shape)
+    for target, result, one in zip(targets, made, outputs, strict=True):
+        place = region.clip(one.extent).index(one.extent.start)[1:]
+        write(target[place], result)
+
+
+def _cut(
+    program: Program, fields: Sequence[Array], targets: Sequence[Array]
+) -> tuple[Shape, int, int]:
+    """The shape of all fields, and along which axis it is cut in how many pieces.
+
+    The axis is counted from the last, 0 where none can be cut.  There is room for the pieces as
+    far as that can be told before.
     """
-
-    job: Job
-    axis: int
-    count: int
-
-    @property
-    def most(self) -> int:
-        """In how many pieces it can be cut."""
-        return max(1, self.job.shape[self.axis]) if self.axis else 1
-
-    def compute(self, fields: Sequence[Array], targets: Sequence[Array], count: int) -> None:
-        """Compute one piece after the other, `count` of which are under way."""
-        if self.count == 1:
-            made = self.job.program.run(Block(tuple(map(driver.uploaded, fields))))
-            for target, result in zip(targets, made, strict=True):
-                target[...] = driver.downloaded(result)
-            return
-        axis, n = self.axis, self.job.shape[self.axis]
-        spans = pairwise([n * k // self.count for k in range(self.count + 1)])
-        lanes = [Lane() for _ in range(count)]
-        try:
-            # What is the same for all pieces is there before the first.
-            given = [
-                field if field.ndim >= -axis and field.shape[axis] == n else lanes[0].send(field)
-                for field in fields
-            ]
-            lanes[0].finish()
-            for lane, span in zip(cycle(lanes), spans, strict=False):
-                lane.finish()
-                with lane.stream:
-                    self._begin(lane, along(self.job.shape, axis, span), given, targets)
-            for lane in lanes:
-                lane.finish()
-        finally:
-            # The GPU must not write to memory that is somebody else's by now.
-            for lane in lanes:
-                driver.wait_for(lane.stream)
-
-    def _begin(
-        self,
-        lane: Lane,
-        region: Region,
-        given: Sequence[Any],
-        targets: Sequence[Array],
-    ) -> None:
-        """Send what a piece depends on that is not there, compute it, and begin to fetch it."""
-        job, domain = self.job, self.job.domain(region)
-        cuts = [tuple([(n,) for n in field.shape]) for field in given]
-        reads = zip(given, job.reads(domain, region.start, cuts), strict=True)
-        arrays = [
-            field
-            if is_cupy(field)
-            else lane.send(put_together(own, [field], partial(empty, dtype=field.dtype)))
-            for field, own in reads
-        ]
-        outputs = outputs_of(job.program, job.shape)
-        for target, result, one in zip(targets, job.run(domain, arrays), outputs, strict=True):
-            place = region.clip(one.extent).index(one.extent.start)[1:]
-            lane.fetch(result, target[place])
-
-
-def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> _Pieces:
-    """Find the pieces for which there is room, as far as that can be told before."""
     graph, nodes = program.graph, program.nodes
     shapes = graph.shapes(field.shape for field in fields)
     # Positions along a stage may be shorter than the fields: where stages differ, nothing is cut.
     read = [broadcast_shape([shapes[value] for value in node.fields]) for node in nodes]
     shape = read[0]
-    whole = _Pieces(Job(program, shape, tuple([field.shape for field in fields])), 0, 1)
     resized = {value for node in nodes if node.resizes for value in node.outputs}
     alike = all(one == shape for one in read) and not any(
         node.thins or resized.intersection(node.fields) for node in nodes
@@ -234,7 +192,7 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
         k for k in range(-len(shape), 0) if alike and shape[k] > 1 and len(rings(nodes, k)) < 2
     ]
     if not axes:
-        return whole
+        return shape, 0, 1
     # The earlier axes are the longer ones in memory.
     halos = {k: one.high - one.low for k in axes for one in [looking(program, k)]}
     axis = max(axes, key=lambda k: shape[k] / (1 + halos[k]))
@@ -247,52 +205,6 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     least = limits.current.sent_reaches * (1 + halo)
     worth = min(moved // limits.current.sent_bytes, n // least)
     if size <= room and worth < 2:
-        return replace(whole, axis=axis)
+        return shape, axis, 1
     length = room // LANES * n // size - halo
-    return replace(whole, axis=axis, count=max(worth, -(-n // max(1, length))))
-
-
-class Lane:
-    """A stream of the current GPU, with what goes there and what comes back.
-
-    Either is in pinned memory meanwhile, which a GPU reads and writes by itself.
-    """
-
-    def __init__(self) -> None:
-        self.stream = driver.new_stream()
-        self._going: list[Array] = []
-        # What is on its way back, and where it goes.
-        self._coming: list[tuple[Array, Array]] = []
-
-    def send(self, array: Array) -> DeviceArray:
-        """Begin to copy an array to the GPU; what it was given may change from then on."""
-        pinned = driver.pinned(array.shape, array.dtype.newbyteorder("="))
-        copied(pinned, array)
-        self._going.append(pinned)
-        there = driver.empty(pinned.shape, pinned.dtype)
-        driver.refill(there, pinned, self.stream)
-        return there
-
-    def fetch(self, array: DeviceArray, target: Array) -> None:
-        """Begin to copy an array back, to be written to a target."""
-        pinned = driver.pinned(array.shape, array.dtype)
-        driver.begin_download(driver.contiguous(array), pinned, self.stream)
-        self._coming.append((pinned, target))
-
-    def finish(self) -> None:
-        """Wait for all that was begun, and write what came."""
-        driver.wait_for(self.stream)
-        for pinned, target in self._coming:
-            copied(target, pinned)
-        self._going, self._coming = [], []
-
-
-def copied(target: Array, source: Array) -> None:
-    """Copy between arrays of the CPU, the larger ones by all threads."""
-    count = min(thread_count(None), target.nbytes // SPREAD)
-    if count < 2:
-        write(target, source)
-        return
-    axis = int(np.argmax(target.shape))
-    parts = (np.array_split(one, count, axis) for one in (target, source))
-    run_parallel((partial(write, *pair) for pair in zip(*parts, strict=True)), count)
+    return shape, axis, max(worth, -(-n // max(1, length)))

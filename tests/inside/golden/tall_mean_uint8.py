@@ -12,31 +12,48 @@ from ninepoint.backends.llvm.library import (
 
 
 @row_function()
-def v0_add(x_0, o0, n):
+def v0_row(x_0, x_1, o0, n):
     for j in range(n):
-        v0 = o0[j]
         v0_0 = x_0[j]
-        v0_in = u16(v0 + u16(v0_0))
-        o0[j] = v0_in
+        v0_1 = x_1[j]
+        v0_2 = u16(u16(v0_0) + u16(v0_1))
+        o0[j] = v0_2
 
 
 @row_function()
-def v0_move(x_0, x_1, o0, n):
+def v1_row(v0_0, v0_1, v0_2, o0, n):
     for j in range(n):
-        v0 = o0[j]
-        v0_0 = x_1[j]
-        v0_0_out = x_0[j]
-        v0_in = u16(v0 + u16(v0_0))
-        v0_next = u16(v0_in - u16(v0_0_out))
-        o0[j] = v0_next
+        v1_0 = v0_0[j]
+        v1_1 = v0_1[j]
+        v1_2 = v0_2[j]
+        v1_3 = u16(v1_0 + v1_1)
+        v1_4 = u16(v1_3 + v1_2)
+        o0[j] = v1_4
 
 
 @row_function()
-def band_row(v0_0, o0, n):
+def v2_row(x_0, v1_1, v1_2, v1_3, v1_4, v1_5, o0, n):
     for j in range(n):
-        t0 = v0_0[j]
-        t1 = v0_0[j + 1]
-        t2 = v0_0[j + 2]
+        v2_0 = v1_1[j]
+        v2_1 = v1_2[j]
+        v2_2 = v1_3[j]
+        v2_3 = v1_4[j]
+        v2_4 = v1_5[j]
+        v2_5 = x_0[j]
+        v2_6 = u16(v2_0 + v2_1)
+        v2_7 = u16(v2_2 + v2_3)
+        v2_8 = u16(v2_4 + u16(v2_5))
+        v2_9 = u16(v2_6 + v2_7)
+        v2_10 = u16(v2_9 + v2_8)
+        o0[j] = v2_10
+
+
+@row_function()
+def band_row(v2_0, o0, n):
+    for j in range(n):
+        t0 = v2_0[j]
+        t1 = v2_0[j + 1]
+        t2 = v2_0[j + 2]
         t3 = u16(t0 + t1)
         t4 = u16(t3 + t2)
         n7 = u16(t4 + u16(46))
@@ -47,14 +64,15 @@ def band_row(v0_0, o0, n):
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
-    v0 = np.empty((1, padded(n + 2, 2)), dtype=np.uint16)
+    v0 = np.empty((5, padded(n + 2, 2)), dtype=np.uint16)
+    v1 = np.empty((25, padded(n + 2, 2)), dtype=np.uint16)
+    v2 = np.empty((1, padded(n + 2, 2)), dtype=np.uint16)
     for b in range(out0.shape[0]):
-        for i in range(-30, out0.shape[1]):
-            if i == -30:
-                v0[:] = 0
-            if -30 <= i <= 0:
-                v0_add(row(x, (b, i + 30)), row(v0, (0,)), n + 2)
-            elif i > 0:
-                v0_move(row(x, (b, i - 1)), row(x, (b, i + 30)), row(v0, (0,)), n + 2)
+        for i in range(-28, out0.shape[1]):
+            v0_row(row(x, (b, i + 28)), row(x, (b, i + 29)), row(v0, ((i + 28) % 5,)), n + 2)
+            if i >= -24:
+                v1_row(row(v0, ((i + 24) % 5,)), row(v0, ((i + 26) % 5,)), row(v0, ((i + 28) % 5,)), row(v1, ((i + 24) % 25,)), n + 2)
             if i >= 0:
-                band_row(row(v0, (0,)), row(out0, (b, i)), n)
+                v2_row(row(x, (b, i + 30)), row(v1, (i % 25,)), row(v1, ((i + 6) % 25,)), row(v1, ((i + 12) % 25,)), row(v1, ((i + 18) % 25,)), row(v1, ((i + 24) % 25,)), row(v2, (0,)), n + 2)
+            if i >= 0:
+                band_row(row(v2, (0,)), row(out0, (b, i)), n)

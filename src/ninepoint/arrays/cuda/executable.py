@@ -28,7 +28,7 @@ from ninepoint.arrays.arranging import core_last
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
-from ninepoint.backends.compiled import Bound, Compiled
+from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
@@ -80,14 +80,14 @@ class Work:
 
 
 def single_call(
-    program: Bound, border: Border, cval: Any, text: Callable[[Border], Source]
+    program: Compiled, border: Border, cval: Any, text: Callable[[Border], Source]
 ) -> Work:
     """What a call of one kernel does; raises if it takes the general path, for the CPU only.
 
     `text` gives what does it under a border.
     """
-    understood(program.compiled)
-    dtypes, outs, positions = program.field_dtypes, program.out_dtypes, program.positions
+    understood(program)
+    dtypes, outs, positions = program.field_dtypes, program.out_dtypes, len(program.positions)
 
     def extents(core: Shape) -> Sequence[Region]:
         plan = layout(core, program.reaches, border)
@@ -95,10 +95,8 @@ def single_call(
         return [output.extent for output in plan.outputs]
 
     unread = set(dtypes).difference(dtypes[: len(dtypes) - positions])
-    points = program.compiled.at_points
-    return Work(
-        (program.compiled,), dtypes, outs, extents, text(border), [cval], unread, points=points
-    )
+    points = program.at_points
+    return Work((program,), dtypes, outs, extents, text(border), [cval], unread, points=points)
 
 
 def understood(compiled: Compiled) -> None:

@@ -135,12 +135,9 @@ def uploaded(array: np.ndarray) -> DeviceArray:
     return _with_room(cupy().array, array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
-def refill(array: DeviceArray, values: np.ndarray, stream: Any = None) -> None:
-    """Give an array in C order on a GPU other elements.
-
-    With a stream this is begun there, and they must stay until it is done.
-    """
-    _with_room(array.set, np.asarray(values, order="C"), stream)
+def refill(array: DeviceArray, values: np.ndarray) -> None:
+    """Give an array in C order on a GPU other elements."""
+    _with_room(array.set, np.asarray(values, order="C"))
 
 
 def downloaded(array: DeviceArray) -> np.ndarray:
@@ -170,22 +167,6 @@ def new_stream() -> Any:
 def wait_for(stream: Any) -> None:
     """Wait until all is done that was begun on a stream."""
     _with_room(stream.synchronize)
-
-
-def pinned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Give memory of the CPU that a GPU reads and writes by itself; other memory at need."""
-    made = np.empty(shape, dtype)
-    try:
-        memory = cupy().cuda.alloc_pinned_memory(max(1, made.nbytes))
-    except (MemoryError, RuntimeError):
-        # Slower, and right all the same.
-        return made
-    return np.frombuffer(memory, dtype, made.size).reshape(shape)
-
-
-def begin_download(array: DeviceArray, target: np.ndarray, stream: Any) -> None:
-    """Begin to copy an array to the CPU's memory, where it is once the stream is waited for."""
-    _with_room(lambda: array.get(stream=stream, out=target, blocking=False))
 
 
 def contiguous(array: DeviceArray) -> DeviceArray:

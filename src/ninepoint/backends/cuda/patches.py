@@ -1,122 +1,248 @@
 """Patches: one thread makes several columns of several rows, and loads whole rows of them.
 
-    out = x[0, -1] + x[0, 1]         x0 = 4 columns of x at (i, j), at once; x1 = x[i, j - 1], ...
-                                ->   t4 = x1 + x0.get(1);  t6 = x0.get(0) + x0.get(2);  ...
-                                     4 columns of out at (i, j), at once
+    out = x[0, -1] + x[0, 1]         x0: 2 rows of x, 4 columns and one before and behind them
+                                ->   for each of 2 rows r and 4 columns e:
+                                       t0 = x0.at(r, e - 1);  t1 = x0.at(r, e + 1);  ...
+                                     4 columns of each row of out, at once
 
-What the points of a patch share is computed once, in registers.  What lies beside the own columns
-is loaded by itself, which the first cache has.  Where all that a thread reads and writes is inside
-the arrays, no position is mapped by the rule of a border; elsewhere each element is.
+Loops over a patch are unrolled, so that what its points share is computed once, in registers.
+Where all that a thread reads and writes is inside the arrays, no position is mapped by the rule of
+a border; elsewhere each element is.
 
-A patch of one column and one row has no chunks, and reads elements where they are: so loops are
+A patch of one column and one row has no tiles, and reads elements where they are: so loops are
 done, and windows that are looped over.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 
 import numpy as np
 
-from ...analysis.ranges import Interval, ranges
+from ...analysis.rewrite import reads
 from ...language.box import Box
 from ...language.dtypes import computed
-from ...language.ir import Offset, Read
+from ...language.ir import (
+    Binary,
+    Call,
+    Cast,
+    Element,
+    Kernel,
+    Offset,
+    Read,
+    Select,
+    Unary,
+)
 from ..numba.points import plus
 from .bodies import Body, Function
-from .printing import Array, block, either, ends, finders, instead, left_out, loaded, stored
-from .shapes import Chunk, Points, Shape, shape_of
+from .printing import (
+    C_TYPES,
+    Array,
+    Rules,
+    block,
+    either,
+    ends,
+    finders,
+    instead,
+    left_out,
+    loaded,
+    stored,
+)
 from .source import Launch
 from .windows import Windows
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (128,), 2: (4, 32)}
 
-# Registers that addresses take besides, also where every element has its own.
-_OTHERS = 32
-_POINTER = 4
+# The widest load and store, and the least that is tried [bytes].
+WIDEST, _LEAST = 16, 8
 
-# Registers of a multiprocessor, and threads that are enough for it.
-_FILE = 65536
-_TOGETHER = 1024
+# Rows that are tried, and how many points a thread makes at most.
+_ROWS = (4, 2, 1)
+_POINTS = 32
+
+# Registers that what a thread loads and stores may take.
+_REGISTERS = 68
+
+# How far apart the rows or columns may be that a point reads: where any lies beyond an end, a
+# thread maps all that are between.
+_SPAN = 64
+
+# Operations of a thread, above which texts take seconds to compile.
+_LONGEST = 1600
+
+# What a thread spends on its position and on each row it loads or stores, in operations; and the
+# part of a point's operations that are taken for those of a row, which points above it share.
+_THREAD, _LOAD, _STORE = 50, 3, 3
+_SHARED = 0.5
 
 
-def launched(part: Points, known: Mapping[str, Interval]) -> tuple[list[str], Launch]:
-    """The functions of a launch, and how it is started.
+def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
+    """The region of a scratch array, widened so that its rows begin where loads may."""
+    step = max(1, WIDEST // dtype.itemsize)
+    first, last = low[-1] // step * step, -(-high[-1] // step) * step
+    return (*low[:-1], first), (*high[:-1], last)
 
-    Where a thread makes several points one is for arrays whose rows can be loaded in vectors, and
-    the other for all.
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What a thread loads of a plane of a field: `rows` of them, `low` and more from its first.
+
+    Of each it loads its own columns, and so many before and behind them: powers of two.
     """
-    shape = shape_of(part)
-    if shape.several:
-        known = ranges(shape.kernel)
-    one = _Patch(shape.kernel, known, part.constants, part.name, part.targets, part, shape)
-    return one.text(), one.launch()
+
+    name: str
+    field: str
+    lead: Offset
+    low: int
+    rows: int
+    before: int
+    behind: int
+
+    @staticmethod
+    def of(name: str, field: str, lead: Offset, places: Sequence[Offset], rows: int) -> Tile:
+        """What so many rows need, at each of whose points these places of a plane are read."""
+        near, columns = zip(*places, strict=True)
+        low, count = min(near), max(near) - min(near) + rows
+        return Tile(name, field, lead, low, count, _power(-min(columns)), _power(max(columns)))
+
+    def is_far(self, columns: int, array: Array) -> bool:
+        """Whether it goes too far beside so many columns; longer loads begin where they may."""
+        beside = max(self.before, self.behind)
+        narrow = columns * array.dtype.itemsize < WIDEST
+        return max(beside, self.rows) > _SPAN or (narrow and beside > columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How many columns and rows a thread makes, of which tiles, and the work for each point.
+
+    Without tiles it makes one point, and reads each element where it is needed.
+    """
+
+    columns: int = 1
+    rows: int = 1
+    tiles: tuple[Tile, ...] = ()
+    work: float = 0
+
+
+def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Shape:
+    """The columns and rows of the least work for each point, whose values fit the registers.
+
+    Arrays that are read have their names in the kernel.
+    """
+    plain = (Read, Element, Unary, Binary, Select, Cast, Call)
+    if not all(isinstance(a.value, plain) for a in kernel.body):
+        return Shape()
+    return min(_shapes(kernel, outs, fields), key=lambda one: one.work, default=Shape())
+
+
+def _shapes(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Iterator[Shape]:
+    """All that are not too long, and whose values fit the registers."""
+    planes: dict[tuple[str, Offset], list[Offset]] = defaultdict(list)
+    for read in reads(kernel.body):
+        *lead, row, column = (0, *read.offset)[-max(2, kernel.ndim) :]
+        planes[read.field, tuple(lead)].append((row, column))
+    sizes = [a.dtype.itemsize for a in (*outs, *(fields[name] for name, _ in planes))]
+    most = max(1, WIDEST // max(sizes))
+    halves = [most >> k for k in range(most.bit_length())]
+    tried = [n for n in halves if n == most or n * min(sizes) >= _LEAST]
+    for columns, rows in product(tried, _ROWS if kernel.ndim > 1 else (1,)):
+        points = rows * columns
+        tiles = tuple(
+            Tile.of(f"x{k}", *plane, places, rows)
+            for k, (plane, places) in enumerate(planes.items())
+        )
+        far = any(one.is_far(columns, fields[one.field]) for one in tiles)
+        if not tiles or far or not 1 < points <= _POINTS or points * len(kernel.body) > _LONGEST:
+            continue
+        live = sum(_words(one, (rows + 1) * columns) for one in outs)
+        loads = 0
+        for one in tiles:
+            parts = [count for count in (one.before, columns, one.behind) if count]
+            live += one.rows * sum(_words(fields[one.field], count) for count in parts)
+            loads += one.rows * len(parts)
+        if live > _REGISTERS:
+            continue
+        made = _SHARED * len(kernel.body) * columns * max(one.rows for one in tiles)
+        work = _THREAD + _STORE * rows * len(outs) + _LOAD * loads + made
+        yield Shape(columns, rows, tiles, work / points)
+
+
+def _power(count: int) -> int:
+    """The least power of two that is not less; 0 for none."""
+    return 1 << (count - 1).bit_length() if count > 0 else 0
+
+
+def _words(array: Array, count: int) -> int:
+    """How many registers so many elements take."""
+    return -(-array.dtype.itemsize * count // 4)
 
 
 @dataclass
-class _Patch(Function):
-    """A function each of whose threads makes a patch.
+class Patches(Function):
+    """A launch that makes the points from `begin` to the lengths plus `end`, patch by patch.
 
-    The outputs of its kernel are those of the first point first, then those of the next in its
-    row.
+    It reads `fields`, by their names in the kernel.  Results have `reaches`, whose ends are
+    written as the border says; those of a stage have none.
+
+    Where a thread makes several points there is a function for arrays whose rows can be loaded in
+    vectors, and another for all.
     """
 
-    part: Points
-    shape: Shape
+    begin: Offset
+    end: Offset
+    fields: Mapping[str, Array]
+    rules: Rules
+    reaches: Sequence[Box] = ()
     # Positions that are mapped into the fields once for all reads, by axis and step.
     _found: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.shape = shape = shape_of(self.kernel, self.outs, self.fields)
         # The lengths of a patch along each core axis, the threads of a block, and its points.
-        self.own = ((1,) * (self.ndim - 2) + (self.shape.rows, self.shape.columns))[-self.ndim :]
+        self.own = ((1,) * (self.ndim - 2) + (shape.rows, shape.columns))[-self.ndim :]
         self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
         self.tile = tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
         # The first points; columns begin where a load may.
-        low = self.part.low
-        self.low = (*low[:-1], low[-1] // self.own[-1] * self.own[-1])
+        *lead, column = self.begin
+        self.low = (*lead, column // self.own[-1] * self.own[-1])
 
     def launch(self) -> Launch:
-        """How the function is started."""
+        """How the function is started, once its text is written."""
         names = tuple(array.name for array in self.arrays)
         threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
-        launch = Launch(self.name, names, threads, self.tile, self.low, self.part.high)
-        if not self.shape.several:
+        launch = Launch(self.name, names, threads, self.tile, self.low, self.end)
+        if not self.shape.tiles:
             return launch
-        counts = [(array, self.shape.columns) for array in self.outs]
-        counts += [(self.part.arrays[one.field], one.count) for one in self.shape.chunks]
-        wide = dict.fromkeys(names, 0)
-        for array, count in counts:
-            wide[array.name] = max(array.dtype.itemsize * count, wide[array.name])
-        return replace(launch, wide=tuple(wide.values()), plain=f"{self.name}_plain")
+        used = {id(one) for one in self.outs} | {
+            id(self.fields[n.field]) for n in self.shape.tiles
+        }
+        wide = [a.dtype.itemsize * self.shape.columns * (id(a) in used) for a in self.arrays]
+        return replace(launch, wide=tuple(wide), plain=f"{self.name}_plain")
 
     def text(self) -> list[str]:
         """The text of the function."""
-        for chunk in self.shape.chunks:
-            self.use(self.part.arrays[chunk.field])
-        body, results = self._computed()
-        made = body.printed()
-        made = [*(text for _, text in sorted(self._found.items())), *made]
-        if self.shape.several:
-            made += [*self._results(results), *either("inside", self._stored(), self._placed())]
-        else:
-            made += [self._put(k, value) for k, value in enumerate(results)]
+        for one in self.shape.tiles:
+            self.use(self.fields[one.field])
+        made = self._patch() if self.shape.tiles else self._point()
         for target in self.outs:
             self.use(target)
         threads = int(np.prod(self.threads))
-        if not self.shape.several:
+        if not self.shape.tiles:
             return self.lines([*self._head(), *made], threads)
-        registers = self.shape.live + _OTHERS + _POINTER * len(self.arrays)
-        blocks = max(1, min(_FILE // (threads * registers), _TOGETHER // threads))
-        lines = [*self._head(), *self._loads(), *made]
-        return self.lines(lines, threads, blocks, f"{self.name}_plain")
+        inside = ["const bool inside =", f"  {self._inside()};"]
+        lines = [*self._head(), *inside, *self._loads(), *made]
+        return self.lines(lines, threads, plain=f"{self.name}_plain")
 
     def _head(self) -> list[str]:
         """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
-        told = (self.tile, self.own, self.low, self.part.high)
+        told = (self.tile, self.own, self.low, self.end)
         numbers = ", ".join(f"{{{', '.join(map(str, one))}}}" for one in told)
         patch = f"npt_patch<{self.ndim}>{{{numbers}}}"
         return [
@@ -131,13 +257,12 @@ class _Patch(Function):
 
     def _inside(self) -> str:
         """Whether everything that is read and written lies inside, and is as it should be."""
-        part = self.part
         tests: list[str] = []
         for axis in range(self.ndim):
             low, high = self._bounds(axis)
             if low > self.low[axis]:
                 tests.append(f"i{axis} >= {low}")
-            if high > -part.high[axis] or self.own[axis] > 1:
+            if high > -self.end[axis] or self.own[axis] > 1:
                 tests.append(f"i{axis} < {plus(f'n{axis}', -high)}")
         steps = [f"({array.parameter}_{self.ndim - 1} == 1)" for array in self.arrays]
         tests.append(f"wide | ({' & '.join(steps)})")
@@ -145,56 +270,53 @@ class _Patch(Function):
 
     def _bounds(self, axis: int) -> tuple[int, int]:
         """The least position that is inside, and how far from the length the last one is."""
-        part, length = self.part, self.own[axis]
-        lows, highs = [part.low[axis]], [length - 1 - part.high[axis]]
-        for one in self.shape.chunks:
+        length, columns = self.own[axis], self.shape.columns
+        lows, highs = [self.begin[axis]], [length - 1 - self.end[axis]]
+        for one in self.shape.tiles:
             low, high = (end[axis] for end in self._region(one))
-            first, last = (*one.lead, one.first), (*one.lead, one.first + one.count - 1)
+            first = (*one.lead, one.low, -one.before)[-self.ndim :]
+            last = (*one.lead, one.low + one.rows - 1, columns + one.behind - 1)[-self.ndim :]
             lows.append(low - first[axis])
             highs.append(last[axis] - high)
-        for reach in part.reaches:
-            if any(map(any, left_out(part.rules, reach))):
+        for reach in self.reaches:
+            if any(map(any, left_out(self.rules, reach))):
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
 
-    def _region(self, one: Chunk) -> tuple[Offset, Offset]:
+    def _region(self, one: Tile) -> tuple[Offset, Offset]:
         """How far beyond both ends of each axis an array reaches; a field does not."""
         nothing = (0,) * self.ndim
-        return self.part.arrays[one.field].region or (nothing, nothing)
+        return self.fields[one.field].region or (nothing, nothing)
 
     # What is loaded.
 
     def _loads(self) -> list[str]:
-        """All chunks, by rows where everything is inside."""
-        chunks, kinds = self.shape.chunks, []
-        for one in chunks:
-            kind = f"npt_chunk<{self.part.arrays[one.field].stored}, {one.count}>"
-            kinds.append(f"{kind} {one.name} = {{}};")
-        whole = [self._whole(one) for one in chunks]
-        mapped = [line for one in chunks for line in self._mapped(one)]
-        return [
-            "const bool inside =",
-            f"  {self._inside()};",
-            *kinds,
-            *either("inside", whole, mapped),
-        ]
+        """All tiles, by rows where everything is inside."""
+        kinds, whole, mapped = list[str](), list[str](), list[str]()
+        for one in self.shape.tiles:
+            array = self.fields[one.field]
+            size = f"{one.rows}, {one.before}, {self.shape.columns}, {one.behind}"
+            kinds.append(f"npt_tile<{array.stored}, {size}> {one.name} = {{}};")
+            near = self._near(array, (*one.lead, one.low)[: self.ndim - 1])
+            whole.append(f"{one.name}.load<wide>({near}, {self._down(array)});")
+            mapped += self._mapped(one)
+        return [*kinds, *either("inside", whole, mapped)]
 
-    def _whole(self, one: Chunk) -> str:
-        """Load a chunk, where everything is inside."""
-        place = self._near(self.part.arrays[one.field], one.lead, one.first)
-        return f"{one.name} = npt_load<wide, {one.count}>({place}, 1);"
-
-    def _near(self, array: Array, lead: Sequence[int], column: int) -> str:
-        """Where an element is that stands so far from the thread's first one."""
+    def _near(self, array: Array, lead: Sequence[int]) -> str:
+        """Where the thread's first column is of a row that is so far from its first one."""
         steps = array.steps([plus(f"i{k}", step) for k, step in enumerate(lead)])
-        place = " + ".join([*steps, plus(f"i{self.ndim - 1}", column)])
-        return f"{array.parameter} + ({place})"
+        return f"{array.parameter} + ({' + '.join([*steps, f'i{self.ndim - 1}'])})"
 
-    def _mapped(self, one: Chunk) -> list[str]:
-        """Load a chunk wherever its row comes from, or by its elements if it crosses an end."""
-        array, last = self.part.arrays[one.field], self.ndim - 1
-        rules = self.part.rules if array.region is None else (("nearest", "nearest"),) * self.ndim
+    def _down(self, array: Array) -> str:
+        """How far the next row is."""
+        return f"{array.parameter}_{self.ndim - 2}" if self.ndim > 1 else "0"
+
+    def _mapped(self, one: Tile) -> list[str]:
+        """Load a tile wherever its rows come from, or by elements if they cross an end."""
+        array, rules = self.fields[one.field], self.rules
+        if array.region is not None:
+            rules = (("nearest", "nearest"),) * self.ndim
         low, high = self._region(one)
         places = []
         for axis, step in enumerate(one.lead):
@@ -202,18 +324,52 @@ class _Patch(Function):
             inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
             places.append(f"at{axis}({place}, {n})" if array.region is None else inside)
         lines, there = array.row(places, rules)
-        told = [one.name, "row", there, plus(f"i{last}", one.first), str(low[last])]
-        told += [plus(f"n{last}", high[last]), f"{array.parameter}_{last}"]
+        # First position, ends and step of rows and of columns.
+        told, found = ["{0, 0, 1, 0}"] * (self.ndim < 2), [finders(("nearest", "nearest"))]
+        for axis, first in enumerate((one.low, 0)[-self.ndim :], max(0, self.ndim - 2)):
+            span = (plus(f"i{axis}", first), str(low[axis]), plus(f"n{axis}", high[axis]))
+            told.append(f"{{{', '.join((*span, f'{array.parameter}_{axis}'))}}}")
+            found.append(finders(rules[axis]))
         if array.region is None and (constant := self.constant((0, array.dtype, "constant"))):
             told.append(constant)
-        return block("{", [*lines, f"npt_row<{finders(rules[last])}, wide>({', '.join(told)});"])
+        given = ", ".join(["row", there, *told])
+        return block("{", [*lines, f"{one.name}.map<{', '.join(found[-2:])}, wide>({given});"])
 
     # What is computed.
 
-    def _computed(self) -> tuple[Body, list[str]]:
-        """What is computed, and each output of it, as it is stored."""
+    def _patch(self) -> list[str]:
+        """All points of the patch, and their results, by rows where everything is inside."""
+        text, columns, rows = Body(self), self.shape.columns, self.shape.rows
+        self.write(text, self.kernel.body, self._taken)
+        kinds, puts, fills, whole = list[str](), list[str](), list[str](), list[str]()
+        inner = [text.result(one) for one in self.kernel.outputs]
+        for k, (one, value) in enumerate(zip(self.kernel.outputs, inner, strict=True)):
+            target, machine = self.outs[k], text.machine(one)
+            made = stored(target.dtype, machine, value)
+            kind = C_TYPES[machine] if made == value else target.stored
+            kinds.append(f"{kind} w{k}[{rows}][{columns}];")
+            kinds.append(f"npt_chunk<{target.stored}, {columns}> y{k}[{rows}];")
+            puts.append(f"w{k}[r][e] = {made};")
+            fills.append(f"npt_fill(y{k}[r], w{k}[r]);")
+            near = f"{self._near(target, (0,) * (self.ndim - 1))} + r * {self._down(target)}"
+            whole.append(f"npt_store<wide, {columns}>({near}, 1, y{k}[r]);")
+        each = f"NPT_EACH(r, {rows}) {{"
+        points = block(f"NPT_EACH(e, {columns}) {{", [*text.printed(), *puts])
+        lines = [*kinds, *block(each, [*points, *fills])]
+        return [*lines, *either("inside", block(each, whole), self._placed())]
+
+    def _taken(self, text: Body, name: str, read: Read) -> None:
+        """Give an element of a tile its name."""
+        machine, dtype = text.declare(name, read), self.fields[read.field].dtype
+        *lead, row, column = (0, *read.offset)[-max(2, self.ndim) :]
+        one = next(t for t in self.shape.tiles if (t.field, t.lead) == (read.field, tuple(lead)))
+        element = f"{one.name}.at({plus('r', row - one.low)}, {plus('e', column)})"
+        text.take(name, machine, loaded(machine, dtype, element))
+
+    def _point(self) -> list[str]:
+        """One point, and its results."""
         text = Body(self)
-        storage = {name: one.dtype for name, one in self.part.arrays.items()}
+        storage = {name: one.dtype for name, one in self.fields.items()}
         storage |= {name: one.dtype for name, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
@@ -221,21 +377,15 @@ class _Patch(Function):
         windows = Windows(text, text.tables, storage, arrays, nowhere, reader=reader)
         self.write(text, self.kernel.body, self._take, windows.lines)
         text.constants += windows.constants
-        found = []
-        for k, one in enumerate(self.kernel.outputs):
-            target = self.outs[k % len(self.outs)]
-            found.append(stored(target.dtype, text.machine(one), text.result(one)))
-        return text, found
+        made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]
+        pairs = enumerate(zip(self.outs, made, strict=True))
+        puts = [self._put(k, stored(target.dtype, *one)) for k, (target, one) in pairs]
+        lines = text.printed()
+        return [*(found for _, found in sorted(self._found.items())), *lines, *puts]
 
     def _take(self, text: Body, name: str, read: Read) -> None:
-        """Give an element its name: that of a chunk, or one that is read where it is."""
-        machine, dtype = text.declare(name, read), self.part.arrays[read.field].dtype
-        for chunk in self.shape.chunks:
-            place = chunk.place(read)
-            if place is not None:
-                text.take(name, machine, loaded(machine, dtype, f"{chunk.name}.get({place})"))
-                return
-        text.types[name] = computed(dtype).name
+        """Give an element its name, that is read where it is."""
+        text.types[name] = computed(self.fields[read.field].dtype).name
         before, element = self._read(text, read.field, read.offset, {})
         text.lines += [*before, f"{name} = {element}"]
 
@@ -243,7 +393,7 @@ class _Patch(Function):
         self, text: Body, field: str, offset: Sequence[int], along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
-        array, part = self.use(self.part.arrays[field]), self.part
+        array = self.use(self.fields[field])
         lines: list[str] = []
         places: list[str] = []
         absent: list[str] = []
@@ -251,7 +401,7 @@ class _Patch(Function):
             place = plus(text.index(f"i{axis}"), step)
             if axis in along:
                 place = f"{place} + {along[axis]}"
-            inside = part.low[axis] + step >= 0 >= part.high[axis] + step and axis not in along
+            inside = self.begin[axis] + step >= 0 >= self.end[axis] + step and axis not in along
             if array.region is None and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
@@ -260,7 +410,7 @@ class _Patch(Function):
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
-                absent += [place] * ("constant" in part.rules[axis])
+                absent += [place] * ("constant" in self.rules[axis])
             places.append(place)
         element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
@@ -270,77 +420,44 @@ class _Patch(Function):
 
     # What is stored.
 
-    def _results(self, values: Sequence[str]) -> list[str]:
-        """The rows of each output."""
-        lines: list[str] = []
-        columns, outs = self.shape.columns, len(self.outs)
-        for k, target in enumerate(self.outs):
-            lines.append(f"npt_chunk<{target.stored}, {columns}> y{k}[{self.shape.rows}];")
-            for row in range(self.shape.rows):
-                first = row * columns * outs + k
-                some = values[first : first + columns * outs : outs]
-                lines.append(f"npt_fill(y{k}[{row}], {', '.join(some)});")
-        return lines
-
-    def _stored(self) -> list[str]:
-        """All rows at once."""
-        lines: list[str] = []
-        for k, target in enumerate(self.outs):
-            for row in range(self.shape.rows):
-                place = self._near(target, (0,) * (self.ndim - 2) + (row,) * (self.ndim > 1), 0)
-                lines.append(f"npt_store<wide, {self.shape.columns}>({place}, 1, y{k}[{row}]);")
-        return lines
-
     def _placed(self) -> list[str]:
-        """Element by element, where there is one, and by the rules at the ends of outputs.
-
-        One after the other, so that what few threads do takes few registers of all.
-        """
-        part, last = self.part, self.ndim - 1
-        tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
-        if self.low[last] < part.low[last]:
-            tests.append(f"i{last} >= {part.low[last]}")
+        """Element by element, where there is one, and by the rules at the ends of outputs."""
+        last = self.ndim - 1
+        tests = [f"i{last} < {plus(f'n{last}', self.end[last])}"]
+        if self.low[last] < self.begin[last]:
+            tests.append(f"i{last} >= {self.begin[last]}")
         above = []
         if last:
             above = [f"const npt_index i{last - 1} = j{last - 1} + r;"]
-            tests.append(f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}")
-        numbers = range(len(self.outs))
+            tests.append(f"i{last - 1} < {plus(f'n{last - 1}', self.end[last - 1])}")
+        puts = [self._put(k, f"y{k}[r].get(e)") for k in range(len(self.outs))]
         column = [
-            f"const npt_index i{last} = j{last} + k;",
-            *block(
-                f"if ({' && '.join(tests)}) {{", [self._put(k, f"z{k}.get(0)") for k in numbers]
-            ),
-            *(f"z{k}.push({{}});" for k in numbers),
+            f"const npt_index i{last} = j{last} + e;",
+            *block(f"if ({' && '.join(tests)}) {{", puts),
         ]
-        row = [
-            *above,
-            *(f"auto z{k} = y{k}[r];" for k in numbers),
-            "#pragma unroll 1",
-            *block(f"for (int k = 0; k < {self.shape.columns}; k++) {{", column),
-        ]
+        row = [*above, *block(f"NPT_EACH(e, {self.shape.columns}) {{", column)]
         return [
             *(f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)),
-            "#pragma unroll",
-            *block(f"for (int r = 0; r < {self.shape.rows}; r++) {{", row),
+            *block(f"NPT_EACH(r, {self.shape.rows}) {{", row),
         ]
 
     def _put(self, position: int, value: str) -> str:
         """Write an output at the point i0, i1, ..., or what its border has there instead."""
-        part, target = self.part, self.outs[position]
+        target = self.outs[position]
         here = [f"i{axis}" for axis in range(self.ndim)]
 
         def other(rule: str) -> str:
             if rule == "fill":
                 return self.constant((0, target.dtype, "fill"))
             name, dtype = self.kernel.fields[position]
-            source = self.use(part.arrays[name]).at(here)
+            source = self.use(self.fields[name]).at(here)
             if dtype == target.dtype:
                 return source
             kept = loaded(computed(dtype).name, dtype, source)
             return f"npt_as<{target.stored}>::from({kept})"
 
         places = [(f"i{axis}", f"n{axis}") for axis in range(self.ndim)]
-        tests = ends(part.rules, part.reaches[position], places) if part.reaches else []
+        tests = ends(self.rules, self.reaches[position], places) if self.reaches else []
         skipped = [test for test, rule in tests if rule == "valid"]
         written = [one for one in tests if one[1] != "valid"]
         line = f"{target.at(here)} = {instead(written, value, other)};"

@@ -257,7 +257,9 @@ class Printer:
                 if self._is_index(value):
                     self.indices.add(name)
                     machine = "npt_index"
-                return [f"const {machine} {self._named(name)} = {text};"]
+                # In templates NVRTC looks for the value of what is `const`, and for those of all
+                # that this is made of, as often as it is read: minutes for a median.
+                return [f"{machine} {self._named(name)} = {text};"]
             case Variable(name, value):
                 text = self._text(value)
                 return [f"{C_TYPES[value.type]} {self._named(name)} = {text};"]
@@ -265,7 +267,7 @@ class Printer:
                 return [f"{self.names[name]} = {self._text(value)};"]
             case Store(array, _, value):
                 kind, name = C_TYPES[array.element], self.names[array.name]
-                return [f"const {kind} {name} = {self._text(value)};"]
+                return [f"{kind} {name} = {self._text(value)};"]
             case For():
                 return self._for(node)
             case While(head, test, body):

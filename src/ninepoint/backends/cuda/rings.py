@@ -28,7 +28,7 @@ from ...language.ir import Assign, Atom, DType, Kernel, Offset, Read, Ref, Stage
 from ...lowering.chain import Absent, Constant, Edge, Edges
 from ...lowering.kept import full
 from .bodies import Body
-from .printing import ABSENT, Rules, asked, left_out
+from .printing import Rules, asked, left_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +123,23 @@ class Rolling:
         least = [low - ring.low for ring in rings]
         return max(0, low, *loads, *least), high + max(0, *(ring.newest for ring in rings))
 
-    def is_ruled(self) -> bool | None:
-        """Whether a rule puts something at the ends of a state, or beyond them.
+    def takes_rules(self) -> bool:
+        """Whether the rules at the ends of states, and beyond them, can be put there.
 
-        None where that cannot be done: what "wrap" has beyond is computed as what is inside is,
-        from what lies farther beyond, for which everything else must wrap along that axis too.
+        What "wrap" has beyond is computed as what is inside is, from what lies farther beyond, for
+        which everything else must wrap along that axis too.
         """
         edges = [edge for level in self.levels[:-1] for edge in level.edges]
-        absent = [edge.absent for edge in edges if edge.absent]
         beyond = [edge.beyond for edge in edges if edge.beyond]
         loaded = [one.beyond for one in self.loaded if one.beyond]
-        found = False
         for axis in range(2):
-            rules = [self.borders[border][axis] for border, _ in beyond]
-            others = [self.borders[border][axis] for border, _ in loaded]
-            leaves = any(any(left_out(*self.rules_of(one))[axis]) for one in absent)
-            if any("wrap" in pair for pair in rules):
-                if leaves or any("wrap" not in pair for pair in (*rules, *others)):
-                    return None
-            elif leaves or any(set(pair) - set(ABSENT) for pair in rules):
-                found = True
-        return found
+            rules = [self.borders[border][axis] for border, _ in (*beyond, *loaded)]
+            if any("wrap" in self.borders[border][axis] for border, _ in beyond):
+                absent = [edge.absent for edge in edges if edge.absent]
+                leaves = any(any(left_out(*self.rules_of(one))[axis]) for one in absent)
+                if leaves or any("wrap" not in pair for pair in rules):
+                    return False
+        return True
 
 
 def rolling(kernel: Kernel, edges: Edges, borders: Sequence[Rules]) -> Rolling | None:

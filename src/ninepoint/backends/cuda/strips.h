@@ -2,8 +2,6 @@
 #ifndef NPT_STRIPS
 #define NPT_STRIPS
 
-#define NPT_EACH(e, n) _Pragma("unroll") for (int e = 0; e < (n); e++)
-
 // How many frames there are.
 template <int axes, int arrays> NPT unsigned npt_frames(const npt_geometry<axes, arrays> &g) {
   return unsigned(g.stack[0] * g.stack[1] * g.stack[2]);

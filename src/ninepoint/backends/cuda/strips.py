@@ -9,9 +9,8 @@ A lane has some columns beside each other; what lies beside these it gets from o
 stages, calls that read each other's results and steps in time need no memory but the fields and
 the results.  There are no barriers, and what neighbouring strips both need is made twice.
 
-Where the rules of borders say what lies beyond the ends of an array between two steps, or where
-much is kept, the text has two functions, and each strip that is nowhere near an end leaves at
-once the one for strips that are, as these leave the other.
+A text has two functions: each strip that is nowhere near an end of the array leaves at once the
+one for strips that are, as these leave the other.
 
 Along the first axis the number of blocks may be any: each does as many rows as are left for it.
 
@@ -34,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -74,9 +72,6 @@ LEAST, WARM = 32, 4
 # Bytes that a lane loads of a row at once at most.
 BYTES = 16
 
-# Which strips a function does: those near no end, those that are, or all.
-Mode: TypeAlias = Literal["inside", "ends", "all"]
-
 
 @dataclass(frozen=True, slots=True)
 class Strip:
@@ -99,10 +94,10 @@ class Strip:
 
 @dataclass
 class StripFunction(Function):
-    """One function; near ends rows are not read and written in vectors."""
+    """The function for strips `inside`, or for those near ends, where rows are no vectors."""
 
     strip: Strip
-    mode: Mode
+    inside: bool
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,30 +142,30 @@ class StripFunction(Function):
         """
         turns = min(3, max(ring.count for ring in self.rings.values()))
         # What loads at the ends as well is long enough.
-        short = self.mode == "inside" and turns > 1
+        short = self.inside and turns > 1
         return [f"#pragma unroll (wide ? {turns} : 1)"] if short else []
 
     # Where the warp is.
 
     def _place(self) -> list[str]:
         """Which strip, which of its rows and which frame; and whether an end is near."""
-        strip, (low, high) = self.strip, self.rolling.zones(1)
+        strip, (low, high), (top, bottom) = (
+            self.strip,
+            self.rolling.zones(1),
+            self.rolling.margins(),
+        )
         end = plus("start", LANES * strip.columns + high)
-        lines = [
+        within = f"(inner && i0 >= {top} && {plus('i1', bottom)} <= n)"
+        return [
             "const auto [m, n, first, i0, i1, frame, none] = "
             f"npt_roll<{WARPS}, {strip.width}>(g);",
             "if (none) return;",
             f"const npt_index start = {plus('first', -strip.halo[0])};",
             f"const npt_index j = start + npt_index(threadIdx.x) * {strip.columns};",
             f"const bool inner = start >= {low} && {end} <= m;",
+            f"if ({'!' * self.inside}{within}) return;",
+            *self.frames("frame"),
         ]
-        if self.mode != "all":
-            top, bottom = self.rolling.margins()
-            within = f"inner && i0 >= {top} && {plus('i1', bottom)} <= n"
-            lines.append(
-                f"if (!({within})) return;" if self.mode == "inside" else f"if ({within}) return;"
-            )
-        return [*lines, *self.frames("frame")]
 
     def _kept(self) -> list[str]:
         """The rings, and the rows of fields that are loaded for the next turn."""
@@ -189,7 +184,7 @@ class StripFunction(Function):
             for name, edge in zip(level.names, level.edges, strict=True)
             if edge.beyond
         ]
-        if sizes and self.mode == "ends":
+        if sizes and not self.inside:
             words = LANES * self.columns * -(-max(sizes) // 8)
             lines.append(f"__shared__ npt_uint64 held[{WARPS}][{words}];")
         return lines
@@ -229,7 +224,7 @@ class StripFunction(Function):
         """Load the row of a field that is taken in this turn."""
         array, target = self.fields[one.field], self._next(one)
         row = plus(turn, self.rings[one.name].newest)
-        if self.mode == "inside":
+        if self.inside:
             return [f"{target} = {self._whole(array, row)};"]
         rules, constant = self.rolling.fallback, ""
         if one.beyond is not None:
@@ -252,7 +247,7 @@ class StripFunction(Function):
 
     def _made(self, level: Made) -> list[str]:
         """A row of a stage, and what lies beyond its ends."""
-        put = self.mode == "ends" and level.state
+        put = level.state and not self.inside
         newest = self.rings[level.names[0]].newest
         body = self._body(level, newest)
         values = [
@@ -351,7 +346,7 @@ class StripFunction(Function):
             element = array.at(["i", "column"][-self.ndim :])
             single.append(f"{element} = {value};")
         lines = whole
-        if self.mode != "inside":
+        if not self.inside:
             place = "const npt_index column = j + e;"
             each = [place, *block("if (column >= first && column < m) {", single)]
             lines = either(" && ".join(tests), whole, self._each(each))
@@ -399,27 +394,21 @@ def strips(
     if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
         return None
     found = rolling(kernel, edges, borders)
-    between = None if found is None else found.is_ruled()
-    if found is None or between is None or not found.loaded:
+    if found is None or not found.loaded or not found.takes_rules():
         return None
     fit = [one for one in (Strip(found, columns) for columns in COLUMNS) if _fits(one)]
     if not fit:
         return None
     best = min(fit, key=_cost)
-    # What loads at the ends needs costs registers everywhere.
-    apart, blocks = between or _needed(best) > EASY, BLOCKS if _needed(best) > EASY else 0
-
-    def function(called: str, mode: Mode) -> StripFunction:
-        own = out_arrays(outs)
-        return StripFunction(kernel, found.known, found.constants, called, own, best, mode)
-
-    first, plain = function(name, "inside" if apart else "all"), f"{name}_plain"
-    lines, launches = first.text(blocks, plain), [first.launch(plain)]
-    if apart:
-        # Strips near an end are few, and need more.
-        ends = function(f"{name}_ends", "ends")
-        lines, launches = [*lines, *ends.text()], [*launches, ends.launch()]
-    return Source("\n".join([*lines, ""]), tuple(launches), (), found.constants)
+    # Strips near an end are few, and need more registers than all others together would have.
+    inside, near = (
+        StripFunction(kernel, found.known, found.constants, called, out_arrays(outs), best, far)
+        for called, far in ((name, True), (f"{name}_ends", False))
+    )
+    blocks, plain = BLOCKS if _needed(best) > EASY else 0, f"{name}_plain"
+    lines = [*inside.text(blocks, plain), *near.text(), ""]
+    launches = inside.launch(plain), near.launch()
+    return Source("\n".join(lines), launches, (), found.constants)
 
 
 def _fits(strip: Strip) -> bool:

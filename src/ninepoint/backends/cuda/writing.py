@@ -16,13 +16,14 @@ import numpy as np
 
 from ...analysis.control import loops
 from ...analysis.ranges import machine_type, ranges
-from ...analysis.rewrite import Body, in_bodies, replayed
+from ...analysis.rewrite import in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import (
     Assign,
     Atom,
     Binary,
+    Body,
     Const,
     DType,
     Expr,
@@ -42,9 +43,8 @@ from ...lowering.passes import ROWS, checked, passed
 from ...lowering.schedule import Schedule
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
-from .patches import launched
+from .patches import Patches, padded
 from .printing import Array, Rules, asked, maps
-from .shapes import Points, padded
 from .source import Scratch, Source
 from .strips import strips
 
@@ -70,14 +70,13 @@ def written(compiled: Compiled, rules: Rules) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
     It is done in one piece up to `LONGEST` operations.  Else what neighbours share is kept in
-    stages; sums of integers, which are exact, do not run down the rows, and no window slides along
-    them.  Each float is added in the order in which the CPU adds it.
+    stages, and no window slides along rows.  Each float is added in the order in which the CPU
+    adds it.
     """
     forms, reach = compiled.forms, compiled.reach
     assert forms is not None, compiled.reason
-    schedule = replace(forms.request.schedule, running=False)
-    request = replace(forms.request, schedule=schedule, slides=False)
-    rows = passed(ROWS, forms.windowed, request, reach)
+    request = replace(forms.request, slides=False)
+    rows = passed(ROWS, forms.stored, request, reach)
     plain = flattened(_exchanged(rows["wholesome"]), LONGEST)
     if plain is None:
         plain = _exchanged(rows["shared"])
@@ -108,9 +107,9 @@ def points(
     beyond: list[Constant] = [(0, dtype, "constant") for _, dtype in kernel.fields]
     constants = asked([*beyond, *((0, dtype, "fill") for dtype in outs)], [rules])
     arrays, scratch = field_arrays(kernel), list[Scratch]()
-    parts: list[Points] = []
+    parts: list[Patches] = []
     for position, stage in enumerate(kernel.stages):
-        # Steps in a chain are no points, and nothing slides along rows here or runs down them.
+        # Steps in a chain are no points, and nothing slides along rows here.
         assert isinstance(stage, Values)
         if stage.names[0] not in need:
             continue
@@ -124,14 +123,15 @@ def points(
             region = padded(low, high, dtype)
             made[value] = Array(f"scratch{number}", f"v{number}", dtype, region)
             scratch.append(Scratch(made[value].name, dtype, *region))
-        called, targets = f"{name}_{len(parts) + 1}", tuple(made.values())
-        parts.append(Points(one, called, low, high, targets, arrays, rules, constants))
+        called, targets = f"{name}_{len(parts) + 1}", list(made.values())
+        parts.append(Patches(one, known, constants, called, targets, low, high, arrays, rules))
         arrays = arrays | made
-    here, results, looks = (0,) * kernel.ndim, tuple(out_arrays(outs)), tuple(reaches)
-    parts.append(Points(kernel, name, here, here, results, arrays, rules, constants, looks))
-    found = [launched(part, known) for part in parts]
-    lines = [*maps(rules), *(line for text, _ in found for line in text), ""]
-    launches = tuple(launch for _, launch in found)
+    here, results = (0,) * kernel.ndim, out_arrays(outs)
+    parts.append(
+        Patches(kernel, known, constants, name, results, here, here, arrays, rules, reaches)
+    )
+    lines = [*maps(rules), *(line for part in parts for line in part.text()), ""]
+    launches = tuple(part.launch() for part in parts)
     return Source("\n".join(lines), launches, tuple(scratch), constants)
 
 

@@ -11,8 +11,9 @@ functions of C, and `machine` what only machine code does (see `printing`).
 
 What an entry is bound to is an array of words, its *record*, which says where the kernel's machine
 code is and of which kinds its arguments are (see below).  They read arrays where NumPy keeps
-what describes them, refuse what does not fit, and let go of the interpreter's lock.  They call
-Python's functions only, none of its data: those are not near enough to be reached.
+what describes them, and let go of the interpreter's lock; who calls them sees to it that arrays
+are those that the kernel was compiled for.  They call Python's functions only, none of its data:
+those are not near enough to be reached.
 
 A kernel is called with *views* of its arrays, each of which is an address, a shape and strides,
 and with its *values*, which are coefficients and scalars, one after the other; it gives 0 if all
@@ -32,27 +33,19 @@ c: Any = None
 machine: Any = None
 f32 = np.float32
 
-# Where the fields of an array and of its dtype are, in words, with 64-bit pointers, which is part
-# of NumPy's binary interface: NumPy's own headers compile it into other packages.  They are
-# `PyArrayObject_fields` and `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h.  Axes and flags are
-# the first half of theirs; the letter of the kind is the first byte of its word, and the byte
-# order begins so many bits on.
-TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 1, 2, 3, 4, 5, 7, 8
-KIND, ORDER, ITEMSIZE = 3, 16, 5
-ALIGNED, WRITEABLE = 0x100, 0x400
+# Where the fields of an array are, in words, with 64-bit pointers, which is part of NumPy's binary
+# interface: NumPy's own headers compile it into other packages.  They are `PyArrayObject_fields`
+# in NumPy's ndarraytypes.h.
+DATA, SHAPE, STRIDES = 2, 4, 5
 
-# The record of a kernel, in words: where its machine code begins, where a part of a job does, the
-# type of arrays, None, how many arguments there are, arrays and fields among them, axes of these,
-# words of all values; then what a list of commands is, and what each argument is [bytes].
-CODE, PART, TYPE_OF_ARRAYS, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, LISTS = range(10)
-# Of each its axes, flags, the letter of its kind, its size, and where it is among the values.
-OF_AXES, OF_FLAGS, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(6)
-FIRST = LISTS + PER_KIND
+# The record of a kernel, in words: where its machine code begins, where a part of a job does,
+# None, how many arguments there are, arrays and fields among them, axes of these, words of all
+# values; then what each argument is [bytes].
+CODE, PART, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, FIRST = range(9)
+# Of each its axes, the letter of its kind, its size, and where it is among the values.
+OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
 
-BOOL, UINT, FLOAT, COMPLEX, VOID, BIG = map(ord, "bufcV>")
-
-# The first byte of a word, and the first int.
-FIRST_BYTE, FIRST_INT = 0xFF, 0xFFFFFFFF
+BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
 
 
 def entry(self, arguments, count):
@@ -62,28 +55,20 @@ def entry(self, arguments, count):
     """
     record = self[DATA]
     more, lists = count - record[KINDS], arguments + 8 * record[KINDS]
-    if more < 0 or more == 2:
-        return refused()
     arrays = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
     values = machine.room(record[WORDS])
-    if taken(record, arguments, min(more, 1), arrays, values) == 0:
+    if not taken(record, arguments, more == 0, arrays, values):
         return 0
-    told = more if more < 2 else more - 2
-    for k in range(told):
-        if not fits(record, lists[k], record + 8 * LISTS, 0):
-            return refused()
-    crew, threads = integer(lists, told, more), integer(lists, told + 1, more)
-    held = machine.room(6)
-    # Who keeps all of it (see `runtime`) is told how many bytes stand at the first two places.
+    held = machine.room(4)
     held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
-    held[4], held[5] = 8 * record[ARRAYS], 8 * record[WORDS]
+    crew, threads = integer(lists, more - 2, more), integer(lists, more - 1, more)
     thread = c.PyEval_SaveThread()
     if more == 0:
         status = machine.do(record[CODE], arrays, values)
     elif more == 1:
         status = part(held, 0)
     else:
-        status = machine.do(crew[0], crew, threads, record[PART], held, told)
+        status = machine.do(crew[0], crew, threads, record[PART], held, more - 2)
     c.PyEval_RestoreThread(thread)
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
@@ -99,20 +84,14 @@ def part(held, index):
 
 
 def integer(arguments, k, count):
-    """The integer at a place among so many arguments; 0 if there are fewer."""
-    return c.PyLong_AsLongLong(arguments[k]) if k < count else 0
+    """The integer at a place among so many arguments; 0 where there is none but an array."""
+    return c.PyLong_AsLongLong(arguments[k]) if count > 1 else 0
 
 
-def refused():
-    """Raise that an argument does not fit."""
-    c.PyErr_BadArgument(np.int32)
-    return 0
+def taken(record, arguments, is_block, arrays, values):
+    """Write where the arrays of a call are, and its values; whether Python has raised nothing.
 
-
-def taken(record, arguments, whole, arrays, values):
-    """Write where the arrays of a call are, and its values; 0 if Python has raised.
-
-    Whole arrays, which may lack the axis of the stack, are written as a table, others as views.
+    Arrays of a block are written as views, whole ones as a table.
     """
     count = record[ARRAYS]
     for k in range(record[KINDS]):
@@ -120,43 +99,18 @@ def taken(record, arguments, whole, arrays, values):
         axes, value = kind[OF_AXES], values + kind[OF_VALUE]
         if axes == 0:
             number(argument, kind, value)
-        elif not fits(record, argument, kind, whole if k < count else 0):
-            return refused()
         elif k >= count:
             described(argument, axes, value)
-        elif whole == 0:
+        elif is_block:
             described(argument, axes, arrays + 8 * k * (2 * axes + 1))
         else:
             arrays[k] = argument[DATA]
-    return 0 if c.PyErr_Occurred() != 0 else 1
+    return c.PyErr_Occurred() == 0
 
 
 def kind_of(record, k):
     """What an argument is."""
     return record + 8 * (FIRST + PER_KIND * k)
-
-
-def fits(record, argument, kind, fewer):
-    """Whether an array has the axes, the dtype and the properties that the code relies on.
-
-    It may have so many axes less.
-    """
-    own, arrays = argument[TYPE], record[TYPE_OF_ARRAYS]
-    if own != arrays and c.PyType_IsSubtype(np.int32, own, arrays) == 0:
-        return False
-    dtype, size, wanted = argument[DTYPE], kind[OF_SIZE], kind[OF_LETTER]
-    letter, order = dtype[KIND] & FIRST_BYTE, dtype[KIND] >> ORDER & FIRST_BYTE
-    # To the code floats of 16 bits are integers.
-    is_float = letter == FLOAT
-    is_short = wanted == UINT and size == 2 and (is_float or letter == VOID)
-    missing = kind[OF_AXES] - (argument[NDIM] & FIRST_INT)
-    return (
-        (missing == 0 or missing == fewer)
-        and argument[FLAGS] & kind[OF_FLAGS] == kind[OF_FLAGS]
-        and (letter == wanted or is_short)
-        and dtype[ITEMSIZE] == size
-        and order != BIG
-    )
 
 
 def described(array, axes, at):

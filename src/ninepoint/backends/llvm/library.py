@@ -39,13 +39,7 @@ def row_from(array, index, first):
 
 def go_on(notes):
     """Whether a loop that may never end shall go on; `threads` says what the notes are."""
-    if now(notes, 1) != 0:
-        return False
-    if notes[2] > 0:
-        notes[2] -= 1
-        if notes[2] == 0:
-            notes[1] = 1
-    return notes[1] == 0
+    return now(notes, 1) == 0
 
 
 def note(notes, site, offset):
@@ -362,8 +356,8 @@ def ordered(keys, order, counts, length):
 
 
 def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, width, rank,
-         valid, made, at, second):  # fmt: skip
-    """Write the element of some rank at each point of a row, and if `second` the one after it.
+         valid, made, at):  # fmt: skip
+    """Write the element of some rank at each point of a row.
 
     `ranks` are the places of a tile's elements among its `keys` in order, `inside` the set of
     those in the window; `runs` say of each run of the window its plane, its row, where it begins
@@ -392,17 +386,12 @@ def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, wid
             below += some
             middle += 1
             some = ones(inside[middle])
-        word, left = middle, inside[middle]
+        left = inside[middle]
         for _ in range(rank - below):
             left &= left - u64(1)
-        for k in range(2 if second else 1):
-            while left == u64(0):
-                word += 1
-                left = inside[word]
-            key = u64(keys[(word << 6) + ones((left & (~left + u64(1))) - u64(1))])
-            bits = key ^ (masks[1] if key & masks[0] else masks[2])
-            made[at + k * second + j] = masks[4] if strange else bits
-            left &= left - u64(1)
+        key = u64(keys[(middle << 6) + ones((left & (~left + u64(1))) - u64(1))])
+        bits = key ^ (masks[1] if key & masks[0] else masks[2])
+        made[at + j] = masks[4] if strange else bits
         if j + 1 < width:
             # What leaves and what enters, by turns.
             for r in range(2 * count):

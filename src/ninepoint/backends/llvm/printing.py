@@ -51,13 +51,6 @@ from .instructions import (
 )
 from .layout import BLOCK
 
-# A row function of so many operations uses vectors of 512 bits where the processor has them, which
-# LLVM avoids by itself.  (With them, 512x512 on one thread: bilateral 5x5 10.9 and 6.9 ms, median
-# of 5x5 float32 620 and 485 us, Gaussians of sigma 1 172 and 149 us, of sigma 4 696 and 591 us;
-# sums of 3x3 within 5 %, Sapphire Rapids.)  Not where all elements are bytes, of which 64 would be
-# one vector: rows of 40 took up to one and a half times as long, and longer ones no less.
-WIDE = 10
-
 
 def printed(loops: Module, arrays: int) -> str:
     """Print the function `band` of the loops as that which computes a block (see `entries`).
@@ -128,16 +121,18 @@ class _Module:
             # As one function that LLVM has optimised by itself, not as a part of others.
             kinds = [f"{kind} noalias" if kind == "ptr" else kind for kind in kinds]
             how = "noinline"
-            if self._is_wide(source):
+            # With vectors of 512 bits where the processor has them, which LLVM avoids by itself.
+            # (With them, 512x512 on one thread: bilateral 5x5 10.9 and 6.9 ms, median of 5x5
+            # float32 620 and 485 us, Gaussians of sigma 1 172 and 149 us, of sigma 4 696 and
+            # 591 us; sums of 3x3 within 5 %, Sapphire Rapids.)  Not where all elements are bytes,
+            # of which 64 would be one vector: rows of 40 took up to one and a half times as long,
+            # and longer ones no less.
+            sizes = [one.itemsize for one in source.parameters if isinstance(one, Array)]
+            if max(sizes) > 1:
                 how += ' "prefer-vector-width"="512"'
         result = TYPES[source.result] if source.result else "void"
         self.define(own, f"internal {result}", kinds, how, writer)
         return own
-
-    def _is_wide(self, function: Function) -> bool:
-        """Whether a row function is to use the widest vectors."""
-        sizes = [one.itemsize for one in function.parameters if isinstance(one, Array)]
-        return max(sizes) > 1 and self.loops.operations(function.body) >= WIDE
 
 
 def _types(parameter: Name | Array) -> list[str]:

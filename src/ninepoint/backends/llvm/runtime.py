@@ -1,7 +1,6 @@
 """Machine code that the package has besides that of kernels.
 
 crew         threads that share the parts of a job (see `..threads`)
-repeat       calls of machine code, kept and done again (see `..threads`)
 allocator    memory for NumPy's arrays (see `..memory`)
 
 This is text for the compiler, as that of `entries` is: it never runs as Python.
@@ -113,49 +112,6 @@ def nanoseconds():
     clock = machine.room(2)
     c.clock_gettime(CLOCK, clock)
     return clock[0] * 1_000_000_000 + clock[1]
-
-
-# Calls that are repeated.
-
-# Words of a call that is kept: a function in the place of a crew's, the part, what that is given
-# (see `entries.part`), and how many lists.
-HOLD, FUNCTION, TABLE, VALUES, LISTS, CODE, HOW_MANY, HELD = range(8)
-
-
-def hold(room, capacity, part, argument, count):
-    """Note down a job as the calls of a step need it, in the place of a crew that does it.
-
-    The job says how many bytes its table of arrays has, and its values (see `entries`).
-    """
-    if 8 * HELD + argument[4] + argument[5] + 8 * count > 8 * capacity:
-        return 1
-    room[FUNCTION], room[CODE], room[HOW_MANY] = part, argument[3], count
-    at = room + 8 * HELD
-    for k in range(3):
-        size = argument[4 + k] if k < 2 else 8 * count
-        room[TABLE + k] = at
-        c.memcpy(at, argument[k], size)
-        at += size
-    return 0
-
-
-def repeat(calls, count, first, steps, crew, threads):
-    """All calls of a step, step by step; not 0 if one failed, which is the last then."""
-    for step in range(steps):
-        turn = (first + step) & 1
-        for call in range(count):
-            one = calls[turn * count + call]
-            lists, part, argument = one[HOW_MANY], one[FUNCTION], one + 8 * TABLE
-            if lists > 1 and crew != 0:
-                failed = machine.do(crew[0], crew, threads, part, argument, lists)
-                if failed != 0:
-                    return failed
-            else:
-                for k in range(lists):
-                    failed = machine.do(part, argument, k)
-                    if failed != 0:
-                        return failed
-    return 0
 
 
 # The allocator: four functions that NumPy calls, and one that changes what becomes of memory.

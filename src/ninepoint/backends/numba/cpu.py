@@ -33,11 +33,7 @@ from ..llvm import native
 from ..llvm.layout import Kind
 from ..outside import REACH, SITE
 from ..patience import announced
-from ..threads import LEFT, STOP, Stopped, interruptible
-
-# A run of a kernel of the general path on more points than this can be interrupted from the
-# beginning, and any other once it has looked so often whether to go on.
-LONG, LOOKS = 4096, 2048
+from ..threads import STOP, Stopped, interruptible
 
 _loaded: dict[Hashable, Loaded] = {}
 
@@ -204,17 +200,9 @@ def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
 
 def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
-    notes = np.zeros(3, dtype=np.int64)
-    fields = len(compiled.field_dtypes)
+    notes = np.zeros(2, dtype=np.int64)
     try:
-        if arguments[fields].size <= LONG:
-            # A short run hears of no interrupt; if it turns out to be long it begins again.
-            notes[LEFT] = LOOKS
-            if not _ended(entry, arguments, notes):
-                notes[:] = 0
-                interruptible(functools.partial(entry, *arguments, notes), notes)
-        else:
-            interruptible(functools.partial(entry, *arguments, notes), notes)
+        interruptible(functools.partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
         if not notes[0]:
             raise type(error)(f"the kernel '{compiled.name}': {error}") from None
@@ -226,17 +214,6 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
     if notes[0]:
         raise IndexError(_outside(compiled, int(notes[0])))
-
-
-def _ended(entry: Callable[..., None], arguments: Sequence[Any], notes: np.ndarray) -> bool:
-    """Run a text that may look only so often whether to go on, and tell whether it has ended."""
-    try:
-        entry(*arguments, notes)
-    except RuntimeError:
-        if notes[LEFT]:
-            raise
-        return False
-    return bool(notes[LEFT] or notes[0])
 
 
 def _outside(compiled: Compiled, noted: int) -> str:

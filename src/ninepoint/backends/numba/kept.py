@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import pickle
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,19 +44,14 @@ class Kept:
         """What was compiled for a signature, if it is there and whole."""
         target_context.refresh()
         file = self._file(sig, target_context.codegen())
-        content = cache.content(file)
-        if content is None:
-            return None
-        rebuild: Any = compiler.CompileResult._rebuild
-        try:
-            body, names = cache.unpacked(content)
-            # Another's content is as wrong as a damaged one.
-            if names == [file.name]:
-                return rebuild(target_context, *pickle.loads(body))
-        except _UNUSABLE:
-            pass
-        cache.warn_damaged(file)
-        return None
+
+        def rebuilt(body: bytes, names: Sequence[str]) -> Any:
+            if names != [file.name]:
+                raise ValueError("the content of another file")
+            rebuild: Any = compiler.CompileResult._rebuild
+            return rebuild(target_context, *pickle.loads(body))
+
+        return cache.recalled(file, rebuilt, _UNUSABLE)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""

@@ -26,9 +26,10 @@ from typing import TypeAlias
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
+from ...analysis.rewrite import reads
 from ...language.box import Box
 from ...language.dtypes import SHORT_FLOATS, computed, short
-from ...language.ir import Atom, Const, Histogram, Kernel, Offset, RunningSum, State, by_number
+from ...language.ir import Atom, Const, Histogram, Kernel, Offset, State, Values, by_number
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
@@ -194,9 +195,6 @@ class Layout:
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
         self.names = {**kernel_names(kernel), NOTES: "notes"}
-        # Of a turn that makes several rows each stage keeps as many more.
-        kept = kept_stages(kernel)
-        self.kept = tuple(replace(one, count=one.count + kernel.rows - 1) for one in kept)
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -204,22 +202,10 @@ class Layout:
         self.outer = self.indices[: len(self.indices) + self.axis + 2]
         # The last of them tells which turn it is, of those in which stages roll.
         self.turn = self.outer[-1] if self.outer else ""
-        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         # The fields that are constant along a row: positions along another axis.
         self.constant = {name for name, one in kernel.placed if one.axis < kernel.ndim - 1}
-        self.outs = [f"out{k}" for k in range(len(kernel.outputs))]
         self.every = kernel.every or (1,) * kernel.ndim
-        # Whether every plane of the axis down which stages roll has a turn.
-        self.rolled = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
-        # How many planes are made before the first of the result.
-        self.warm = max((kept.warm for kept in self.kept), default=0)
-        # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
-        # of a step, those of the point's own column then touch one cache line a vector (heat in
-        # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
-        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.kept)]
-        boxes.append((full((0,) * kernel.ndim),) * 2)
-        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
-        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+        self._keep_stages()
         # What a function takes that looks anywhere: the fields, and its place.
         self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
@@ -237,6 +223,43 @@ class Layout:
         )
         # Where reads stand that may be outside of their neighborhood.
         self.places: list[str] = []
+
+    def _keep_stages(self) -> None:
+        """Tell what is kept of each stage, and how far all of them reach."""
+        kernel = self.kernel
+        # Positions along a row are the same in all rows, and so are stages that read nothing else.
+        columns = {name for name, one in kernel.placed if one.axis == kernel.ndim - 1}
+        self.alike = {
+            stage.names[0]
+            for stage in kernel.stages
+            if isinstance(stage, Values) and {read.field for read in reads(stage.body)} <= columns
+        }
+        # Of a turn that makes several rows each stage keeps as many more.
+        self.kept = tuple(
+            replace(one, count=1 if self.is_alike(one) else one.count + kernel.rows - 1)
+            for one in kept_stages(kernel)
+        )
+        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        # The result is a stage that is kept nowhere.
+        here, outs = full((0,) * kernel.ndim), [f"out{k}" for k in range(len(kernel.outputs))]
+        result = Values(tuple(outs), kernel.body, kernel.outputs)
+        self.result = Kept(result, here, here, self.axis, 1)
+        self.names |= {name: name for name in outs}
+        # Whether every plane of the axis down which stages roll has a turn.
+        self.rolled = any(one.count > 1 for one in self.kept)
+        # How many planes are made before the first of the result.
+        self.warm = max((kept.warm for kept in self.kept), default=0)
+        # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
+        # of a step, those of the point's own column then touch one cache line a vector (heat in
+        # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
+        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.kept)]
+        boxes.append((here, here))
+        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
+        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+
+    def is_alike(self, kept: Kept) -> bool:
+        """Whether all rows of a stage are the same."""
+        return kept.stage.names[0] in self.alike
 
     def machine(self, source: str) -> str:
         """The machine type of what is read of a field or of a stage."""
@@ -294,7 +317,7 @@ class Layout:
 
     def first(self, kept: Kept) -> int:
         """The element of a stage's row at which column 0 is kept."""
-        if self.edges is None:
+        if self.edges is None or kept is self.result:
             return -kept.low[-1]
         least = min(map(self.item_size, self.by_name), default=LINE)
         found: int = -(self.low[-1] * least // LINE) * LINE // least
@@ -342,8 +365,16 @@ class Layout:
         return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
 
     def place(self, kept: Kept, row: Offset) -> str:
-        """Where a stage keeps a row."""
-        return as_tuple(self.plane(kept, row, -1))
+        """Where a stage keeps a row, or where it is in a result."""
+        if kept is not self.result:
+            return as_tuple(self.plane(kept, row, -1))
+        own: list[str] = []
+        for axis, index in enumerate(self.indices, -self.kernel.ndim):
+            step = self.every[axis]
+            if step > 1:
+                index = f"{index} // {step}" if self.rolls(axis) else f"q{axis + self.kernel.ndim}"
+            own.append(index)
+        return as_tuple(["b", *map(plus, own, row)])
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""

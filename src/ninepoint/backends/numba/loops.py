@@ -52,24 +52,18 @@ from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
-from ...analysis.rewrite import copied
 from ...language.dtypes import short
 from ...language.ir import (
-    Assign,
-    Binary,
     Histogram,
     Offset,
-    Ref,
-    RunningSum,
     State,
     Values,
-    shifted,
 )
 from ...lowering.abreast import together
 from ...lowering.chain import Absent
-from ...lowering.kept import Kept, height
+from ...lowering.kept import Kept
 from ..generated import Module
-from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
+from .layout import Layout, Row, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
 from .ranks import histogram_function, in_bins, selecting_function
 from .rows import Functions, Made, row_function
@@ -91,7 +85,7 @@ class Loops(Layout):
         looks = watched(kernel)
         parameters = [
             *(names[n] for n, _ in kernel.fields),
-            *self.outs,
+            *self.result.stage.names,
             *(names[n] for n, *_ in kernel.coefficients),
             *tables,
             *(names[n] for n, _ in kernel.scalars),
@@ -109,52 +103,48 @@ class Loops(Layout):
     def _write_functions(self) -> None:
         """Write those of each stage and of the result, and those that make several rows."""
         self.texts = Functions()
-        self.functions = [self._stage_functions(one) for one in self.kept]
-        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
-        result = Made(
-            "band",
-            self.kernel.body,
-            self.kernel.outputs,
-            every=self.every[-1],
-            stores=tuple(one.store if one else "" for one in shorts),
-        )
-        self.final = self._function(replace(result, name="band_row"))
+        stages = (*self.kept, self.result)
+        self.functions = [self._stage_function(one) for one in stages]
         # None where one row after the other is better.
-        self.several: list[RowFunction | None] = []
-        if self.kernel.rows > 1:
-            for kept in self.kept:
-                name = self.names[kept.stage.names[0]]
-                stage = Made(name, kept.stage.body, kept.stage.values)
-                self.several.append(self._rows_at_once(stage, f"{name}_r"))
-            self.several.append(self._rows_at_once(result, "r"))
+        together = self.kernel.rows > 1
+        self.several = [self._rows_at_once(one) for one in stages] if together else []
 
     def _function(self, made: Made) -> RowFunction:
         return self.texts.once(row_function(made, self))
 
-    def _rows_at_once(self, one: Made, prefix: str) -> RowFunction | None:
-        """Several rows of a stage or of the result, whose operations' names begin so."""
+    def _made(self, kept: Kept, word: str) -> Made:
+        """What the function of a stage's row makes, or of the result's; its name ends so."""
+        stage = kept.stage
+        if kept is not self.result:
+            return Made(f"{self.names[stage.names[0]]}_{word}", stage.body, stage.values)
+        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
+        stores = tuple(one.store if one else "" for one in shorts)
+        return Made(f"band_{word}", stage.body, stage.values, every=self.every[-1], stores=stores)
+
+    def _rows_at_once(self, kept: Kept) -> RowFunction | None:
+        """Several rows of a stage or of the result."""
+        one, stage = self._made(kept, "rows"), kept.stage
+        prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
         written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
         if written is None:
             return None
         self.known |= ranges(written)
-        name, stores = f"{one.name}_rows", one.stores * self.kernel.rows
-        return self._function(Made(name, written.body, written.outputs, stores=stores))
+        stores = one.stores * self.kernel.rows
+        return self._function(Made(one.name, written.body, written.outputs, stores=stores))
 
-    def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
-        """The function that makes a row; for a running sum there are two."""
+    def _stage_function(self, kept: Kept) -> RowFunction:
+        """The function that makes a row."""
         stage = kept.stage
-        name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values() | State():
-                return (self._function(Made(name, stage.body, stage.values)),)
+                return self._function(self._made(kept, "row"))
             case Histogram():
+                name = f"{self.names[stage.names[0]]}_row"
                 if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
                     found = histogram_function(name, stage, self, kept.low[-1])
                 else:
                     found = self._selecting(name, stage, kept)
-                return (self.texts.once(found),)
-            case RunningSum():
-                return self._running(stage)
+                return self.texts.once(found)
             case _:
                 assert_never(stage)
 
@@ -162,28 +152,6 @@ class Loops(Layout):
         # Up to which row the stage is made, counted as those of the result.
         rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
         return selecting_function(name, stage, self, kept.low[-1], (rows, self.columns(kept)))
-
-    def _running(self, stage: RunningSum) -> tuple[RowFunction, ...]:
-        """The function that adds a row to a sum, and the one that also takes one away."""
-        name, body, kind = stage.name, stage.body, stage.value.dtype
-        self.expressions.types[name] = self.stage_type(name)
-        # The row that goes: the same operations, on the row before the first.
-        up = (*(0,) * (self.kernel.ndim - 2), -stage.rows, 0)
-        leaving, (gone,) = copied(
-            body, (stage.value,), lambda own, _: f"{own}_out", lambda expr: shifted(expr, up)
-        )
-        pairs = zip(leaving, body, strict=True)
-        self.known |= {new.name: self.known[old.name] for new, old in pairs}
-        added = Assign(f"{name}_in", Binary(kind, "+", Ref(kind, name), stage.value))
-        taken = Assign(f"{name}_next", Binary(kind, "-", Ref(kind, added.name), gone))
-        self.known |= dict.fromkeys((added.name, taken.name), self.known[name])
-        functions = (("_add", (*body, added)), ("_move", (*body, *leaving, added, taken)))
-        return tuple(
-            self._function(
-                Made(self.names[name] + word, lines, (Ref(kind, lines[-1].name),), name)
-            )
-            for word, lines in functions
-        )
 
     # The loops over rows, or over planes and their rows.
 
@@ -196,15 +164,26 @@ class Loops(Layout):
             lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         lines += self.buffers()
-        for function in (*(one for group in self.functions for one in group), self.final):
+        for function in self.functions:
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
         lines.append("for b in range(out0.shape[0]):")
+        lines += indented(self._once())
         for depth, index in enumerate(self.outer[:-1], 1):
             lines += indented(self._loop(self.indices.index(index) - len(self.indices) - 1), depth)
         if not self.outer:
             return lines + indented(self._turn())
         rolling = self._in_turns() if self.several else self._rolling()
         return lines + indented(rolling, len(self.outer))
+
+    def _once(self) -> list[str]:
+        """Make the stages whose rows are all the same."""
+        lines: list[str] = []
+        for kept, function in zip(self.kept, self.functions, strict=False):
+            if self.is_alike(kept):
+                lines += self._plane(self._row(kept, function), kept)
+        for index in reversed(self.outer if lines else []):
+            lines = [f"for {index} in range(1):", *indented(lines)]
+        return lines
 
     def _loop(self, axis: int) -> list[str]:
         """A loop over the results along an axis, which tells at which point each is made."""
@@ -253,112 +232,92 @@ class Loops(Layout):
 
         Or several rows at once, which each stage has.
         """
-        alone = [None] * (len(self.kept) + 1)
-        *several, last = self.several if rows > 1 else alone
+        several = self.several if rows > 1 else [None] * len(self.functions)
+        stages = zip((*self.kept, self.result), self.functions, several, strict=True)
         lines: list[str] = []
-        for kept, functions, many in zip(self.kept, self.functions, several, strict=True):
-            if isinstance(kept.stage, RunningSum):
-                lines += self._run(kept, functions)
+        for kept, function, many in stages:
+            if self.is_alike(kept):
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
             for down in range(rows):
                 at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
-                row = [] if many else self._row(kept, functions[0], down)
+                row = [] if many else self._row(kept, function, down)
                 test = self._there(kept, at) if rows == 1 else ""
                 lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
                 if at:
                     lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
-        if last:
-            return lines + self._result(last, rows=rows)
-        made = [line for down in range(rows) for line in self._result(self.final, down)]
-        tests = [f"{self.turn} >= 0"] * (self.warm > 0 and rows == 1)
-        if self.rolls(self.axis):
-            tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-        return lines + _where(" and ".join(tests), self._plane(made))
+        return lines
 
     def _there(self, kept: Kept, at: str) -> str:
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
+        if kept is self.result:
+            tests = [f"{self.turn} >= 0"] * (self.warm > 0)
+            if self.rolls(self.axis):
+                tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
+            return " and ".join(tests)
         if self.edges:
             first, stop = (sum_text(self.ends_at(kept, self.axis, last)) for last in (False, True))
             return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
         return "" if begin == -self.warm else f"{self.turn} >= {begin}"
 
-    def _plane(self, lines: list[str], kept: Kept | None = None) -> list[str]:
+    def _plane(self, lines: list[str], kept: Kept) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
         for axis in reversed(range(self.axis + 1, -1)):
-            head = self._loop(axis)
-            if kept is not None:
-                ends = [sum_text(self.ends_at(kept, axis, last)) for last in (False, True)]
-                limits = ", ".join(ends[ends[0] == "0" :])
-                head = [f"for {self.indices[axis + 1]} in range({limits}):"]
-            lines = [*head, *indented(lines)]
-            if kept is not None and axis == -2:
+            if kept is self.result:
+                lines = [*self._loop(axis), *indented(lines)]
+                continue
+            ends = [sum_text(self.ends_at(kept, axis, last)) for last in (False, True)]
+            limits = ", ".join(ends[ends[0] == "0" :])
+            lines = [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
+            if axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
                 lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
         return lines
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
-        """One row of a stage, so many `down`, or several at once."""
-        start = self.ends_at(kept, -1, False)
-        first = sum_text((*start, {"": self.first(kept)}))
+        """Make one row of a stage or of the result, so many `down`, or several at once."""
+        start: Sequence[Sum] = ()
+        columns, first = "n", "0"
+        if kept is not self.result:
+            start, columns = self.ends_at(kept, -1, False), self.columns(kept)
+            first = sum_text((*start, {"": self.first(kept)}))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [
             _row_text(self.names[name], self.place(kept, place), first)
             for place in places
             for name in kept.stage.names
         ]
-        # What a running sum reads is the last of its rows.
-        place = places[0]
-        place = (*place[:-1], *(one + height(kept.stage) - 1 for one in place[-1:]))
-        return [self._call(function, place, start, results, self.columns(kept))]
+        row = places[0]
+        given = {"n": columns, **{f"o{k}": one for k, one in enumerate(results)}}
+        given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
+        for label, source in function.rows.items():
+            given[label] = self._read(source, row, start)
+        arguments = [given.get(name, name) for name in function.parameters]
+        return [f"{function.name}({', '.join(arguments)})"]
 
-    def _run(self, kept: Kept, functions: Sequence[RowFunction]) -> list[str]:
-        """Add rows until the sum is whole; from then on one comes and one goes."""
-        (name,), first = kept.stage.names, 1 - height(kept.stage)
-        added, moved = (self._row(kept, function) for function in functions)
-        return [
-            f"if i == {first}:",
-            f"    {self.names[name]}[:] = 0",
-            f"if {first} <= i <= 0:",
-            *indented(added),
-            "elif i > 0:",
-            *indented(moved),
-        ]
-
-    def _result(self, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
-        """A row of the result, so many `down`, or several at once."""
-        here = (0,) * (len(self.indices) - 1)
-        places = [(*here, down + k)[: len(self.indices)] for k in range(rows)]
-        made: list[str] = []
-        for axis, index in enumerate(self.indices, -self.kernel.ndim):
-            if self.every[axis] > 1:
-                rolls = self.rolls(axis)
-                index = (
-                    f"{index} // {self.every[axis]}" if rolls else f"q{axis + self.kernel.ndim}"
-                )
-            made.append(index)
-        wheres = [as_tuple(["b", *map(plus, made, place)]) for place in places]
-        results = [f"row({out}, {where})" for where in wheres for out in self.outs]
-        lines = [self._call(function, places[0], (), results, "n")]
-        for place, where in zip(places, wheres, strict=True):
-            # Rows of results begin at column 0.
-            ends = self.edges.results if self.edges else ()
-            pairs = zip(self.outs, ends, strict=False)
-            lines += self._absent([((out, where, 0), one) for out, one in pairs], place)
-        return lines
+    def _read(self, source: Row, row: Offset, start: Sequence[Sum]) -> str:
+        """A row that is read where one is made that is `row` away, from column `start` on."""
+        at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
+        kept, low = self.by_name.get(source.source), {"": source.column}
+        more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
+        place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
+        first = "0" if source.source in self.constant else sum_text((*start, low, more))
+        return _row_text(self.names[source.source], place, first)
 
     # What the border's rule asks for.
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        if not isinstance(kept.stage, State) or self.edges is None:
+        if self.edges is None:
             return []
         made, first = self.made(kept, down), self.first(kept)
-        place, arrays = self.place(kept, made), self.edges.arrays
-        rows = [((self.names[n], place, first), arrays[n].absent) for n in kept.stage.names]
+        place, arrays, names = self.place(kept, made), self.edges.arrays, kept.stage.names
+        ends = [arrays[name].absent for name in names if name in arrays]
+        pairs = zip(names, self.edges.results if kept is self.result else ends, strict=False)
+        rows = [((self.names[name], place, first), one) for name, one in pairs]
         beyond = self._beyond(kept, -1, f"row({{}}, {place})", first)
         return [*self._absent(rows, made), *beyond]
 
@@ -421,32 +380,6 @@ class Loops(Layout):
                 after = _where(f"{n} <= {turn} < {n} + {high}", one)
             lines += [*before, *after]
         return _where(f"ended{-axis}", lines)
-
-    def _call(
-        self,
-        function: RowFunction,
-        row: Offset,
-        start: Sequence[Sum],
-        results: Sequence[str],
-        columns: str,
-    ) -> str:
-        """Call a row function for the columns from `start` on of the row that is `row` away."""
-        given = {"n": columns}
-        given |= {f"o{k}": one for k, one in enumerate(results)}
-        given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
-        for label, source in function.rows.items():
-            at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
-            low, kept = {"": source.column}, self.by_name.get(source.source)
-            if kept is not None:
-                first = sum_text((*start, low, {"": self.first(kept)}))
-                place = self.place(kept, at)
-            else:
-                first = sum_text((*start, low, self.on("before", -1, -self.reach.lo[-1])))
-                place = as_tuple(["b", *self.at(at)])
-            first = "0" if source.source in self.constant else first
-            given[label] = _row_text(self.names[source.source], place, first)
-        arguments = [given.get(name, name) for name in function.parameters]
-        return f"{function.name}({', '.join(arguments)})"
 
 
 def _row_text(array: str, place: str, first: str) -> str:

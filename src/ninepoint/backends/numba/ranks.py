@@ -41,7 +41,7 @@ from .points import filled, plus
 
 def in_bins(stage: Histogram, storage: np.dtype) -> bool:
     """Whether each value has a bin of its own, and the window lies in a plane."""
-    return storage.kind in "iu" and storage.itemsize == 1 and len(stage.lines[0]) == 3
+    return storage.kind in "iu" and storage.itemsize == 1 and len(stage.runs[0]) == 3
 
 
 _BINS = """
@@ -63,7 +63,6 @@ for j in range(n):
         rest -= $fine[value]
         value += 1
     o0[j] = $found
-    # and the next one
     if j + 1 < n:
         for d in range($count):
             value = $leaving
@@ -74,69 +73,56 @@ for j in range(n):
             $coarse[value >> 4] += 1
 """
 
-_AND_NEXT = """
-    if $fine[value] == rest + 1:
-        value += 1
-        while $fine[value] == 0:
-            value += 1
-    o1[j] = $found
-"""
-
 
 def histogram_function(name: str, stage: Histogram, layout: Layout, column: int) -> RowFunction:
-    """Write the function that finds the elements of these ranks at each point of a row.
+    """Write the function that finds the element of a rank at each point of a row.
 
     Rows of the stage begin at a `column`.
     """
     low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    first = steps[-1] + column
-    down = f"rows_{name}[d]" if stage.runs else "d"
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    rows = [row for row, _, _ in stage.runs]
+    begins = [steps[-1] + column + start for _, start, _ in stage.runs]
+    ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
+    down, begin, end = (f"{word}_{name}[d]" for word in ("rows", "begins", "ends"))
+    tables: dict[str, tuple[Sequence[object], str]] = {
+        "rows": (rows, "int64"),
+        "begins": (begins, "int64"),
+        "ends": (ends, "int64"),
+    }
+    if len({*begins}) == len({*ends}) == 1 and rows == [*range(len(rows))]:
+        # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
+        # long with them, 512 x 512, Zen 5.)
+        down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
     outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
-
-    def at(index: str, table: str, step: int) -> str:
-        if stage.runs:
-            return plus(f"{index}{table}_{name}[d]", first)
-        return plus(index.removesuffix(" + "), step) if index else str(step)
 
     def element(place: str) -> str:
         index = ", ".join(["b", *outer, place])
         return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
 
-    end = first + stage.shape[1]
     words: dict[str, object] = {
-        "count": len(stage.lines), "rank": stage.rank,
-        "first": at("", "begins", first), "end": at("", "ends", end), "element": element("k"),
-        "leaving": element(at("j + ", "begins", first)),
-        "entering": element(at("j + ", "ends", end)),
-        "found": plus("value", low),
+        "count": len(stage.runs), "rank": stage.rank, "first": begin, "end": end,
+        "element": element("k"), "leaving": element(f"j + {begin}"),
+        "entering": element(f"j + {end}"), "found": plus("value", low),
     }  # fmt: skip
-    following = _AND_NEXT if len(stage.names) > 1 else "\n"
-    program = _BINS.replace("\n    # and the next one\n", following)
-    tables = {
-        "rows": ([row for row, _, _ in stage.runs], "int64"),
-        "begins": ([begin for _, begin, _ in stage.runs], "int64"),
-        "ends": ([begin + length for _, begin, length in stage.runs], "int64"),
-    }
-    results, own = [f"o{k}" for k in range(len(stage.names))], (f"fine_{name}", f"coarse_{name}")
     return RowFunction(
         name,
-        (*layout.whole, *own, *results, "n"),
-        tuple(filled(program, name, words).strip().split("\n")),
+        (*layout.whole, f"fine_{name}", f"coarse_{name}", "o0", "n"),
+        tuple(filled(_BINS, name, words).strip().split("\n")),
         _constants(name, tables),
         buffers={
-            one: f"np.empty({k}, dtype=np.int32)" for one, k in zip(own, (256, 16), strict=True)
+            f"fine_{name}": "np.empty(256, dtype=np.int32)",
+            f"coarse_{name}": "np.empty(16, dtype=np.int32)",
         },
     )
 
 
 def _constants(name: str, tables: Mapping[str, tuple[Sequence[object], str]]) -> tuple[str, ...]:
-    """The text of tables that are not empty."""
+    """The text of tables."""
     return tuple(
         f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
         for word, (held, dtype) in tables.items()
-        if held
     )
 
 
@@ -180,24 +166,24 @@ def selecting_function(
     column: int,
     size: tuple[str, str],
 ) -> RowFunction:
-    """Write the function that finds the elements of these ranks at each point of a row.
+    """Write the function that finds the element of a rank at each point of a row.
 
     Rows of the stage begin at a `column`; `size` says up to which row and how many columns it is
     made.
     """
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
-    tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.lines])
+    tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.runs])
     short = tile.elements <= limits.current.sorted_elements
     buffers: dict[str, tuple[int | str, str]] = {
         "held": (2 + max(1, ndim - 1), "int64"),
-        "made": (f"{tile.rows * len(stage.names)} * ({size[1]})", unsigned),
+        "made": (f"{tile.rows} * ({size[1]})", unsigned),
         "keys": (f"(2, {tile.elements})", unsigned),
         "order": (f"(2, {tile.elements})", "uint32"),
         "counts": (256 * machine.itemsize, "int64"),
         "ranks": (tile.elements, "uint16" if short else "uint32"),
         "inside": ((tile.elements + 63) // 64, "uint64"),
-        "starts": (2 * len(stage.lines), "int64"),
+        "starts": (2 * len(stage.runs), "int64"),
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
@@ -206,10 +192,9 @@ def selecting_function(
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
     body = filled(_places(stage, layout, tile, column), name, {})
-    results = [f"o{k}" for k in range(len(stage.names))]
     return RowFunction(
         name,
-        (*layout.whole, *(f"{one}_{name}" for one in buffers), *results, "n", f"rows_{name}"),
+        (*layout.whole, *(f"{one}_{name}" for one in buffers), "o0", "n", f"rows_{name}"),
         tuple(body.strip().split("\n")),
         _constants(name, tables),
         buffers={
@@ -234,8 +219,7 @@ def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
     array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
     known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
-    second = f"{tile.rows} * n" if len(stage.names) > 1 else ""
-    body = f"""
+    return f"""
 if not ({" and ".join(known)}):
     $held[0], $held[1] = {row}, min({row} + {tile.rows}, $rows)
     {"; ".join(f"{one} = {place}" for one, place in here.items())}
@@ -258,14 +242,13 @@ if not ({" and ".join(known)}):
             at0 = d * n + first0
             slid(
                 keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
-                {stage.rank}, valid0, $made, at0, {second or 0},
+                {stage.rank}, valid0, $made, at0,
             )
 at0 = ({row} - $held[0]) * n
 found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
-    return body + f"    o1[j] = found0[at0 + {second} + j]" if second else body
 
 
 def _masks(machine: np.dtype) -> list[int]:

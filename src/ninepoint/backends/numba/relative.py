@@ -17,7 +17,7 @@ from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
 from ..outside import REACH, SITE
-from ..threads import LEFT, STOP
+from ..threads import STOP
 from .users import by_type
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
@@ -102,10 +102,6 @@ def go_on(outside):
     """See whether the run was told to stop."""
     if halted(outside):  # type: ignore[call-arg]
         raise RuntimeError("stopped")
-    if outside[LEFT] > 0:
-        outside[LEFT] -= 1
-        if outside[LEFT] == 0:
-            raise RuntimeError("stopped")
 
 
 # Elements and windows: integers of less than 64 bits become int64, and are exact.
@@ -208,46 +204,6 @@ def middle(a):
     if found.size == 0 or found[-1] != found[-1]:
         return np.nan
     return (found[half] + found[found.size - 1 - half]) / 2
-
-
-# Results that are cut to their type.
-
-
-def _cut(low, high):
-    """What takes floats as integers of a range; NaN is 0."""
-    kind = np.uint64 if high > 2**63 else np.int64
-    first, last, least, greatest = float(low), float(high), kind(low), kind(high)
-
-    @register_jitable
-    def cut(value):
-        if first < value < last:
-            return kind(value)
-        return greatest if value >= last else least if value <= first else kind(0)
-
-    return cut
-
-
-@by_type()
-def saturated(value, out):
-    """The nearest whole number, cut to what `out` holds; NaN is 0."""
-    if not isinstance(out.dtype, types.Integer):
-        return lambda value, out: value
-    info = np.iinfo(out.dtype.name)
-    if isinstance(value, types.Float):
-        cut = _cut(info.min, info.max)
-        return lambda value, out: cut(np.rint(value))
-    kind = np.uint64 if value == types.uint64 else np.int64
-    low, high = kind(max(info.min, np.iinfo(kind).min)), kind(min(info.max, np.iinfo(kind).max))
-    return lambda value, out: min(max(kind(value), low), high)
-
-
-@by_type()
-def wrapped(value, out):
-    """The lowest bits of the value, as many as `out` holds; NaN is 0."""
-    if not isinstance(out.dtype, types.Integer) or not isinstance(value, types.Float):
-        return lambda value, out: value
-    cut = _cut(-(2**63), 2**63 - 1)
-    return lambda value, out: cut(value)
 
 
 # Reductions along an axis of a window, where Numba knows those of the whole array only.

@@ -19,9 +19,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from ...analysis.footprint import extents
-from ...analysis.rewrite import Body
 from ...analysis.rewrite import rows as rows_of
-from ...language.ir import Atom, Read
+from ...language.ir import Atom, Body, Read
 from ..generated import is_table
 from .layout import LIBRARY, NOTES, RESERVED, Layout, Row, RowFunction
 from .points import EACH, Point, gathered_rows, indented, plus

@@ -33,11 +33,6 @@ from ..iterate import Iteration, Scalars, iterate
 from ..motion import Motion
 from .slab import Keeper, Lost, Parts, refusal, take
 
-# What an exchange between workers costs, as far as more steps between two of them make up for it
-# [s].  (Heat equation, float32, 2000x4000 on each of two workers, 480 steps: 16 steps between two
-# exchanges 1.5 s, 40 steps 2.3 s, two processes of MPI 1.1 s, Zen 4.)
-EXCHANGE = 0.4e-3
-
 # How much of a worker's memory parts may take.
 SHARE = 0.7
 
@@ -295,9 +290,7 @@ class Team:
             for number, field in enumerate(fields)
             if field.ndim >= -axis and field.shape[axis] == shape[axis]
         ]
-        self.parts = parts = Parts(
-            motion, shape, axis, tuple(lengths), tuple(cut), EXCHANGE, plan.in_a_row
-        )
+        self.parts = parts = Parts(motion, shape, axis, tuple(lengths), tuple(cut), plan.in_a_row)
         with self._noticing():
             self._check()
         token = uuid.uuid4().hex[:12]

@@ -12,7 +12,7 @@ this changes and the changelog says so.
     evaluate             the function called at every point
 """
 
-from .evaluate import Setting, evaluate, points
+from .evaluate import Setting, evaluate
 from .number import store
 
-__all__ = ["Setting", "evaluate", "points", "store"]
+__all__ = ["Setting", "evaluate", "store"]

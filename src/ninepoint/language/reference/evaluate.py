@@ -29,7 +29,9 @@ class Setting:
     Attributes
     ----------
     boundary : sequence of pairs
-        The rules before and after each axis: names, or conditions.
+        The rules before and after each axis: names, or conditions.  A function of numbers has no
+        axes: at each point it is given the elements that stand there in its arrays, which
+        broadcast.
     cval
         The value of the rules "fill" and "constant".
     footprints : sequence of (lo, hi)
@@ -86,50 +88,20 @@ def evaluate(
     """
     kernel = _Kernel(function, setting)
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
-    seen = [field.seen for field in fields.values()]
+    seen: list[Any] = [field.seen for field in fields.values()]
+
+    def given(point: tuple[int, ...]) -> Mapping[str, Any]:
+        if setting.boundary:
+            return fields
+        return dict(zip(fields, (see(array[point]) for array in seen), strict=True))
+
+    outputs, found = kernel.outputs(given), []
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
-    found = []
-    for number, values in enumerate(kernel.outputs(lambda point: fields)):
-        field, reach = seen[number] if number < len(seen) else None, setting.footprints[number]
-        rules, cval = setting.boundary, setting.cval
+    for number, reach in enumerate(setting.footprints):
+        field = seen[number] if number < len(seen) else None
+        rules, cval, values = setting.boundary, setting.cval, outputs[number, ...]
         found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
     return tuple(found)
-
-
-def points(
-    function: Function, arrays: Mapping[str, Array], scalars: Mapping[str, Any], count: int
-) -> tuple[Array, ...]:
-    """Call a function of numbers for every point of the arrays, which broadcast.
-
-    This is all that a ufunc means: the result at a point is what the user's function gives for
-    the elements that stand there.
-
-    Parameters
-    ----------
-    function : Function
-        The user's function.
-    arrays : mapping of arrays
-        One for each parameter that is an element.
-    scalars : mapping
-        Values of other parameters, numbers or small arrays; those left out take their defaults.
-    count : int
-        How many results there are.
-
-    Returns
-    -------
-    tuple of arrays of object
-        One for each result, as `evaluate` gives them.
-    """
-    whole = np.broadcast_arrays(*map(np.asarray, arrays.values()))
-    reaches = [((), ())] * count
-    setting = Setting(boundary=(), footprints=reaches, shape=whole[0].shape, scalars=scalars)
-
-    def elements(point: tuple[int, ...]) -> dict[str, Any]:
-        return dict(zip(arrays, (see(array[point]) for array in whole), strict=True))
-
-    outputs = _Kernel(function, setting).outputs(elements)
-    # Not `outputs` itself, of which a result without axes would be a bare number.
-    return tuple(outputs[k, ...] for k in range(count))
 
 
 class _Reached(Exception):

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..operators import PYTHON, UFUNCS
+from ..operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -35,12 +35,8 @@ DOUBLE = (np.float64, np.complex128)
 WRITTEN = (bool, int, float, complex)
 
 # What functions of NumPy do that take one number, by Python's operators.
-_CHANGES = {
-    np.negative: operator.neg,
-    np.positive: operator.pos,
-    np.invert: operator.invert,
-    np.absolute: operator.abs,
-}
+_CHANGES = {ufunc: UNARY[symbol] for ufunc, symbol in UNARY_UFUNCS.items()}
+_CHANGES[np.absolute] = operator.abs
 
 # Functions of NumPy that are operators of numbers.
 OPERATORS = frozenset({*UFUNCS, *_CHANGES, np.divmod})
@@ -180,14 +176,11 @@ class Text(Literal):
     def combine(self, symbol: str, left: Any, right: Any) -> Any:
         if not all(isinstance(v, (Text, *WRITTEN)) for v in (left, right)):
             return super().combine(symbol, left, right)
-        operation, a, b = PYTHON[symbol], plain(left), plain(right)
         try:
-            return literal(operation(a, b))
+            return literal(PYTHON[symbol](plain(left), plain(right)))
         except ZeroDivisionError:
-            # By the rules of numbers that are not known: 0 of integers, NumPy's of floats.
-            if symbol != "/" and isinstance(a, int) and isinstance(b, int):
-                return literal(0)
-            return literal(operation(np.asarray(a)[()], np.asarray(b)[()]).item())
+            # By the rules of numbers that are not known.
+            return literal(binary(symbol, left, right).value)
 
     def change(self, operation: Callable[[Any], Any]) -> Any:
         inverts = operation is operator.invert and isinstance(self.value, bool)

@@ -12,7 +12,8 @@ first runs.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,6 @@ from .rewrite import Rewriter
 # How many times as long it takes as an analysed kernel of the same reads, where it has these.
 _SLOWER = {"making": "50 to 500", "loops": "20 to 200"}
 
-_STORES = {"saturate": "saturated", "wrap": "wrapped"}
-
 
 def compile_general(
     function: Function,
@@ -68,8 +67,7 @@ def compile_general(
     )
     point = Point(arguments, Rewriter(function, arguments, request.neighborhood), token)
     made, returned = undisturbed(lambda: _inferred(function, point, request))
-    several = isinstance(returned, types.BaseTuple) and len(returned) > 0
-    several = several and not isinstance(returned, types.NamedTuple)
+    several = isinstance(returned, types.BaseAnonymousTuple) and len(returned) > 0
     outputs: list[Any] = list(returned) if several else [returned]
     if any(isinstance(kind, types.Array) for kind in outputs):
         _refuse_array(function, point)
@@ -80,7 +78,7 @@ def compile_general(
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, request.overflow)
-    band = "\n".join(point.band(len(given), several, request.overflow)) + "\n"
+    band = "\n".join(point.band(len(given), several)) + "\n"
     positions, lengths, asked = point.positions, point.lengths, point.rewriter.asked
     return Compiled(
         name=cache.identifier(function.name),
@@ -97,7 +95,7 @@ def compile_general(
             point.text(band),
             checked=True,
             places=tuple(point.rewriter.places),
-            opaque=partial(_loaded, made, band),
+            opaque=partial(_loaded, made, band, given, request.overflow),
         ),
         load=cpu.load,
         factor=next((_SLOWER[one] for one in _SLOWER if one in asked), "5 to 20"),
@@ -170,8 +168,8 @@ class Point:
         title = f"{name}, on the general path: written by ninepoint for {token}."
         return "\n\n\n".join([f'"""{title}"""', *trees, band])
 
-    def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
-        """What computes a block, for a number of outputs and a rule for what does not fit."""
+    def band(self, outputs: int, several: bool) -> Iterator[str]:
+        """What computes a block, for a number of outputs."""
         outs = [f"out{n}" for n in range(outputs)]
         lengths = [f"length{length.axis}" for length in self.lengths]
         # Positions lie beside the elements of a block, which begins where the kernel looks first.
@@ -203,9 +201,7 @@ class Point:
         yield "        go_on(outside)"
         yield f"        value = point({', '.join(values)})"
         for n, out in enumerate(outs):
-            one = f"value[{n}]" if several else "value"
-            one = one if overflow is None else f"{_STORES[overflow]}({one}, {out})"
-            yield f"        {out}[at] = {one}"
+            yield f"        {out}[at] = value{f'[{n}]' if several else ''}"
 
 
 def _returned(function: Function) -> Span:
@@ -293,8 +289,17 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
     raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
 
 
-def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> Loaded:
+def _loaded(
+    point: Any,
+    band: str,
+    given: Sequence[np.dtype],
+    overflow: str | None,
+    path: Path,
+    compiled: Compiled,
+) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
+
+    With a rule for `overflow` its results, of the types `given`, are stored by that rule.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
@@ -308,6 +313,9 @@ def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> Loaded:
     dispatcher._cache = Kept(path.with_suffix(".band"))
     # The last argument is where it notes what it read.
     kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
+    outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))
+    if overflow is not None:
+        kinds[outs] = [replace(kind, dtype=d) for kind, d in zip(kinds[outs], given, strict=True)]
     dispatcher.compile(
         types.void(
             *(
@@ -319,4 +327,30 @@ def _loaded(point: Any, band: str, path: Path, compiled: Compiled) -> Loaded:
         )
     )
     dispatcher.disable_compile()
-    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
+
+    def stored(*arguments: Any) -> None:
+        results = arguments[outs]
+        made = [np.empty(one.shape, dtype) for one, dtype in zip(results, given, strict=True)]
+        dispatcher(*arguments[: outs.start], *made, *arguments[outs.stop :])
+        for out, values in zip(results, made, strict=True):
+            out[...] = _fitted(values, out.dtype, overflow)
+
+    entry = dispatcher if overflow is None else stored
+    return Loaded(entry, bool(dispatcher.stats.cache_hits))
+
+
+def _fitted(values: np.ndarray, dtype: np.dtype, overflow: str | None) -> np.ndarray:
+    """Values that a type of integers holds: the nearest, or of the same lowest bits; NaN is 0."""
+    if dtype.kind not in "iu" or values.dtype.kind == "b":
+        return values
+    cut = overflow == "saturate"
+    kept = np.iinfo(dtype if cut else np.int64)
+    if values.dtype.kind == "f":
+        whole = np.rint(values) if cut else values
+        with np.errstate(invalid="ignore"):
+            made = np.where(np.isnan(whole), 0, whole).astype(kept.dtype)
+        made[whole >= kept.max] = kept.max
+        made[whole <= kept.min] = kept.min
+        return made
+    own = np.iinfo(values.dtype)
+    return np.clip(values, max(kept.min, own.min), min(kept.max, own.max)) if cut else values
