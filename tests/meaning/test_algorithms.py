@@ -1023,3 +1023,8 @@ def test_squares_of_differences_have_the_sign_that_is_asked_for(kernel):
     for dtype in ("uint8", "int16", "uint64", "int64", "float32", "float64"):
         x = np.random.default_rng(5).integers(0, 9, (5, 9)).astype(dtype)
         agree(kernel, x, close=1e-6 if kernel is near else 0.0)
+
+
+def test_a_bilateral_filter_is_computed_once_for_both_neighbours():
+    program = npt.stencil(near)
+    assert "read at 2 neighbours" in str(program.explain(np.zeros((40, 50), "float32")))

@@ -6,6 +6,7 @@
     widened       averages that integers cannot hold    storage
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
+    evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers storage
     shared        what neighbours compute too is kept   sharing
 
@@ -23,7 +24,7 @@ from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
 from .schedule import Request
-from .sharing import shared
+from .sharing import evened, shared
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 
@@ -42,6 +43,7 @@ STORED: tuple[Pass, ...] = (
 ROWS: tuple[Pass, ...] = (
     ("staged", staged),
     ("unrolled", unrolled),
+    ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
     ("shared", lambda kernel, request: shared(kernel, request.schedule)),
 )

@@ -10,7 +10,7 @@ the last two axes.  A class that is met at several shifts becomes a stage, if wh
 more than what it costs to write and read a row.  The operations themselves do not change, so
 that neither does any bit of the result.
 
-At last what all rows have is made once.
+Before that, differences are taken in one order; at last what all rows have is made once.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
-from functools import partial
 from itertools import count
 
-from ..analysis.rewrite import Body, along_rows, copied, drop_dead, in_bodies
+from ..analysis.rewrite import Body, along_rows, copied, drop_dead, in_bodies, uncast
 from ..language.ir import (
     Assign,
     Atom,
+    Binary,
     Carried,
+    Cast,
+    Const,
     DType,
     Expr,
     Kernel,
@@ -35,6 +37,7 @@ from ..language.ir import (
     Reduce,
     Ref,
     Stage,
+    Unary,
     Values,
     added,
     named,
@@ -45,6 +48,75 @@ from ..language.ir import (
 )
 from .cost import operation, saved_by_row
 from .schedule import Schedule
+
+
+def evened(kernel: Kernel) -> Kernel:
+    """The kernel, in which a difference whose sign nobody asks for is taken in one order.
+
+    t2 = x[0, -1] - x[0, 0];  t3 = t2 * t2      ->      t2 = x[0, 0] - x[0, -1];  t3 = t2 * t2
+
+    The other order gives the same square to the bit.  With one order, what a point makes of a
+    neighbour is what that neighbour makes of the point, and can be shared: a bilateral filter of
+    5 x 5 needs 12 exponentials in the place of 24.
+    """
+    values = named(kernel.body)
+    # The difference of which a value has the sign, or the opposite one.
+    roots: dict[str, str] = {}
+    asked = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
+    for name, expr in values.items():
+        used = [roots[one] for one in operands(expr) if one in roots]
+        if _turns(expr, values):
+            roots[name] = name
+        elif len(used) == 1 and _keeps_sign(expr):
+            roots[name] = used[0]
+            continue
+        if not _is_even(expr, used):
+            asked.update(used)
+    asked = {roots.get(name, name) for name in asked}
+    body = tuple(
+        Assign(name, replace(expr, left=expr.right, right=expr.left))
+        if isinstance(expr, Binary) and roots.get(name) == name and name not in asked
+        else Assign(name, expr)
+        for name, expr in values.items()
+    )
+    return replace(kernel, body=body)
+
+
+def _turns(expr: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether an expression is an element minus a later one of the same field."""
+    if not isinstance(expr, Binary) or expr.op != "-":
+        return False
+    if not expr.dtype.is_float and expr.dtype is not DType.INT:
+        return False
+    # Elements may be given another type.
+    left, right = uncast(expr.left, values), uncast(expr.right, values)
+    if not isinstance(left, Read) or not isinstance(right, Read):
+        return False
+    return left.field == right.field and left.offset < right.offset
+
+
+def _keeps_sign(expr: Expr) -> bool:
+    """Whether a value changes its sign, and nothing else, as an operand does."""
+    match expr:
+        case Unary(op="-"):
+            return True
+        case Cast(dtype=dtype, storage=storage):
+            return dtype.is_float and not storage
+        case Binary(op="*" | "/", dtype=dtype, left=left, right=right):
+            return dtype.is_float and (isinstance(left, Const) or isinstance(right, Const))
+        case _:
+            return False
+
+
+def _is_even(expr: Expr, used: list[str]) -> bool:
+    """Whether a value stays if all of its operands, which have one sign, change theirs."""
+    match expr:
+        case Unary(op="abs"):
+            return True
+        case Binary(op="*"):
+            return len(used) == 2 and used[0] == used[1]
+        case _:
+            return not used
 
 
 def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
@@ -113,7 +185,7 @@ def _kept(kernel: Kernel, members: Mapping[str, Offset]) -> Kernel:
     back = tuple(-step for step in shift)
     own = Ref(named(kernel.body)[first].dtype, first)
     cone = needed(kernel.body, [own])
-    stage = copied(cone, [own], partial(_numbered, name), lambda expr: shifted(expr, back))
+    stage = copied(cone, [own], lambda _, k: f"{name}_{k}", lambda expr: shifted(expr, back))
     body = tuple(
         Assign(a.name, Read(a.value.dtype, name, members[a.name])) if a.name in members else a
         for a in kernel.body
@@ -131,25 +203,13 @@ def hoisted(kernel: Kernel) -> Kernel:
     made: list[Stage] = []
 
     def kept(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
-        alike: set[str] = set()
-        own = {assign.name for assign in body}
-        used = {atom.name for atom in values if isinstance(atom, Ref)}
-        for name, expr in named(body).items():
-            parts = own.intersection(operands(expr))
-            if isinstance(expr, Read):
-                same = expr.field in columns
-            else:
-                same = bool(parts) and parts <= alike
-                same = same and not isinstance(expr, Reduce | Noting | Carried)
-            if same:
-                alike.add(name)
-            else:
-                used |= parts
+        alike, used = _alike(body, columns)
+        used.update(atom.name for atom in values if isinstance(atom, Ref))
         reads: dict[str, Expr] = {}
         for name, expr in named(body).items():
             if name in alike & used and not isinstance(expr, Read):
-                value, stage = Ref(expr.dtype, name), next(names)
-                cone = copied(needed(body, [value]), [value], partial(_numbered, stage))
+                own, stage = Ref(expr.dtype, name), next(names)
+                cone = copied(needed(body, [own]), [own], lambda _, k, v=stage: f"{v}_{k}")
                 made.append(Values((stage,), *cone))
                 reads[name] = Read(expr.dtype, stage, (0,) * kernel.ndim)
         body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in body)
@@ -161,6 +221,21 @@ def hoisted(kernel: Kernel) -> Kernel:
     return replace(changed, stages=(*made, *changed.stages))
 
 
-def _numbered(stage: str, _: str, k: int) -> str:
-    """The name of an operation of a stage."""
-    return f"{stage}_{k}"
+def _alike(body: Body, columns: Set[str]) -> tuple[Set[str], set[str]]:
+    """What depends on these fields alone, and on scalars, and what all else uses."""
+    alike: set[str] = set()
+    used: set[str] = set()
+    made = {one.name for one in body}
+    for assign in body:
+        value, names = assign.value, operands(assign.value)
+        if isinstance(value, Read):
+            own = value.field in columns
+        elif isinstance(value, Reduce | Noting | Carried) or not alike.intersection(names):
+            own = False
+        else:
+            own = all(name in alike or name not in made for name in names)
+        if own:
+            alike.add(assign.name)
+        else:
+            used.update(names)
+    return alike, used

@@ -151,7 +151,7 @@ def bordered(
                 raise ValueError("'keep' needs a field for each output")
             element = (p // k for p, k in zip(point[first:], factors, strict=True))
             result[point] = number(field[*point[:first], *element])
-    return result[tuple(cut)]
+    return result[(*cut, ...)]
 
 
 def _without(point: tuple[int, ...], ends: Sequence[tuple[int, int]], rules: Rules) -> str:
