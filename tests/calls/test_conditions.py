@@ -205,6 +205,40 @@ def test_values_are_laid_as_the_fields_are() -> None:
     np.testing.assert_array_equal(by_name, plain)
 
 
+def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -> None:
+    limited(block_elements=100)
+
+    @npt.stencil
+    def apart(x):
+        return x[1, 0] - x[-1, 0]
+
+    x, values = np.random.default_rng(3).random((6, 9, 8)), np.arange(48.0).reshape(6, 8)
+    wanted = [
+        apart(one, boundary=((npt.dirichlet(own), "nearest"), "nearest"))
+        for one, own in zip(x, values, strict=True)
+    ]
+    for view in (x, np.repeat(x, 2, -1)[..., ::2], x.astype(">f8")):
+        got = apart(view, boundary=((npt.dirichlet(values), "nearest"), "nearest"))
+        np.testing.assert_array_equal(got, wanted)
+
+
+@npt.stencil
+def corners(x):
+    """Neighbours beyond two sides at once."""
+    return x[-1, -1] + 2 * x[1, 1] - x[-1, 1]
+
+
+@pytest.mark.parametrize("name", ["constant", "mirror", "wrap"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_names_beside_conditions(name: str, axis: int) -> None:
+    x = rng.random((4, 5))
+    border: list[Any] = [name, name]
+    border[axis] = (npt.dirichlet(2.0), npt.neumann(0.5))
+    for _ in range(2):
+        made = corners(x, boundary=tuple(border), cval=7)
+        np.testing.assert_allclose(made, corners.debug(x, boundary=tuple(border), cval=7))
+
+
 def test_values_may_change_between_calls() -> None:
     values = np.zeros(19)
     border = (npt.dirichlet(values, at="cell"), "wrap")

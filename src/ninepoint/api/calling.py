@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..arrays import accepted, spacings
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from ..arrays.channels import check_steps
-from ..arrays.sides import unnamed
+from ..arrays.ghosts import unnamed
 from ..iteration.iterate import Iteration, Scalars, iterate
 from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks

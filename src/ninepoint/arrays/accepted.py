@@ -7,7 +7,7 @@ array if somebody has imported Dask, as `sys.modules` knows.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,19 +18,25 @@ from ..language.dtypes import kind_of
 _CUDA = (2, 13)
 
 
-def is_dask(value: object) -> bool:
-    """Whether `value` is a Dask array."""
-    return _isinstance(value, "dask.array", "Array")
+def _is(module: str, name: str) -> Callable[[object], bool]:
+    """Whether a value is of a class of a library, which nobody may have imported."""
+
+    def found(value: object) -> bool:
+        # A library that is just being imported by another thread lacks its names still.
+        kind: Any = getattr(sys.modules.get(module), name, None)
+        return kind is not None and isinstance(value, kind)
+
+    return found
 
 
-def is_expression(value: object) -> bool:
-    """Whether `value` is of the library dask-array: an expression."""
-    return _isinstance(value, "dask_array", "Array")
-
-
-def is_cubed(value: object) -> bool:
-    """Whether `value` is an array of Cubed."""
-    return _isinstance(value, "cubed", "Array")
+is_dask = _is("dask.array", "Array")
+# Of the library dask-array: an expression.
+is_expression = _is("dask_array", "Array")
+is_cubed = _is("cubed", "Array")
+is_xarray = _is("xarray", "DataArray")
+is_dataset = _is("xarray", "Dataset")
+is_cupy = _is("cupy", "ndarray")
+_is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
 def is_chunked(value: object) -> bool:
@@ -46,19 +52,9 @@ def library_of(value: object) -> Any:
     return sys.modules["dask.array" if name == "dask" else name]
 
 
-def is_xarray(value: object) -> bool:
-    """Whether `value` is an xarray DataArray."""
-    return _isinstance(value, "xarray", "DataArray")
-
-
-def is_dataset(value: object) -> bool:
-    """Whether `value` is an xarray Dataset."""
-    return _isinstance(value, "xarray", "Dataset")
-
-
 def is_pandas(value: object) -> bool:
     """Whether `value` is a column or a table of pandas."""
-    return _isinstance(value, "pandas", "Series") or _isinstance(value, "pandas", "DataFrame")
+    return _is_series(value) or _is_frame(value)
 
 
 def is_device(value: object) -> bool:
@@ -78,11 +74,6 @@ def is_device(value: object) -> bool:
     except RuntimeError:
         # Of torch: a tensor on a GPU whose gradient is recorded, which it shows to nobody.
         return hasattr(kind, "__cuda_array_interface__")
-
-
-def is_cupy(value: object) -> bool:
-    """Whether `value` is an array of CuPy."""
-    return _isinstance(value, "cupy", "ndarray")
 
 
 # What keeps its data elsewhere or has labels, by the module and the name of its class, and how a
@@ -161,12 +152,6 @@ def refuse_foreign(value: object, what: str) -> None:
 def named(kind: type) -> str:
     """What a class of a library is called."""
     return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-
-
-def _isinstance(value: object, module: str, name: str) -> bool:
-    # A library that is just being imported by another thread lacks its names still.
-    kind: Any = getattr(sys.modules.get(module), name, None)
-    return kind is not None and isinstance(value, kind)
 
 
 def is_lazy(value: object) -> bool:

@@ -29,34 +29,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, islice
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.compiled import Compiled
-from ..backends.memory import copied, empty
+from ..backends.memory import copied
 from ..base import limits
 from .accepted import listed, write
-from .borders import Array, Border
-from .layout import Shape
+from .layout import Array, Shape
 from .numpy import whole_shape
-from .strided import is_movable, is_readable, memory_order, mergeable
-
-
-class _Program(Protocol):
-    """What has forms for arrays whose axes lie in another order."""
-
-    @property
-    def ndim(self) -> int: ...
-
-    @property
-    def every(self) -> tuple[int, ...]: ...
-
-    def turned(self, how: Any, /) -> Self | None: ...
-
-
-Program = TypeVar("Program", bound=_Program)
-Item = TypeVar("Item")
+from .strided import SOMEWHERE, memory_order, plain, standing
 
 # Why a kernel has no form for axes in another order.
 NOT_TRANSPOSED = (
@@ -128,20 +111,6 @@ class Turned:
             result = result.reshape(list(chain(*shape)))
         return result.transpose(self.inverse)
 
-    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
-        """Make an array of the axes of the arrays, which lies as it must."""
-        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
-        return made.transpose(self.inverse)
-
-    def border(self, border: Border) -> Border:
-        """The border of the program that takes such arrays."""
-        turned = border.turned(self.turn) if self.turn else border
-        return turned.turned(0 if self.levels else self.count)
-
-    def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Give what there is for each core axis in the order of the program's."""
-        return [items[axis] for axis in self.turn] or items
-
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
         if not self.inner and not self.turn:
@@ -208,71 +177,35 @@ def _inside(array: Array, core: int, last: int = -1) -> list[int]:
 
 
 def with_lanes(
-    program: Program, fields: Sequence[Array], outs: Sequence[Array] = ()
-) -> tuple[Turned, Program] | None:
-    """Find what does a program on arrays whose stack lies innermost; None if it is done before.
+    call: Any, fields: Sequence[Array], outs: Sequence[Array] = ()
+) -> tuple[Turned, Any] | None:
+    """Find what does a call on arrays whose stack lies innermost; None if it is done before.
 
-    The fields have one shape and core axes last; the program knows the lengths that it asks for.
+    It is one call, or several as one, or a program, which knows the lengths that it asks for.  The
+    fields have one shape and core axes last.
     """
-    found = lanes(fields, outs, program.ndim)
+    found = lanes(fields, outs, call.ndim)
     # Rows of lanes have no steps.
-    if found is None or (program.every and found.inner):
+    if found is None or (call.every and found.inner):
         return None
     if found.turn:
-        transposed = program.turned(found.turn)
+        transposed = call.turned(found.turn)
         if transposed is None or not found.inner:
             return None if transposed is None else (found, transposed)
-        program = transposed
+        call = transposed
     if found.count >= LEVELS:
-        other = program.turned(0)
+        other = call.turned(0)
         if other is not None:
             merged = _merged(len(found.order), found.inner[1:])
             return replace(found, levels=True, merged=merged), other
-    other = program.turned(found.count) if found.count <= MANY else None
+    other = call.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
-
-
-def arranged(
-    program: Program,
-    order: tuple[int, ...],
-    fields: Sequence[Array],
-    outs: Sequence[Array] = (),
-    *,
-    lanes: bool = True,
-) -> tuple[Turned, Program]:
-    """How arrays are given to a program, with core axes last in this order, and which takes them.
-
-    With `lanes` a stack stays where it lies, if it can.
-    """
-    turned = [one.transpose(order) for one in (*fields, *outs)]
-    found = None
-    if lanes:
-        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
-    if found is None:
-        return Turned(order), program
-    own, program = found
-    return replace(own, order=tuple(order[axis] for axis in own.order)), program
 
 
 def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
     """An order of axes in which some come last."""
     axes = [axis % ndim for axis in core]
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
-
-
-def looks_at_points(code: Compiled) -> bool:
-    """Whether each result depends on the elements at its own point alone, along one axis."""
-    return (
-        code.ndim == 1
-        and not code.every
-        and not any(box.lo[0] or box.hi[0] for box in code.reaches)
-    )
-
-
-def rows_of(program: Compiled) -> list[int]:
-    """The fields of which one element of each row is read, wherever the others lie."""
-    given = len(program.field_dtypes) - len(program.along)
-    return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
 
 
 def merging(arrays: Sequence[Array]) -> Turned:
@@ -296,55 +229,57 @@ View: TypeAlias = Callable[[Array], Array]
 
 
 class Arrangement:
-    """How the arrays of calls like one are given to a program.
+    """How the arrays of calls like one are given to what does them, which is the `call` then.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Without `lanes` a
-    stack stays outside, and becomes one axis.
+    Their axes are to be in this `order`, in which the core axes come last.  What cannot be read
+    where it lies is copied as a whole.
     """
 
     def __init__(
-        self,
-        program: Compiled,
-        fields: Sequence[Array],
-        order: tuple[int, ...],
-        out: Any,
-        *,
-        lanes: bool = True,
+        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], out: Any
     ) -> None:
-        self.program, self._stacked = program, not lanes
-        shape = whole_shape(fields)
-        outs = listed(out)
+        self.call, self.how = call, Turned(order)
+        shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
         whole = [np.broadcast_to(field, shape) for field in fields]
-        if looks_at_points(program) and not program.positions:
+        if compiled.at_points and not compiled.positions:
             self.how = merging([*whole, *outs])
-        else:
-            self.how, self.program = arranged(program, order, whole, outs, lanes=lanes)
-        self._small = math.prod(shape) <= limits.current.block_elements
-        rows = rows_of(program)
+        elif call.any_stack:
+            lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
+            if found := with_lanes(call, *lain):
+                how, self.call = found
+                self.how = replace(how, order=tuple(order[axis] for axis in how.order))
+        # Of a position one element of each row is read, wherever the others lie.
+        given, last = len(fields) - len(compiled.along), self.call.ndim - 1
+        rows = [k for k, axis in enumerate(self.call.compiled.along, given) if axis < last]
+        # What is done with each field, and its type if it is copied then.
         self._views = [
             self._view(field, shape, dtype, k in rows)
-            for k, (field, dtype) in enumerate(zip(fields, program.field_dtypes, strict=True))
+            for k, (field, dtype) in enumerate(zip(fields, compiled.field_dtypes, strict=True))
         ]
-        pairs = zip(map(self.how.of, outs), program.out_dtypes, strict=False)
-        self._apart = not all(self._takes(one, dtype) for one, dtype in pairs)
-        takes_all = not self._apart and all(view is None for view in self._views)
-        self.plain = self.program is program and self.how.stays and takes_all
+        pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
+        self._apart = not all(plain(one, dtype, self.call.ndim) for one, dtype in pairs)
+        self.copies = self._apart or any(dtype is not None for _, dtype in self._views)
+        takes_all = not self.copies and all(view is None for view, _ in self._views)
+        self.plain = self.call is call and self.how.stays and takes_all
 
-    def fields(self, fields: Sequence[Array]) -> list[Array]:
+    def fields(
+        self, fields: Sequence[Array], copied: Callable[[Array, np.dtype], Array] = copied
+    ) -> list[Array]:
         """Give the fields as the program reads them."""
-        return [
+        read = [
             field if view is None else view(field)
-            for field, view in zip(fields, self._views, strict=True)
+            for field, (view, _) in zip(fields, self._views, strict=True)
         ]
+        pairs = zip(read, self._views, strict=True)
+        return [one if dtype is None else copied(one, dtype) for one, (_, dtype) in pairs]
+
+    def lying(self, fields: Sequence[Array]) -> list[Array]:
+        """Say how they lie then: none is copied."""
+        return self.fields(fields, lambda one, dtype: standing(SOMEWHERE, one.shape, dtype))
 
     def out(self, out: Any) -> Any:
         """Give the `out` of the program; None where it makes its own results."""
         return None if out is None or self._apart else tuple(map(self.how.of, listed(out)))
-
-    @property
-    def has_place(self) -> bool:
-        """Whether results are made in the caller's own arrays, element by element."""
-        return not self.how.inner and not self.how.turn and not self._apart
 
     def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""
@@ -355,45 +290,22 @@ class Arrangement:
             write(target, one)
         return targets or results
 
-    def _takes(self, array: Array, dtype: np.dtype) -> bool:
-        """Whether the program reads, or writes, an array of all axes where it lies."""
-        ndim, program = self.program.ndim, self.program
-        if self._stacked and not mergeable(array, array.ndim - ndim):
-            return False
-        if is_readable(array, dtype):
-            return True
-        # Elements lie anywhere, commands take any strides, and what is large goes block by block.
-        movable = program.loaded.lists and is_movable(array, dtype)
-        return not self._small or movable
-
-    def _view(self, field: Array, shape: Shape, dtype: np.dtype, alike: bool) -> View | None:
+    def _view(
+        self, field: Array, shape: Shape, dtype: np.dtype, alike: bool
+    ) -> tuple[View | None, np.dtype | None]:
         """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
         views: list[View] = []
         if field.shape != shape:
-            views.append(_spread(field, shape))
-            field = views[0](field)
+            views.append(partial(np.broadcast_to, shape=shape))
         if not self.how.stays:
             views.append(self.how.of)
-            field = self.how.of(field)
-        if not alike and not self._takes(field, dtype):
-            views.append(partial(copied, dtype=dtype))
+        for view in views:
+            field = view(field)
+        copies = not alike and not plain(field, dtype, self.call.ndim)
         if len(views) > 1:
-            return partial(_one_after_another, views)
-        return views[0] if views else None
-
-
-def _one_after_another(views: Sequence[View], array: Array) -> Array:
-    for view in views:
-        array = view(array)
-    return array
-
-
-def _spread(field: Array, shape: Shape) -> View:
-    """Give what broadcasts arrays like `field`, in 0.3 us where NumPy's function takes 3 us."""
-    if not field.flags.c_contiguous:
-        return partial(np.broadcast_to, shape=shape)
-    strides, dtype = np.broadcast_to(field, shape).strides, field.dtype
-    return lambda array: np.ndarray(shape, dtype, array, 0, strides)
+            first, then = views
+            return lambda array: then(first(array)), dtype if copies else None
+        return views[0] if views else None, dtype if copies else None
 
 
 def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
@@ -427,7 +339,7 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
     is_inside = any(_inside(field, program.ndim) for field in fields)
     if is_inside and how is None:
         reason = _unlaid(program, fields)
-        yield "stack", f"innermost, but copied in blocks, image by image: {reason}"
+        yield "stack", f"innermost, but copied: {reason}"
     elif is_inside and how and how.inner:
         lies = "of a row all at once, a column is as many on"
         if how.levels:
@@ -436,7 +348,7 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
     if turn and not positions:
         done = ": the kernel is transposed, and results lie so as well"
         if how is None:
-            done = f", and copied in blocks: {NOT_TRANSPOSED}"
+            done = f", and copied: {NOT_TRANSPOSED}"
         yield "axes", f"in memory in the order {turn}{done}"
     if how is None and (is_inside or (turn and not positions)):
         return
@@ -447,7 +359,7 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
         if (reason := _unreadable(array, dtype))
     ]
     if reasons:
-        yield "strides", f"copied in blocks: {'; '.join(reasons)}"
+        yield "strides", f"copied: {'; '.join(reasons)}"
 
 
 def _unlaid(program: Compiled, fields: Sequence[Array]) -> str:

@@ -35,9 +35,8 @@ import numpy as np
 from ..backends.memory import empty
 from ..backends.threads import serial
 from .accepted import is_cupy
-from .borders import Array
 from .grid import Chunks, outputs_of
-from .layout import Region, Shape
+from .layout import Array, Region, Shape
 from .regions import Block, Domain, Program, Span, looking
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
@@ -186,7 +185,8 @@ class Job:
         """The results, of what a block takes of the fields."""
         ndim = len(self.shape)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        return self.program.run(Block(arrays, domain))
+        found: list[Array] = self.program.run(Block(arrays, domain))
+        return found
 
     def nothing(self, domain: Domain, like: Any) -> list[Array]:
         """The results of a block that has no points, where some array lies."""

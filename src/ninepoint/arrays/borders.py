@@ -6,20 +6,15 @@ import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
+from ..language.dtypes import kind_of, most
 from ..language.errors import alike
 from .conditions import Condition, named_function
-
-# Beyond a side that is a "ghost" are values of its own for each place, which no name says.
-Rule: TypeAlias = Literal[
-    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
-]
-Array: TypeAlias = np.ndarray[Any, Any]
-# Whether an axis ends before, and after, with the whole array.
-Sides: TypeAlias = tuple[bool, bool]
+from .layout import Border, Rule, Sides
+from .numpy import fitting_cval, limits_of
 
 RULES: tuple[str, ...] = get_args(Rule)[:-1]
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
@@ -31,51 +26,6 @@ ALIASES: dict[str, Rule] = {
     "grid-mirror": "reflect",
     "grid-constant": "constant",
 }
-# Rules under which an output that has no neighbour is not computed at all.
-ABSENT: frozenset[Rule] = frozenset(("fill", "keep", "valid"))
-
-
-@dataclass(frozen=True, slots=True)
-class Border:
-    """The rule before and after the array along each core axis.
-
-    Along the last one a column may be several `lanes`, elements that lie side by side: what
-    stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
-    written where nothing is computed; by default that is the first of all.
-    """
-
-    rules: tuple[tuple[Rule, Rule], ...]
-    lanes: int = 1
-    deciding: tuple[int, ...] = ()
-
-    @property
-    def ndim(self) -> int:
-        """How many core axes there are."""
-        return len(self.rules)
-
-    def uses(self, rule: Rule) -> bool:
-        """Whether any side of any axis follows `rule`."""
-        return any(rule in pair for pair in self.rules)
-
-    def lanes_along(self, axis: int) -> int:
-        """How many elements a column has, along this of the core axes."""
-        return self.lanes if axis == len(self.rules) - 1 else 1
-
-    def turned(self, how: int | tuple[int, ...]) -> Border:
-        """The border of arrays that lie in another way (see `Compiled.turned`)."""
-        if isinstance(how, tuple):
-            rules = tuple(self.rules[axis] for axis in how)
-            return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
-        if how:
-            return replace(self, lanes=how)
-        return replace(self, rules=(*self.rules, ("nearest", "nearest")))
-
-    def __str__(self) -> str:
-        """Give it as one would write the option."""
-        sides = {side for pair in self.rules for side in pair}
-        if len(sides) == 1:
-            return repr(sides.pop())
-        return repr(tuple(a if a == b else (a, b) for a, b in self.rules))
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,3 +255,44 @@ def _cure(given: object) -> str:
 
 def _names() -> str:
     return ", ".join(f'"{name}"' for name in RULES)
+
+
+# Any type of floats holds numbers up to here.
+_SMALL = 6e4
+
+
+def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
+    """Raise where elements outside cannot be stored as those of a field are."""
+    given = one.c
+    if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
+        return
+    if not np.ndim(given):
+        try:
+            fitting_cval(given, dtype, name)
+        except ValueError:
+            raise misfit(one, name, dtype, _range(dtype)) from None
+    elif given.dtype != dtype and dtype.kind != "c":
+        with np.errstate(all="ignore"):
+            if dtype.kind in "biu":
+                low, high = limits_of(dtype)
+                # NaN is neither.
+                fits = (low <= given) & (given <= high) & (given == np.trunc(given))
+            else:
+                fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
+        if not fits.all():
+            raise misfit(one, name, dtype, _range(dtype))
+
+
+def _range(dtype: np.dtype) -> str:
+    if dtype.kind in "biu":
+        low, high = limits_of(dtype)
+        return f"whole numbers from {low} to {high}"
+    return f"numbers up to {most(dtype):.4g}"
+
+
+def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
+    """The error for values that the type of a field does not hold."""
+    return ValueError(
+        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
+        "or convert the field."
+    )

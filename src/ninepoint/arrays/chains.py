@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,16 +26,9 @@ from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
 from ..lowering.lanes import How
-from .borders import Array, Border, Sides
-from .layout import Shape, cut, into, source_indices
+from .layout import Array, Border, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import is_readable, mergeable
-
-
-def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
-    """Whether a kernel can read an array as it is, its leading axes taken as one."""
-    return is_readable(array, dtype) and mergeable(array, array.ndim - ndim)
-
+from .strided import stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -127,6 +120,10 @@ class Chain:
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
     done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same for
     arrays that lie in another way, if it has such a form.
+
+    On a block some sides are `closed`: there an axis ends with the array.  At its other sides the
+    results begin, or end, by so much later or earlier as the chain looks.  With `any_stack`
+    a stack may lie innermost, or be done in parts.
     """
 
     compiled: Compiled
@@ -135,6 +132,8 @@ class Chain:
     rings: tuple[bool, ...]
     tile: int = 0
     laid: Callable[[How], Chain | None] = lambda how: None
+    closed: tuple[Sides, ...] = ()
+    any_stack: bool = True
     _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
 
     @property
@@ -152,7 +151,25 @@ class Chain:
         if how not in self._known:
             unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
             self._known[how] = None if unfit else self.laid(how)
-        return self._known[how]
+        found, closed = self._known[how], self.closed
+        if isinstance(how, tuple):
+            closed = tuple(closed[axis] for axis in how)
+        elif how == 0:
+            closed = (*closed, (True, True))
+        return None if found is None else replace(found, closed=closed)
+
+    def shapes(self, core: Shape) -> Sequence[Shape]:
+        """The shapes of results of such fields, along core axes."""
+        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
+        made = tuple(
+            n - (0 if low else before) - (0 if high else after)
+            for n, (before, after), (low, high) in axes
+        )
+        return [made] * len(self.compiled.out_dtypes)
+
+    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
+        """How it is done on arrays like these."""
+        return Passes(self, fields[0].shape[-self.ndim :])
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
@@ -191,51 +208,52 @@ class _Cut:
     written: slice
 
 
-class Pass:
-    """A chain on arrays of one core shape, done by as many threads as there may be.
+class Passes:
+    """A chain on arrays of one core shape."""
 
-    `ended` says where an axis ends with the whole array; at its other sides the results begin, or
-    end, by so much later or earlier as the chain looks.
-    """
-
-    def __init__(self, chain: Chain, core: Shape, threads: int, ended: Sequence[Sides]) -> None:
-        self._chain, self._threads = chain, threads
+    def __init__(self, chain: Chain, core: Shape) -> None:
+        self._chain, self._core = chain, core
         self._entry = chain.compiled.loaded.entry
-        counts = chain.counts(core, threads)
-        axes = [
-            _cuts(chain, axis, n, count, own)
-            for axis, (n, count, own) in enumerate(zip(core, counts, ended, strict=True))
-        ]
-        # The pieces, each with what the kernel is told of its ends.
-        constants = _constants(chain)
-        self._pieces = [
-            (cuts, [*self._tables(cuts, core), *constants]) for cuts in itertools.product(*axes)
-        ]
-        # Whether the kernel makes all of the results in one go, of all of the fields.
-        self._is_one = len(self._pieces) == 1 and all(all(cut.ended) for (cut,) in axes)
+        self.points, self.handoff = math.prod(core), limits.current.handoff_seconds
+        # The pieces by how many threads share them, each with what the kernel is told of its ends.
+        self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
-    def __call__(
-        self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
+    def run(
+        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
     ) -> None:
-        """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
-
-        `numbers` are coefficients, then scalars, of all calls.
-        """
-        count = len(numbers) - len(self._chain.compiled.scalars)
+        """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
+        compiled, ndim = self._chain.compiled, self._chain.ndim
+        fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
+        pieces = self._pieces.get(threads)
+        if pieces is None:
+            pieces = self._pieces[threads] = self._cut(threads)
+        count = len(numbers) - len(compiled.scalars)
         tasks: list[Callable[[], object]] = []
-        for cuts, told in self._pieces:
+        for cuts, told in pieces:
             more = *numbers[:count], *told, *numbers[count:]
-            if self._is_one:
-                self._entry(*fields, *results, *more)
+            if len(pieces) == 1 and all(all(cut.ended) for cut in cuts):
+                # The kernel makes all of the results in one go, of all of the fields.
+                self._entry(*fields, *outs, *more)
                 return
             written = into(cut.written for cut in cuts)
-            arrays = [_read(field, cuts) for field in fields] + [one[written] for one in results]
+            arrays = [_read(field, cuts) for field in fields] + [one[written] for one in outs]
             tasks.append(partial(self._entry, *arrays, *more))
-        run_parallel(tasks, self._threads)
+        run_parallel(tasks, threads)
 
-    def _tables(self, cuts: Sequence[_Cut], core: Shape) -> list[Array]:
+    def _cut(self, threads: int) -> list[tuple[Sequence[_Cut], list[Array]]]:
+        """The pieces that so many threads share."""
+        chain, core, constants = self._chain, self._core, _constants(self._chain)
+        axes = [
+            _cuts(chain, axis, n, count, own)
+            for axis, (n, count, own) in enumerate(
+                zip(core, chain.counts(core, threads), chain.closed, strict=True)
+            )
+        ]
+        return [(cuts, [*self._tables(cuts), *constants]) for cuts in itertools.product(*axes)]
+
+    def _tables(self, cuts: Sequence[_Cut]) -> list[Array]:
         """What the kernel is told of the ends of a piece."""
-        edges, sides = self._chain.edges, self._chain.compiled.reach.sides
+        edges, sides, core = self._chain.edges, self._chain.compiled.reach.sides, self._core
         return [
             _told(cuts[axis], core[axis], self._chain.borders[border][0], axis, sum(sides[axis]))
             for axis in edges.axes

@@ -4,13 +4,9 @@
     slabs       each is moved into a padded block, and run on that; so is all of a small array
     zones       moved from the constant, or from a field
 
-Arrays whose rows have gaps or run backwards are moved, too: the interior is then done in pieces,
-each of which is moved into a block that stays in cache.
-
 What to do is found out once for each layout, and for each part of it that a thread computes.  It
 is written as a list that one call of machine code carries out (`ninepoint.backends.llvm.commands`
-says how); for programs that take no list, and arrays whose elements are converted, it is done
-here, on the way.
+says how); for programs that take no list it is done here, on the way.
 
 A list knows memory by the number of a base and the bytes from there on.  While it is written, each
 base stands at an address of nobody, so that views of NumPy say where all that is moved lies.
@@ -19,8 +15,9 @@ base stands at an address of nobody, so that views of NumPy say where all that i
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from math import prod
 from typing import Any
@@ -29,14 +26,17 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..backends.memory import empty
+from ..backends.threads import CREW_HANDOFF, run_lists, run_parallel
 from ..base import limits
 from ..base.remembered import Remembered
-from .borders import Array
+from ..language.dtypes import short
 from .layout import (
     COPY,
     FACE,
     MIX,
     VALUE,
+    Array,
+    Border,
     Extension,
     Extensions,
     Gather,
@@ -45,9 +45,25 @@ from .layout import (
     Runs,
     Shape,
     around,
+    cut,
     into,
+    layout,
 )
-from .strided import address, merged_axes, standing
+from .numpy import check_values
+from .strided import address, merged_axes, stacked, standing
+
+# What takes longer than this [s] is shared among threads so that it can be interrupted.
+LASTING = 0.1
+
+# What Python goes through is shared if it takes longer [s]: each part costs half a millisecond.
+BY_PYTHON = 20e-3
+
+# Parts for each thread: enough that a thread which starts late takes less of the work.
+PARTS = 4
+
+# A part has at least as many points, as long as there is one for each thread: some begin with rows
+# that others make as well.
+PART_POINTS = 1 << 16
 
 # What `ninepoint.backends.llvm.commands` has: the commands, and axes of a move.
 _MOVE, _RUN, _GHOSTS = range(3)
@@ -63,6 +79,73 @@ _FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
 _APART, _BEFORE = 1 << 54, 1 << 53
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Single:
+    """A program on whole arrays, and what stands outside of its fields: a border and its constant.
+
+    Beyond sides that are a "ghost" there are the `ghosts` of each field.
+    """
+
+    compiled: Compiled
+    border: Border
+    cval: Any = 0
+    ghosts: tuple[Extensions, ...] = ()
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+        return self.compiled.ndim
+
+    @property
+    def every(self) -> Shape:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
+        return self.compiled.every
+
+    @property
+    def any_stack(self) -> bool:
+        """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
+        return not self.ghosts
+
+    def turned(self, how: int | tuple[int, ...]) -> Single | None:
+        """The same for arrays that lie in another way (see `Compiled.turned`)."""
+        compiled = self.compiled.turned(how)
+        if compiled is None:
+            return None
+        return replace(self, compiled=compiled, border=self.border.turned(how))
+
+    def shapes(self, core: Shape) -> Sequence[Shape]:
+        """The shapes of results of such fields, whose constants fit; along core axes."""
+        self._constants()
+        return self._layout(core).out_shapes
+
+    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Commands:
+        """How it is done on arrays like these, from memory if some were done before."""
+        arrays = [stacked(one, self.ndim) for one in (*fields, *outs)]
+        stack, *core = arrays[0].shape
+        plan, strides = self._layout(tuple(core)), tuple(array.strides for array in arrays)
+        constants = self._constants()
+        made = Commands(self, plan, constants, stack, strides)
+        # Those with ghosts read what is laid for them alone.
+        key = limits.current, plan, stack, strides, tuple([one.tobytes() for one in constants])
+        return made if self.ghosts else self.compiled.ways.made(key, lambda: made)
+
+    def _layout(self, core: Shape) -> Layout:
+        program = self.compiled
+        # Positions are no arrays of that size.
+        given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
+        size = sum(dtype.itemsize for dtype in given)
+        return layout(core, program.reaches, self.border, size, every=program.every)
+
+    def _constants(self) -> list[Array]:
+        """What stands beside fields and in results, checked."""
+        # What phases keep, and fill in, is the same for all of them.
+        program, phases = self.compiled, self.compiled.phases
+        fields, outs = program.field_dtypes, program.out_dtypes
+        outs = outs[: len(outs) // phases]
+        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
+        return found[: len(fields)] + found[len(fields) :] * phases
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """Some images of a stack, and the points from `first` on and before `last` in them."""
@@ -73,53 +156,101 @@ class Part:
     last: int
 
 
-@dataclass(eq=False)
 class Commands:
-    """What a program does on arrays of one kind, which have one axis for the stack.
+    """What a call does on arrays of one kind, which have one axis for the stack.
 
-    The arrays of the numbers `moved` are read and written by moves alone, in whatever strides.  So
-    many `images` are done together at the most, `by_machine` where machine code takes them.
+    The constants are those of fields and results, without axes; `strides` say where both lie.
     """
 
-    program: Compiled
-    plan: Layout
-    # Of fields and results, without axes; lists say where they lie.
-    constants: Sequence[Array]
-    ghosts: tuple[Extensions, ...]
-    strides: Sequence[Shape]
-    moved: Sequence[int]
-    images: int
-    by_machine: bool
-    _made: Remembered[Part, Array] = field(default_factory=lambda: Remembered(64))
+    def __init__(
+        self,
+        call: Single,
+        plan: Layout,
+        constants: Sequence[Array],
+        stack: int,
+        strides: Sequence[Shape],
+    ) -> None:
+        self.program, self.ghosts, self.plan = call.compiled, call.ghosts, plan
+        self.constants, self.strides, self._stack = constants, strides, stack
+        fields, outs = self.program.field_dtypes, self.program.out_dtypes
+        self.dtypes = *fields, *outs
+        kept = zip(fields, outs[: len(outs) // self.program.phases], strict=False)
+        # What is kept and converted, and ghosts of 16 bits, are made here.
+        self.by_machine = (
+            self.program.loaded.lists
+            and not (plan.border.uses("keep") and any(one != other for one, other in kept))
+            and not (self.ghosts and any(map(short, fields)))
+        )
+        self.points, self.handoff = plan.points, CREW_HANDOFF if self.by_machine else BY_PYTHON
+        # So many images are done together at the most: of blocks as many stay in cache.
+        size = max(1, plan.itemsize * plan.points)
+        most = max(1, limits.current.block_elements * 8 // size)
+        self._images = stack if plan.inside else min(stack, most)
+        self._made = Remembered[Part, Array](64)
+        self._lists = dict[int, list[Array]]()
+        # The list that does all images; None if there is none that does.
+        is_one = self.by_machine and 0 < stack == self._images
+        self.direct = self.lists(1)[0] if is_one else None
+        self._entry, self._ndim = self.program.loaded.entry, len(plan.shape)
 
-    @property
-    def dtypes(self) -> Sequence[np.dtype]:
-        """The types of fields and results, in blocks."""
-        return *self.program.field_dtypes, *self.program.out_dtypes
+    def run(
+        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+    ) -> None:
+        """Compute on so many threads.
 
-    def run(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
+        What would keep somebody waiting who interrupts it is done part by part.
+        """
+        direct, ndim = self.direct, self._ndim
+        if threads == 1 and direct is not None and fields[0].ndim < ndim + 2:
+            # All arrays as they are.
+            self._entry(*fields, *outs, *numbers, direct)
+            return
+        arrays = [stacked(one, ndim) for one in (*fields, *outs)]
+        pace = self.program.pace
+        lasts = not pace or pace[0] * self._stack * self.points > LASTING
+        if threads > 1 and direct is not None and not lasts:
+            run_lists(self._entry, (*arrays, *numbers), self.lists(threads), threads)
+            return
+        parts = self._divided(threads)
+        run_parallel([partial(self._compute, arrays, numbers, one) for one in parts], threads)
+
+    def lists(self, threads: int) -> list[Array]:
+        """The lists of the parts that so many threads share."""
+        found = self._lists.get(threads)
+        if found is None:
+            found = self._lists[threads] = list(map(self._of, self._divided(threads)))
+        return found
+
+    def _divided(self, threads: int) -> list[Part]:
+        """Cut for so many threads, along the stack, else along the first axis."""
+        plan, stack = self.plan, self._stack
+        if threads == 1:
+            return [Part(0, stack, 0, plan.shape[0])]
+        count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
+        if stack >= count:
+            return [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
+        bands = plan.bands(-(-count // stack))
+        return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
+
+    def _compute(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
         """Compute a part of fields and results."""
-        together, entry = self.images, self.program.loaded.entry
+        together = max(1, self._images)
         for k in range(part.start, part.stop, together):
             some = replace(part, start=k, stop=min(k + together, part.stop))
-            cut = slice(some.start, some.stop)
+            own = [one[some.start : some.stop] for one in arrays]
             if not self.by_machine:
                 with np.errstate(all="ignore"):
-                    some_arrays = [one[cut] for one in arrays]
-                    _Walk(self, some, some_arrays, _AtOnce(self, some, numbers)).walk()
+                    _Walk(self, some, own, _AtOnce(self, some, numbers)).walk()
             elif some == part or self.ghosts:
                 # Values at the border may be others for each image.
-                entry(*arrays, *numbers, self.of(some))
+                self._entry(*arrays, *numbers, self._of(some))
             else:
-                told = self.of(replace(some, start=0, stop=some.stop - k))
-                entry(*[one[cut] for one in arrays], *numbers, told)
+                told = self._of(replace(some, start=0, stop=some.stop - k))
+                self._entry(*own, *numbers, told)
 
-    def of(self, part: Part) -> Array:
+    def _of(self, part: Part) -> Array:
         """List what to do for a part of the arrays."""
-        found = self._made.get(part)
-        if found is None:
-            found = self._made[part] = _listed(self, part)
-        return found
+        return self._made.made(part, lambda: _listed(self, part))
 
 
 class _Walk:
@@ -143,17 +274,14 @@ class _Walk:
                 self._zone(k, zone.within(first, last), keeps)
 
     def _box(self, box: Region) -> None:
-        plan = self.plan
-        interior = plan.interior.clip(box)
+        interior = self.plan.interior.clip(box)
         if not box.points:
             return
-        if interior != box and (not interior.points or plan.is_small):
+        if interior != box and (not interior.points or self.plan.is_small):
             self._on(box)
             return
-        for piece in self._pieces(interior) if self.lists.moved else (interior,):
+        for piece in (interior, *around(interior, box)):
             self._on(piece)
-        for slab in around(interior, box):
-            self._on(slab)
 
     def _zone(self, k: int, zone: Region, keeps: bool) -> None:
         """Write what is not computed."""
@@ -175,31 +303,9 @@ class _Walk:
         found: Array = self.arrays[self.fields + k][region.index(start)]
         return found
 
-    def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
-        """Cut a region so that the blocks of each piece stay in cache."""
-        last, current = len(self.plan.shape) - 1, limits.current
-        (begin, end), length = region.spans[axis], region.shape[axis]
-        source = self.plan.source(region)
-        moved = (
-            self.lists.dtypes[k].itemsize * (source if k < self.fields else region).points
-            for k in self.lists.moved
-        )
-        size = (self.part.stop - self.part.start) * sum(moved)
-        warm = self.program.module.warm if axis == last - 1 else 0
-        twice = max(1, self.plan.spans[axis], warm)
-        # A command costs more where it is done here.
-        bytes_ = current.moved_piece_bytes if self.lists.by_machine else 8 * current.block_elements
-        rows = max(current.rows_moved_twice * twice, bytes_ * length // max(1, size))
-        for first in range(begin, end, rows):
-            piece = region.along(axis, first, min(first + rows, end))
-            if axis < last - 1:
-                yield from self._pieces(piece, axis + 1)
-            else:
-                yield piece
-
     def _on(self, region: Region) -> None:
         """Compute points from the fields themselves, or from blocks with all that lies outside."""
-        plan, moved = self.plan, self.lists.moved
+        plan = self.plan
         source = plan.source(region)
         is_inside = plan.has(source)
         gather = plan.gather(region, bool(self.lists.ghosts))
@@ -207,15 +313,15 @@ class _Walk:
         for k in range(self.fields):
             axis = self.program.along[k - self.copied] if k >= self.copied else None
             array, start = self.arrays[k], (0,) * len(plan.shape)
-            if not is_inside or (k in moved and axis is None):
+            if not is_inside:
                 # Of positions none beyond the array is asked for, and any will do.
                 array, start = self._filled(k, gather, axis), gather.start
             views.append(array[source.index(start)])
         for k, output in enumerate(plan.outputs):
             part = region.clip(output.extent)
             target = self._result(k, part)
-            if part != region or self.fields + k in moved:
-                # An output does not cover the region, or has gaps: it is computed apart.
+            if part != region:
+                # An output does not cover the region: it is computed apart.
                 block = self.hand.block(self.fields + k, region.shape)
                 moves.append((target, block[part.index(region.start)]))
                 target = block
@@ -231,16 +337,10 @@ class _Walk:
             return np.broadcast_to(line, (*line.shape[:1], *gather.shape))
         block, ghosts = self.hand.block(k, gather.shape), self.lists.ghosts
         for part in gather.taken:
-            source = self.arrays[k][into(run.elements() for run in part)]
-            self.hand.move(block[into(run.places for run in part)], source)
-        whole = slice(None)
-        for part in gather.again:
-            *places, last = (run.places for run in part)
             source = self.lists.constants[k]
-            if part[-1].first >= 0:
-                inside = part[-1].elements(gather.start[len(places)])
-                source = block[(whole, *places, inside)]
-            self.hand.move(block[(whole, *places, last)], source)
+            if all(run.first >= 0 for run in part):
+                source = self.arrays[k][into(run.elements() for run in part)]
+            self.hand.move(block[into(run.places for run in part)], source)
         if k < len(ghosts):
             for end, side, part in gather.ghosts:
                 extension = ghosts[k][end][side]

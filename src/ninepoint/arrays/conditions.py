@@ -23,9 +23,7 @@ import numpy as np
 
 from ..base.tracebacks import door
 from ..language.dtypes import widened
-
-# The highest degree of a polynomial that an array goes on as.
-HIGHEST = 3
+from .layout import HIGHEST
 
 # A number, an array along the edge, or a function of the step and the positions along the edge.
 Value: TypeAlias = Any

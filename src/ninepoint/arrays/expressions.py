@@ -22,7 +22,6 @@ from dask_array._new_collection import new_collection
 from .accepted import is_expression, library_of
 from .blocks import meta_of
 from .chunked.computation import Computation
-from .chunked.layer import Lazy
 from .grid import Chunks, Output, grid_of, lazy, refuse_unknown
 from .regions import Program
 
@@ -54,8 +53,8 @@ class Results(ArrayExpr):
     def _layer(self) -> dict[Any, Any]:
         one = replace(self.computation, arrays=self.dependencies())
         if len(one.outputs) == 1:
-            return dict(Lazy(one.blocks(self._name)))
-        blocks = Lazy(one.blocks())
+            return dict(one.blocks(self._name))
+        blocks = one.blocks()
         picks = {
             (self._name, *key[1:]): Task((self._name, *key[1:]), getitem, TaskRef(key), self.which)
             for key in blocks.get_output_keys()

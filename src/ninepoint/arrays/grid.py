@@ -117,7 +117,7 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
         bound, ones = node.compiled, (1,) * len(shape)
         on_numpy.check_values(
-            plan, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
+            node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
         )
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))

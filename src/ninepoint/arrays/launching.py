@@ -14,13 +14,12 @@ arrays that are there then; all blocks of the kind are done so.
 
 Fused nodes: those of a group as one kernel, or as steps of a chain, in one pass over memory.
 
-Arrays that lie in memory as the kernel cannot read them, or are too short, are refused; so are
-steps on arrays too small to be worth it.
+Arrays that are too short for a kernel are refused; so are steps on arrays too small to be worth
+it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -32,110 +31,37 @@ from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
-from .arranging import arranged, core_last
-from .borders import Array, Border
-from .chains import Pass, fits, is_worth, plain
+from .chains import Chain, fits, is_worth
+from .commands import Single
 from .every import thinned
-from .executable import SPLIT_POINTS, Executable, Run, paced
+from .executable import Executable, Run
 from .ghosts import GhostCall
-from .layout import Shape
+from .layout import Array, Shape
 from .numpy import check_kept, whole_shape
 from .regions import Block, Node
-from .strided import stacked
 from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
-def bind_pass(
-    group: Group, part: Placed, fields: Sequence[Array], threads: int | None
-) -> Run | None:
+def _bind_chain(
+    group: Group, part: Placed, fields: Sequence[Array], out: Any, threads: int | None
+) -> Executable | None:
     """What does a group as one kernel; None if it has to be done node by node."""
-    shape = fields[0].shape
+    chain, along, shape = group.chain, group.nodes[0].along, fields[0].shape
+    compiled: Compiled = chain.compiled
     for node in group.nodes:
         if node.border.uses("keep"):
             check_kept(node.compiled.field_dtypes, node.out_dtypes)
-    positions = len(group.chain.compiled.positions)
-    if any(field.shape != shape for field in fields[: len(fields) - positions]):
+    given = fields[: len(fields) - len(compiled.positions)]
+    core = tuple(shape[axis] for axis in along)
+    if 0 in shape or any(field.shape != shape for field in given):
         return None
-    run = FusedRun(group, part, fields, threads)
-    return run if run.pays(group, fields) else None
-
-
-class FusedRun:
-    """Calls of a group as one kernel on fields of a shape; called as each `Run` is.
-
-    Arrays are given to the chain with core axes last, and a stack of one axis.
-    """
-
-    def __init__(
-        self, group: Group, part: Placed, fields: Sequence[Array], threads: int | None
-    ) -> None:
-        shape, along, lanes = fields[0].shape, group.nodes[0].along, not group.steps
-        compiled = self._compiled = group.chain.compiled
-        order = core_last(len(shape), along)
-        self._how, self._chain = arranged(group.chain, order, fields, lanes=lanes)
-        made = list(shape)
-        for axis, (before, after), (low, high) in zip(
-            along, part.closed, compiled.reaches[0].sides, strict=True
-        ):
-            made[axis] -= (0 if before else low) + (0 if after else high)
-        self._shape, self._made = shape, tuple(made)
-        self._dtypes = self._chain.compiled.out_dtypes
-        self._points = math.prod(shape)
-        self._threads = 1 if self._points < SPLIT_POINTS else threads
-        self._sides = (*self._how.in_turn(part.closed), *[(True, True)] * self._how.levels)
-        self._passes = dict[int, Pass]()
-        self._stays = self._how.stays
-        self._make = empty if self._stays else self._how.empty
-
-    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        """What a call gives: one array for each output."""
-        targets, compiled = listed(out), self._compiled
-        if targets and all(map(self._takes, targets, self._dtypes)):
-            results = targets
-        else:
-            results = [self._make(self._made, dtype) for dtype in self._dtypes]
-        if compiled.positions:
-            fields = [np.broadcast_to(field, self._shape) for field in fields]
-        inputs, made = list(map(self._lain, fields)), list(map(self._lain, results))
-
-        def compute(threads: int) -> None:
-            if threads not in self._passes:
-                core = inputs[0].shape[1:]
-                self._passes[threads] = Pass(self._chain, core, threads, self._sides)
-            self._passes[threads](numbers, inputs, made)
-
-        if self._threads == 1:
-            compute(1)
-        else:
-            paced(compiled.pace, self._points, self._threads, compiled.handoff, compute)
-        for target, one in zip(targets, results, strict=False):
-            if target is not one:
-                write(target, one)
-        return tuple(targets or results)
-
-    def _lain(self, array: Array) -> Array:
-        """An array as the kernel takes it."""
-        return stacked(array if self._stays else self._how.of(array), self._chain.ndim)
-
-    def _takes(self, out: Array, dtype: np.dtype) -> bool:
-        """Whether the kernel can write to an array as it is."""
-        how = self._how
-        return how.lies(out) and plain(how.of(out), dtype, self._chain.ndim)
-
-    def pays(self, group: Group, fields: Sequence[Array]) -> bool:
-        """Whether these arrays can be read by the kernel of a group, and are worth it."""
-        compiled, ndim = self._chain.compiled, self._chain.ndim
-        lain = list(map(self._how.of, fields))
-        pairs = zip(
-            lain[: len(lain) - len(compiled.positions)], compiled.field_dtypes, strict=False
-        )
-        if not all(plain(field, dtype, ndim) for field, dtype in pairs):
-            return False
-        core = lain[0].shape[lain[0].ndim - ndim :]
-        if not self._points or not fits(core, compiled.reaches[0]):
-            return False
-        itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
-        return not group.steps or group.asked or is_worth(compiled.reach, 1, core, itemsize)
+    if not fits(core, compiled.reach):
+        return None
+    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+    if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
+        return None
+    call: Chain = replace(chain, closed=part.closed, any_stack=not group.steps)
+    return Executable(call, fields, along, out, threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,22 +161,21 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
             cuda.single_call(program, border, node.cval, node.text), fields, along, into
         )
     elif node.factors:
-        run = _finer_call(node, program, fields, border, work.threads)
+        run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:
-        run = Executable(program, fields, along, border, node.cval, into, work.threads)
+        call = Single(program, border, node.cval)
+        run = Executable(call, fields, along, into, work.threads)
     work.stand(part)
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
 
-def _finer_call(
-    node: Node, program: Compiled, fields: Sequence[Array], border: Border, threads: int | None
-) -> Run:
+def _finer_call(node: Node, single: Single, fields: Sequence[Array], threads: int | None) -> Run:
     """Calls of a node whose program's outputs are phases, on fields like some: bound once.
 
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
     phases are alike.
     """
-    run = Executable(program, fields, node.along, border, node.cval, None, threads)
+    run = Executable(single, fields, node.along, threads=threads)
     along, factors, count = node.along, tuple(node.factors), len(node.outputs)
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
@@ -298,7 +223,7 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
         into = None if part.taken else into
         run = _at_once(group, part, fields, into)
     else:
-        run = bind_pass(group, part, fields, work.threads)
+        run = _bind_chain(group, part, fields, into, work.threads)
     if run is None:
         return None
     work.stand(part)

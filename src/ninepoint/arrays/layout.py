@@ -24,9 +24,8 @@ length 3 may be asked for index -50):
     wrap               2  0  1  2 | 0  1  2 |  0  1  2  0
 
 `source_indices` is that formula, `along` the same as few runs of positions, and `Gather` says how
-a block is filled that sticks out of its array: what is copied from there; what is copied within
-the block then, or is the constant, axis by axis; and ghosts that are made of what was copied,
-where a border has conditions.
+a block is filled that sticks out of its array: what is copied from there, or is the constant; and
+ghosts that are made of what was copied, where a border has conditions.
 
 Names hold for what conditions have extended: ghosts beside an element that stands outside are made
 of that, with the values that the condition has beside the element itself.
@@ -39,19 +38,74 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..base import limits
 from ..language.box import Box, joined
-from .borders import ABSENT, Array, Border, Rule
-from .conditions import HIGHEST
+
+# Beyond a side that is a "ghost" are values of its own for each place, which no name says.
+Rule: TypeAlias = Literal[
+    "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
+]
+Array: TypeAlias = np.ndarray[Any, Any]
+# Whether an axis ends before, and after, with the whole array.
+Sides: TypeAlias = tuple[bool, bool]
+
+# Rules under which an output that has no neighbour is not computed at all.
+ABSENT: frozenset[Rule] = frozenset(("fill", "keep", "valid"))
+
+# The highest degree of a polynomial that an array goes on as.
+HIGHEST = 3
 
 Shape: TypeAlias = tuple[int, ...]
 
 # Positions start <= p < stop along an axis.
 Span: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Border:
+    """The rule before and after the array along each core axis.
+
+    Along the last one a column may be several `lanes`, elements that lie side by side: what
+    stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
+    written where nothing is computed; by default that is the first of all.
+    """
+
+    rules: tuple[tuple[Rule, Rule], ...]
+    lanes: int = 1
+    deciding: tuple[int, ...] = ()
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes there are."""
+        return len(self.rules)
+
+    def uses(self, rule: Rule) -> bool:
+        """Whether any side of any axis follows `rule`."""
+        return any(rule in pair for pair in self.rules)
+
+    def lanes_along(self, axis: int) -> int:
+        """How many elements a column has, along this of the core axes."""
+        return self.lanes if axis == len(self.rules) - 1 else 1
+
+    def turned(self, how: int | tuple[int, ...]) -> Border:
+        """The border of arrays that lie in another way (see `Compiled.turned`)."""
+        if isinstance(how, tuple):
+            rules = tuple(self.rules[axis] for axis in how)
+            return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
+        if how:
+            return replace(self, lanes=how)
+        return replace(self, rules=(*self.rules, ("nearest", "nearest")))
+
+    def __str__(self) -> str:
+        """Give it as one would write the option."""
+        sides = {side for pair in self.rules for side in pair}
+        if len(sides) == 1:
+            return repr(sides.pop())
+        return repr(tuple(a if a == b else (a, b) for a, b in self.rules))
 
 
 def source_indices(
@@ -101,8 +155,7 @@ class Run:
 
     The first of them is `first`, or -1 if the places hold the constant; step is 1, -1 or 0 (one
     element repeated).  Places beyond a `side` that has ghosts mirror these elements; ghosts are
-    counted in the order of positions, and the first of these has this `number`.  What is there
-    `again` stands inside of the block as well, or is the constant.
+    counted in the order of positions, and the first of these has this `number`.
     """
 
     start: int
@@ -111,7 +164,6 @@ class Run:
     step: int
     side: int | None = None
     number: int = 0
-    again: bool = False
 
     @property
     def places(self) -> slice:
@@ -149,11 +201,7 @@ def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[i
             position = start + run.start
             side = 0 if position < 0 else 1
             if run.first >= 0 or rules[side] != "ghost":
-                # Columns of an array lie far apart, and all their lines may fall into one set of a
-                # cache: so each is taken from there once, if that can be.
-                ends = run.first, run.first + run.step * (run.stop - run.start - 1)
-                again = run.first < 0 or (first <= min(ends) and max(ends) < last)
-                found.append(replace(run, again=again))
+                found.append(run)
                 continue
             low, high = max(position, -far[0]), min(start + run.stop, n + far[1])
             mirrored = source_indices(low, high, n, "reflect", "reflect")
@@ -181,11 +229,6 @@ def _split(sources: Array, at: int) -> Iterator[Run]:
         start = stop
 
 
-def _once(runs: Runs) -> list[Run]:
-    """Those that are not there again."""
-    return [run for run in runs if not run.again]
-
-
 @dataclass(frozen=True)
 class Gather:
     """How a block of arrays of one shape is filled, which begins at the point `start`."""
@@ -206,19 +249,10 @@ class Gather:
 
     @property
     def taken(self) -> Iterator[Runs]:
-        """What is copied from the array."""
-        inside = ([run for run in _once(runs) if run.side is None] for runs in self.axes)
-        return itertools.product(*inside)
-
-    @property
-    def again(self) -> Iterator[Runs]:
-        """What is copied within the block then, or is the constant, the last of some runs.
-
-        It is so beside the others, and all places along the axes that follow.
-        """
-        for axis in reversed(range(len(self.axes))):
-            own = [run for run in self.axes[axis] if run.again]
-            yield from itertools.product(*map(_once, self.axes[:axis]), own)
+        """What is copied from the array, or is the constant, which stands beside ghosts too."""
+        for part in itertools.product(*self.axes):
+            if all(run.side is None for run in part) or any(run.first < 0 for run in part):
+                yield part
 
     @property
     def ghosts(self) -> Iterator[tuple[int, int, Runs]]:
@@ -259,12 +293,6 @@ class Extension:
 
 # What is laid before and after each axis; None where there are no ghosts.
 Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
-
-
-# The same for a stencil that looks far: 1000x1000 uint8, maximum of 15x15, 247 us against 293 us;
-# 2000x2000, 984 us against 821 us (Zen 4).
-FAR_BYTES = 2_500_000
-FAR = 14
 
 
 def into(slices: Iterable[Any]) -> tuple[Any, ...]:
@@ -350,7 +378,7 @@ class Layout:
         every: Shape = (),
     ) -> None:
         self.every = every or (1,) * len(shape)
-        self._itemsize = itemsize
+        self.itemsize = itemsize
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
@@ -380,13 +408,11 @@ class Layout:
     @property
     def is_small(self) -> bool:
         """Whether to copy the fields as a whole, with all that lies outside."""
-        *spans, span = self.spans
-        far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
         sizes = limits.current.whole_bytes
-        limit = FAR_BYTES if far else sizes[min(len(self.shape), len(sizes)) - 1]
+        limit = sizes[min(len(self.shape), len(sizes)) - 1]
         # To copy costs the same for fewer results.
         copied = math.prod(self.every) ** 2
-        return self.points * copied * self._itemsize <= limit
+        return self.points * copied * self.itemsize <= limit
 
     def _thinned(self, output: Output) -> Output:
         """An output of whose points some are made."""

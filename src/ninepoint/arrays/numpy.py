@@ -26,13 +26,8 @@ from .accepted import (
     library_of,
     native,
 )
-from .borders import Array
-from .conditions import Condition
-from .layout import Layout, Shape
+from .layout import Array, Border, Shape
 from .strided import overlaps_itself
-
-# Any type of floats holds numbers up to here.
-_SMALL = 6e4
 
 
 def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
@@ -64,7 +59,7 @@ def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
         case "b" | "i" | "u":
             if not math.isfinite(real) or int(real) != real:
                 raise _unfit(cval, dtype, what, "a whole number")
-            low, high = _limits(dtype)
+            low, high = limits_of(dtype)
             if not low <= int(real) <= high:
                 raise _unfit(cval, dtype, what, f"a number from {low} to {high}")
             return dtype.type(int(real))
@@ -85,62 +80,16 @@ def _unfit(cval: object, dtype: np.dtype, what: str, cure: str) -> ValueError:
     )
 
 
-def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
-    """Raise where elements outside cannot be stored as those of a field are."""
-    given = one.c
-    if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
-        return
-    if not np.ndim(given):
-        try:
-            fitting_cval(given, dtype, name)
-        except ValueError:
-            raise misfit(one, name, dtype, _range(dtype)) from None
-    elif given.dtype != dtype and dtype.kind != "c":
-        with np.errstate(all="ignore"):
-            if dtype.kind in "biu":
-                low, high = _limits(dtype)
-                # NaN is neither.
-                fits = (low <= given) & (given <= high) & (given == np.trunc(given))
-            else:
-                fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
-        if not fits.all():
-            raise misfit(one, name, dtype, _range(dtype))
-
-
-def _range(dtype: np.dtype) -> str:
-    if dtype.kind in "biu":
-        low, high = _limits(dtype)
-        return f"whole numbers from {low} to {high}"
-    return f"numbers up to {most(dtype):.4g}"
-
-
-def _limits(dtype: np.dtype) -> tuple[int, int]:
+def limits_of(dtype: np.dtype) -> tuple[int, int]:
+    """The least and the greatest number of a type of whole numbers."""
     if dtype.kind == "b":
         return 0, 1
     info = np.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
-def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
-    """The error for values that the type of a field does not hold."""
-    return ValueError(
-        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
-        "or convert the field."
-    )
-
-
 # Stands for a length that nobody knows: that of a stack of which Dask took some arrays.
 UNKNOWN = 1_000_000_007
-
-
-def core_shape(fields: Sequence[Array], ndim: int, axes: Any) -> Shape:
-    """Give the lengths of the fields along the axes that a program of `ndim` axes works on."""
-    shape = whole_shape(fields)
-    if len(shape) < ndim:
-        raise too_few_axes(ndim, shape)
-    if axes is None:
-        return shape[len(shape) - ndim :]
-    return tuple(shape[axis] for axis in core_axes(axes, len(shape), ndim))
 
 
 def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
@@ -278,7 +227,7 @@ def check_kept(fields: Sequence[np.dtype], outs: Sequence[np.dtype]) -> None:
 
 
 def check_values(
-    plan: Layout,
+    border: Border,
     cval: Any,
     fields: Sequence[np.dtype],
     outs: Sequence[np.dtype],
@@ -289,7 +238,7 @@ def check_values(
     It is checked before anything runs that `cval` fits, and what "keep" keeps.  The last fields
     may be `positions`, beside which nothing stands.
     """
-    border, given = plan.border, len(fields) - positions
+    given = len(fields) - positions
     if border.uses("keep"):
         check_kept(fields, outs)
     asked = [

@@ -21,9 +21,8 @@ from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
 from .accepted import is_cubed, listed
 from .blocks import Job, Part, bare, computed
-from .borders import Array
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
-from .layout import Region
+from .layout import Array, Region
 from .regions import Program, Span
 
 

@@ -21,12 +21,11 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from ..base.remembered import Remembered
-from ..language.box import Box, joined
-from .borders import Array, Border, Boundary, Rule
-from .layout import Region, Shape
+from ..language.box import joined
+from .layout import Array, Region, Rule, Shape
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
@@ -77,94 +76,21 @@ def spans_of(sizes: Sequence[int]) -> list[Span]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
-class Node(Protocol):
-    """One call: its fields and its results are values, by number."""
+# One call (`program.graph.Node`): its `fields` and `outputs` are values, by number.  It works
+# `along` some axes, where each output looks as far as its one of `reaches` says, under a
+# `boundary`, of which the `border` has names in the place of conditions, with a `cval`.  Along
+# each axis `every` says of how many points one is made; it `thins` where some are not, and `full`
+# makes them all; results are as many times as long as `factors` says.  What it is `compiled` to
+# computes it, with its `numbers`, and `text` gives what does it on a GPU, under a border.
+Node: TypeAlias = Any
 
-    @property
-    def fields(self) -> tuple[int, ...]: ...
-
-    @property
-    def outputs(self) -> tuple[int, ...]: ...
-
-    @property
-    def along(self) -> Shape:
-        """The axes that it works along."""
-
-    @property
-    def border(self) -> Border: ...
-
-    @property
-    def boundary(self) -> Boundary:
-        """The same with its conditions."""
-
-    def text(self, border: Border) -> Any:
-        """What does it on a GPU, under a border."""
-
-    @property
-    def every(self) -> Shape:
-        """Along each axis, of how many points one is made."""
-
-    @property
-    def thins(self) -> bool:
-        """Whether some points are not made, because of `every`."""
-
-    @property
-    def full(self) -> Node:
-        """The same call, which makes all points."""
-
-    @property
-    def cval(self) -> Any: ...
-
-    @property
-    def factors(self) -> Sequence[int]:
-        """By how much the results are longer along these axes; nothing if they are not."""
-
-    @property
-    def reaches(self) -> tuple[Box, ...]:
-        """Where each output looks."""
-
-    @property
-    def out_dtypes(self) -> Sequence[Any]: ...
-
-    @property
-    def compiled(self) -> Any:
-        """What computes it."""
-
-    @property
-    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Its coefficients and its scalars."""
-
-
-class Program(Protocol):
-    """Nodes, as far as those know them that do them block by block; pickles as its meaning.
-
-    The nodes work on fields of one shape, and none that gives "valid" results is read by
-    another.  Along an axis that is cut they all take it as a ring or none does.
-    """
-
-    @property
-    def nodes(self) -> Sequence[Node]: ...
-
-    @property
-    def wanted(self) -> tuple[int, ...]: ...
-
-    @property
-    def field_dtypes(self) -> Sequence[Any]: ...
-
-    @property
-    def token(self) -> str:
-        """Names the meaning: equal tokens, equal results."""
-
-    @property
-    def name(self) -> str:
-        """Begins the name of the layers."""
-
-    @property
-    def held(self) -> int:
-        """Bytes of the arrays of coefficients that it has."""
-
-    def run(self, block: Block) -> list[Array]:
-        """Compute the wanted values from a block."""
+# Nodes, as far as those know them that do them block by block (`program.program.Program`, and
+# `running.sending.Sent`); it pickles as its meaning, which `token` names.  Its `nodes` work on
+# fields of one shape and of `field_dtypes`, and none that gives "valid" results is read by
+# another.  Along an axis that is cut they all take it as a ring or none does.  `run` computes the
+# `wanted` values from a block; `name` begins the names of layers, and `held` says how many bytes
+# its coefficients have.
+Program: TypeAlias = Any
 
 
 def look(node: Node, axis: int) -> Span:

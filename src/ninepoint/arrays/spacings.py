@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,18 +34,8 @@ _DECIMALS = 15
 _PLAIN = ("fill", "keep", "valid", "nearest", "reflect")
 
 
-class _Kernel(Protocol):
-    """What a message says of a kernel."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-
 def found(
-    spacings: Mapping[str, Spacing], named: Named, kernel: _Kernel, boundary: Boundary
+    spacings: Mapping[str, Spacing], named: Named, kernel: Any, boundary: Boundary
 ) -> dict[str, float]:
     """Give the spacings along axes of a call, by the names of their parameters.
 
@@ -59,7 +49,7 @@ def found(
     }
 
 
-def _found(name: str, axis: int, named: Named, kernel: _Kernel, boundary: Boundary) -> float:
+def _found(name: str, axis: int, named: Named, kernel: Any, boundary: Boundary) -> float:
     core = named.core
     if not -len(core) <= axis < len(core):
         raise ValueError(

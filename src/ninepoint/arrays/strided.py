@@ -13,6 +13,9 @@ from itertools import pairwise
 
 import numpy as np
 
+# Where arrays stand of which it only matters how they lie.
+SOMEWHERE = 1 << 40
+
 
 class _Standing:
     """Elements at an address, as NumPy asks for them."""
@@ -80,14 +83,10 @@ def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
     return array.reshape(math.prod(array.shape[:lead]), *array.shape[lead:])
 
 
-def is_readable(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a program can work on `array` itself."""
-    return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
-
-
-def is_movable(array: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether commands can move elements of `array`, whatever its strides."""
-    return array.dtype == dtype and array.flags.aligned
+def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
+    """Whether a program of so many axes can work on an array itself, its leading axes as one."""
+    readable = array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+    return readable and mergeable(array, array.ndim - ndim)
 
 
 def merged_axes(

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..language.box import Box
-from .borders import Array, Sides
 from .every import cut_fields
-from .layout import Shape
+from .layout import Array, Shape, Sides
 from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]

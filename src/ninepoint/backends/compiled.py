@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base import limits
 from ..base.remembered import Remembered
 from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .threads import CREW_HANDOFF
 from .universal import Elements
 
 if TYPE_CHECKING:
@@ -142,6 +140,11 @@ class Compiled:
         looks = any(any(box.lo) or any(box.hi) for box in self.reaches)
         return not looks and not self.every
 
+    @property
+    def at_points(self) -> bool:
+        """Whether it looks at no neighbour along one axis, so that all axes are alike to it."""
+        return self.ndim == 1 and self.alone
+
     @cached_property
     def _fresh(self) -> Compiled:
         """The same with all that it was made of."""
@@ -185,9 +188,8 @@ class Compiled:
 
         It takes fields, then numbers, whose types are exact; see `Elements`.
         """
-        alone = self.ndim == 1 and self.alone
         lengths = any(isinstance(one, Length) for one in self.scalars)
-        if not alone or lengths or self.coefficients:
+        if not self.at_points or lengths or self.coefficients:
             return None
         loop = self.loaded.elements
         numbers = (one.numpy for one in self.scalar_types)
@@ -227,11 +229,6 @@ class Compiled:
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         ]
         return coefficients, scalars
-
-    @property
-    def handoff(self) -> float:
-        """How long it takes to share lists of commands among threads [s]."""
-        return CREW_HANDOFF if self.loaded.lists else limits.current.handoff_seconds
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

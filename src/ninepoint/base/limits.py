@@ -18,14 +18,6 @@ class Limits:
     # more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
     block_elements: int = 262_144
 
-    # Bytes of the blocks of a piece of the interior, where arrays are moved into them.  (Five
-    # points of 1024x1024 float32 in backward rows, beside contiguous ones: 1.4 to 2.2 times as
-    # long with 64 kB and less, 2.5 with 256 kB, 2.9 with 512 kB, under load, Zen 5.)
-    moved_piece_bytes: int = 1 << 16
-
-    # Such a piece has so many times as many rows as are moved for it and for the next one.
-    rows_moved_twice: int = 8
-
     # Arrays of fewer points are copied where their core axes lie in another order: to compile a
     # kernel for that takes longer than thousands of calls on them gain.
     transposed_points: int = 1 << 14

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted, sides
+from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
 from ..arrays.every import cut_shapes
-from ..arrays.layout import layout
 from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
@@ -54,17 +53,16 @@ def _at_points(
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, last.border)
     inside, positions = last.compiled.field_dtypes, len(last.compiled.positions)
-    on_numpy.check_values(placed, call.cval, inside, last.out_dtypes, positions)
-    boundary = sides.turned(call.boundary, points.shape, along)
+    on_numpy.check_values(last.border, call.cval, inside, last.out_dtypes, positions)
+    boundary = ghosts.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
-        sides.Edges.of(last, points.shape).laid(boundary)
+        ghosts.Edges.of(last, points.shape).laid(boundary)
     definition = call.definition
     computed = reference.evaluate(
         definition.function,

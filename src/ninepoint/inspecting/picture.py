@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..analysis.footprint import tap_offsets
-from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
+from ..arrays.layout import Rule
 from ..language import errors
 from ..language.box import Box
 from ..language.ir import Kernel, Offset, Read, Reduce

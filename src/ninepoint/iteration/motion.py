@@ -22,10 +22,11 @@ import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
-from ..arrays.chains import STEPS, block_length, even_length, plain, usual_length
+from ..arrays.chains import STEPS, block_length, even_length, usual_length
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Shape
 from ..arrays.regions import Block, Looking
+from ..arrays.strided import plain
 from ..arrays.work import taken
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered

@@ -194,7 +194,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
         if not whole.fits or not {array.name for array in whole.arrays} <= there:
             return
     passed = frozenset().union(*(one.passed for one in before))
-    whole.layer = Lazy(whole.blocks(layer.rule.name))
+    whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources)
     own.further = whole

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.borders import Border, Boundary
+from ..arrays.borders import Boundary, check_range
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
-from ..arrays.layout import Shape, layout
-from ..arrays.numpy import Behind, broadcast_shape, check_range, last_of, too_few_axes
+from ..arrays.layout import Border, Shape, layout
+from ..arrays.numpy import Behind, broadcast_shape, last_of, too_few_axes
 from ..arrays.regions import Finer, finer_values
 from ..backends import records
 from ..backends.compiled import Compiled

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays.borders import ABSENT, Border
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
-from ..arrays.layout import Region
+from ..arrays.layout import ABSENT, Border, Region
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered

@@ -19,11 +19,11 @@ import numpy as np
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_cupy, listed, write
 from ..arrays.arranging import are_writable
-from ..arrays.borders import Array, Boundary
+from ..arrays.borders import Boundary
 from ..arrays.ghosts import GhostCall
 from ..arrays.keys import device_key
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
-from ..arrays.layout import Shape
+from ..arrays.layout import Array, Shape
 from ..arrays.numpy import behind, stretched, whole_shape
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work, taken

@@ -12,16 +12,17 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted, sides
+from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray, write
-from ..arrays.borders import Array, Boundary
+from ..arrays.borders import Boundary
 from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
 from ..arrays.executable import SPLIT_POINTS, threads_for
 from ..arrays.grid import refuse_unknown
+from ..arrays.layout import Array
 from ..arrays.regions import check_device, finer_values
 from ..backends.memory import LEAST, empty
 from ..backends.threads import CREW_HANDOFF
@@ -185,8 +186,8 @@ def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Bounda
     ends = tuple(range(-node.ndim, 0))
     axes = [k for k in range(-len(shape), 0) if k not in node.along]
     turned = tuple(shape[k] for k in (*axes, *node.along))
-    boundary = sides.turned(node.boundary, shape, node.along)
-    rules = sides.Edges.of(node, turned).laid(boundary, lazy=True)
+    boundary = ghosts.turned(node.boundary, shape, node.along)
+    rules = ghosts.Edges.of(node, turned).laid(boundary, lazy=True)
 
     def slot(value: Any) -> Any:
         if not getattr(value, "ndim", 0):

@@ -16,10 +16,10 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_chunked, is_device, is_xarray
 from ..arrays.borders import Boundary
 from ..arrays.channels import has_channels, may_hold, working_axes
+from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Shape
 from ..arrays.numpy import Behind, stretched
-from ..arrays.sides import unnamed
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule

@@ -21,11 +21,10 @@ from typing import Any
 
 from ..arrays import blocks
 from ..arrays.accepted import listed, write
-from ..arrays.borders import Array
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Region, Shape
+from ..arrays.layout import Array, Region, Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver

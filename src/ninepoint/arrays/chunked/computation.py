@@ -44,7 +44,7 @@ from ..grid import (
 )
 from ..layout import Shape
 from ..regions import Node, Program, rings
-from .layer import Blocks, Field, Lazy, Origin, Source, known
+from .layer import Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -116,14 +116,14 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def blocks(self, name: str = "") -> Blocks:
+    def blocks(self, name: str = "") -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
         many = f"{self.program.name}-all-{self.identity}"
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
-            return Blocks(name, job, self.chunks, tuple(self.sources))
+            return Lazy(name, job, self.chunks, tuple(self.sources))
         axes = [] if self.alone else axes_of(self.program, self.chunks)
         # A text: Dask takes long to go through many numbers.
         thick = repr([axis.faces for axis in axes])
@@ -133,7 +133,7 @@ class Computation:
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
-        return Blocks(name, job, self.chunks, tuple(fields))
+        return Lazy(name, job, self.chunks, tuple(fields))
 
     def results(self, chunks: Chunks) -> list[Any]:
         """The results as arrays of Dask, cut as these chunks of the fields."""
@@ -147,7 +147,7 @@ class Computation:
             blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
         else:
             below = () if self.sources else self.arrays
-            graph = HighLevelGraph.from_collections(rule.name, Lazy(rule), below)
+            graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer = blocks.dask.layers[rule.name]
         self.passed = frozenset((rule.name, *self.names))

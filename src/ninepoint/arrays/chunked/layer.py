@@ -68,108 +68,6 @@ def known(array: Any, what: str) -> Any:
     return getattr(layers.get(getattr(array, "name", None)), what, None)
 
 
-class Lazy(Layer):
-    """Blocks of an array, as a rule, and the places of those that are asked for."""
-
-    # What Dask would write all tasks out for, to see it.
-    has_legacy_tasks = False
-    origin: Origin | None = None
-
-    def __init__(
-        self,
-        rule: Blocks,
-        places: frozenset[Place] | None = None,
-        annotations: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(annotations=annotations)
-        self.rule = rule
-        self.places = places
-        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
-        # it reads again what these read.
-        self.further: tuple[Layer, frozenset[str], bool] | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: one for name, one in self.__dict__.items() if name != "_written"}
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.rule.name!r}>"
-
-    def _asked(self) -> Iterable[Place]:
-        if self.places is not None:
-            return self.places
-        return itertools.product(*[range(len(sizes)) for sizes in self.rule.chunks])
-
-    @cached_property
-    def _written(self) -> Tasks:
-        return self.rule.tasks(self._asked())
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._written[key]
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._written)
-
-    def __len__(self) -> int:
-        return len(self._written)
-
-    def is_materialized(self) -> bool:
-        """Whether the tasks are written out."""
-        return "_written" in self.__dict__
-
-    def get_output_keys(self) -> Set[Any]:
-        """The keys of the blocks."""
-        return {(self.rule.name, *place) for place in self._asked()}
-
-    def cull(
-        self, keys: Set[Any], all_hlg_keys: Collection[Any]
-    ) -> tuple[Layer, Mapping[Any, set[Any]]]:
-        """The same rule for the blocks that somebody asks for, and what these need."""
-        name = self.rule.name
-        asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
-        if self.places is not None:
-            asked &= self.places
-        if self.further is not None:
-            layer, passed, rereads = self.further
-            others = {key[0] for key in keys if type(key) is tuple}
-            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
-                return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
-        culled = Lazy(self.rule, asked, self.annotations)
-        if not asked:
-            return culled, {}
-        tasks = culled._written
-        needs = {k: {d for d in task.dependencies if d not in tasks} for k, task in tasks.items()}
-        # Where nobody needs more, Dask keeps all layers that are left: so here is a name of none.
-        return culled, needs if any(needs.values()) else {key: {name} for key in needs}
-
-    def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
-        """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
-
-        That of Dask looks for keys in tuples, not in the tasks that it has now.
-        """
-        own = {key for key, task in self._written.items() if not isinstance(task, DataNode)}
-        made: dict[Any, Any] = {}
-        bound = False
-        for key, task in self._written.items():
-            if key not in own:
-                made[key] = task
-                continue
-            other = clone_key(key, seed)
-            renamed = {d: clone_key(d, seed) for d in task.dependencies if d in keys or d in own}
-            made[other] = task.substitute(renamed, key=other)
-            if bind_to is not None and not renamed:
-                made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
-                bound = True
-        return MaterializedLayer(made, annotations=self.annotations), bound
-
-
-def _is_result(key: Any) -> bool:
-    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
-
-    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
-    """
-    return isinstance(key, str) and key.startswith("finalize-")
-
-
 @dataclass(frozen=True, slots=True)
 class Field:
     """A field of blocks: the names of its array and of its faces.
@@ -230,17 +128,41 @@ class Source:
         return _core.Array(graph, self.name, chunks, meta=meta)
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """The rule of blocks that are made of chunks, and of faces of those around.
+class Lazy(Layer):
+    """Blocks that are made of chunks, and of faces of those around, as a rule.
 
-    Blocks of sources read what they need, and depend on nothing else.
+    Blocks of sources read what they need, and depend on nothing else.  Where it was culled it has
+    the `places` of those that are asked for.
     """
 
-    name: str
-    job: Job
-    chunks: Chunks
-    fields: tuple[Field, ...] | tuple[Source, ...]
+    # What Dask would write all tasks out for, to see it.
+    has_legacy_tasks = False
+    origin: Origin | None = None
+
+    def __init__(
+        self,
+        name: str,
+        job: Job,
+        chunks: Chunks,
+        fields: tuple[Field, ...] | tuple[Source, ...],
+    ) -> None:
+        super().__init__()
+        self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
+        self.places: frozenset[Place] | None = None
+        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
+        # it reads again what these read.
+        self.further: tuple[Layer, frozenset[str], bool] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: one for name, one in self.__dict__.items() if name != "_written"}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.name!r}>"
+
+    def _asked(self) -> Iterable[Place]:
+        if self.places is not None:
+            return self.places
+        return itertools.product(*[range(len(sizes)) for sizes in self.chunks])
 
     @property
     def given(self) -> str:
@@ -254,8 +176,9 @@ class Blocks:
         token = tokenize(program.token, program.wanted, job.shape, job.fields)
         return f"job-{program.name}-{token}"
 
-    def tasks(self, places: Iterable[Place]) -> Tasks:
-        """The blocks at these places, and the faces that they need."""
+    @cached_property
+    def _written(self) -> Tasks:
+        """The blocks that are asked for, and the faces that they need."""
         made: Tasks = {}
         job: Any = self.job
         if name := self.given:
@@ -263,7 +186,7 @@ class Blocks:
             job = TaskRef(name)
         axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
         tables = [axis.beside if cut else axis.inside for axis in axes]
-        for place in places:
+        for place in self._asked():
             near = [table[k] for table, k in zip(tables, place, strict=True)]
             region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
@@ -271,3 +194,70 @@ class Blocks:
             key = (self.name, *place)
             made[key] = Task(key, block_of, job, region, begin, sizes, *given)
         return made
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._written[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._written)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def is_materialized(self) -> bool:
+        """Whether the tasks are written out."""
+        return "_written" in self.__dict__
+
+    def get_output_keys(self) -> Set[Any]:
+        """The keys of the blocks."""
+        return {(self.name, *place) for place in self._asked()}
+
+    def cull(
+        self, keys: Set[Any], all_hlg_keys: Collection[Any]
+    ) -> tuple[Layer, Mapping[Any, set[Any]]]:
+        """The same rule for the blocks that somebody asks for, and what these need."""
+        name = self.name
+        asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
+        if self.places is not None:
+            asked &= self.places
+        if self.further is not None:
+            layer, passed, rereads = self.further
+            others = {key[0] for key in keys if type(key) is tuple}
+            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
+                return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
+        culled = Lazy(name, self.job, self.chunks, self.fields)
+        culled.places, culled.annotations = asked, self.annotations
+        if not asked:
+            return culled, {}
+        tasks = culled._written
+        needs = {k: {d for d in task.dependencies if d not in tasks} for k, task in tasks.items()}
+        # Where nobody needs more, Dask keeps all layers that are left: so here is a name of none.
+        return culled, needs if any(needs.values()) else {key: {name} for key in needs}
+
+    def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
+
+        That of Dask looks for keys in tuples, not in the tasks that it has now.
+        """
+        own = {key for key, task in self._written.items() if not isinstance(task, DataNode)}
+        made: dict[Any, Any] = {}
+        bound = False
+        for key, task in self._written.items():
+            if key not in own:
+                made[key] = task
+                continue
+            other = clone_key(key, seed)
+            renamed = {d: clone_key(d, seed) for d in task.dependencies if d in keys or d in own}
+            made[other] = task.substitute(renamed, key=other)
+            if bind_to is not None and not renamed:
+                made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
+                bound = True
+        return MaterializedLayer(made, annotations=self.annotations), bound
+
+
+def _is_result(key: Any) -> bool:
+    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
+
+    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
+    """
+    return isinstance(key, str) and key.startswith("finalize-")

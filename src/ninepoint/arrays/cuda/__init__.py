@@ -16,7 +16,7 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
 from ninepoint.arrays.cuda.executable import Executable, Work, single_call, understood
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.strided import overlaps_itself
+from ninepoint.arrays.strided import overlaps_itself, standing
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 
@@ -135,10 +135,9 @@ def _is_read_only(array: Any) -> bool:
 
 def overlap(one: DeviceArray, other: DeviceArray) -> bool:
     """Whether two arrays may share memory, judged by their bounds."""
-    (a, b), (c, d) = _bounds(one), _bounds(other)
-    first: int = one.data.ptr
-    second: int = other.data.ptr
-    return first + a < second + d and second + c < first + b
+    # One without elements may begin nowhere.
+    a, b = (standing(x.data.ptr or 1, x.shape, x.dtype, x.strides) for x in (one, other))
+    return np.may_share_memory(a, b)
 
 
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:
@@ -146,15 +145,6 @@ def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> boo
     return not any(
         overlap(out, other) for k, out in enumerate(outs) for other in (*fields, *outs[:k])
     )
-
-
-def _bounds(array: DeviceArray) -> tuple[int, int]:
-    """From where to where its elements lie, in bytes from the first of them."""
-    reached = [s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
-    if not array.size:
-        return 0, 0
-    size: int = array.dtype.itemsize
-    return sum(r for r in reached if r < 0), size + sum(r for r in reached if r > 0)
 
 
 @contextmanager

@@ -24,11 +24,10 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import core_last, looks_at_points
-from ninepoint.arrays.borders import Border
-from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.arranging import core_last
+from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
-from ninepoint.arrays.strided import memory_order, merged_axes, standing
+from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
@@ -41,9 +40,6 @@ from ninepoint.language.box import Box
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
 SECTOR = 32
-
-# Where arrays stand of which only it matters how they lie.
-_SOMEWHERE = 1 << 40
 
 # As many blocks as one launch may have.
 MOST_BLOCKS = 2**31 - 1
@@ -95,11 +91,11 @@ def single_call(
 
     def extents(core: Shape) -> Sequence[Region]:
         plan = layout(core, program.reaches, border)
-        on_numpy.check_values(plan, cval, dtypes, outs, positions)
+        on_numpy.check_values(border, cval, dtypes, outs, positions)
         return [output.extent for output in plan.outputs]
 
     unread = set(dtypes).difference(dtypes[: len(dtypes) - positions])
-    points = looks_at_points(program)
+    points = program.at_points
     return Work((program,), dtypes, outs, extents, text(border), [cval], unread, points=points)
 
 
@@ -155,7 +151,7 @@ class Executable:
         types = [one.dtype for one in listed(out)]
         self._in_place = types == list(work.out_dtypes) and len(written) == len(types)
         if not self._in_place:
-            written = [standing(_SOMEWHERE, *one) for one in self._made]
+            written = [standing(SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
             arrays.append(_Array(f"out{k}", lies, region.start))
         self._scratch: list[tuple[Shape, np.dtype]] = []
@@ -220,7 +216,7 @@ class _Array:
 def _between(one: Scratch, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
     region = Region(tuple(zip(one.low, map(operator.add, core, one.high), strict=True)))
-    lies = standing(_SOMEWHERE, (*lead, *region.shape), one.dtype)
+    lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
 
 
@@ -229,7 +225,7 @@ def _lies(array: DeviceArray, shape: Shape) -> np.ndarray | None:
     size = array.dtype.itemsize
     if array.data.ptr % size or any(step % size for step in array.strides):
         return None
-    found = standing(_SOMEWHERE, array.shape, array.dtype, array.strides)
+    found = standing(SOMEWHERE, array.shape, array.dtype, array.strides)
     return found if array.shape == shape else np.broadcast_to(found, shape)
 
 
@@ -244,7 +240,7 @@ def _copy_of(
     """The order of the axes of a copy of a field, and how this lies, broadcast and in order."""
     missing = len(shape) - field.ndim
     own = [axis - missing for axis in order if axis >= missing]
-    copy = standing(_SOMEWHERE, tuple(field.shape[axis] for axis in own), field.dtype)
+    copy = standing(SOMEWHERE, tuple(field.shape[axis] for axis in own), field.dtype)
     return own, np.broadcast_to(copy.transpose(_inverse(own)), shape).transpose(order)
 
 

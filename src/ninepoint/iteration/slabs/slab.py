@@ -29,8 +29,7 @@ import numpy as np
 
 from ...arrays.accepted import Arrays, write
 from ...arrays.blocks import part_of
-from ...arrays.borders import Array
-from ...arrays.layout import Shape
+from ...arrays.layout import Array, Shape
 from ...arrays.numpy import broadcast_shape
 from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, spans_of
 from ...backends.memory import empty
