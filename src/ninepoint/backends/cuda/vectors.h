@@ -15,7 +15,7 @@ template <int N> struct npt_narrow<npt_short<N>> {
 };
 
 // How elements are aligned that are read at once: as far as one load goes, if they are several.
-template <class T> constexpr int npt_aligned(int n) {
+template <class T> NPT constexpr int npt_aligned(int n) {
   return n == 1 ? alignof(T) : n * sizeof(T) > 16 ? 16 : n * sizeof(T);
 }
 
