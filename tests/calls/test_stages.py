@@ -585,3 +585,18 @@ def test_a_ufunc_may_be_called_on_an_array_and_on_numbers_in_one_kernel():
     wanted = before / 2 + x / after + after / 4
     np.testing.assert_array_equal(both(x), wanted)
     np.testing.assert_array_equal(both.debug(x), wanted)
+
+
+def test_a_constant_has_to_fit_beside_stages_too():
+    @npt.stencil
+    def alike(x):
+        return x[0, 0]
+
+    @npt.stencil(boundary="constant", cval=0.5)
+    def staged(x):
+        y = alike(x)
+        return y[0, 0]
+
+    for call in (staged, staged.debug):
+        with pytest.raises(ValueError, match=r"cval=0\.5 does not fit the array, which is bool"):
+            call(np.ones((3, 4), bool))

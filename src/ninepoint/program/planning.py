@@ -22,6 +22,7 @@ import numpy as np
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
 from ..arrays.layout import ABSENT, Border, Region
+from ..arrays.numpy import fitting_cval
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
@@ -415,6 +416,12 @@ def _linked(
         number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
         if number == len(borders):
             borders.append((border, cval))
+        if border.uses("constant"):
+            # Also beside what nothing is read of beyond its ends, as alone.
+            placed = {name for name, _ in kernel.placed}
+            for name, dtype in kernel.fields:
+                if name not in placed:
+                    fitting_cval(cval, dtype, "the array")
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
         fields = zip(kernel.fields, node.fields, strict=True)
