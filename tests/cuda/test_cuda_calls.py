@@ -334,3 +334,18 @@ def test_positions_too_far_for_32_bits(cupy):
     places = np.arange(7)
     wanted = x[(places + 2**31 - 2) % 7] - x[(places + 1) % 7]
     assert np.array_equal(far(cupy.asarray(x)).get(), wanted)
+
+
+def test_stages_of_shorter_fields_end_where_these_end(cupy):
+    @npt.stencil(boundary="fill", cval=1)
+    def slope(x):
+        return x[1] - x[-1] + x[0]
+
+    @npt.stencil
+    def both(x, y):
+        s = slope(x)
+        return s[0] + y[1]
+
+    x, y = np.array([[85.0], [-67.0]]), np.arange(14.0).reshape(2, 7)
+    made = both(cupy.asarray(x), cupy.asarray(y)).get()
+    np.testing.assert_array_equal(made, both.debug(x, y))

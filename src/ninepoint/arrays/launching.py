@@ -233,7 +233,7 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
 def _at_once(
     group: Group, part: Placed, fields: Sequence[Array], into: tuple[Array, ...] | None
 ) -> Run | None:
-    """What does a group in one pass on a GPU; None if results have other shapes than its fields.
+    """What does a group in one pass on a GPU; None if fields, or results, have other shapes.
 
     Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
     nodes look, is cut off.
@@ -241,7 +241,8 @@ def _at_once(
     # Imported here: CuPy is optional, and the caller has it.
     from . import cuda
 
-    if any(one.shape != fields[0].shape for one in into or ()):
+    given = fields[: len(fields) - group.at_once.positions]
+    if any(one.shape != given[0].shape for one in (*given, *(into or ()))):
         return None
     run: Run = cuda.Executable(group.at_once, fields, group.nodes[0].along, into)
 

@@ -219,6 +219,7 @@ def _one_pass(program: Program, nodes: Nodes) -> Group | None:
         source,
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
+        positions=sum(value in graph.places for value in pipeline.read),
     )
     return Group(tuple(nodes), pipeline.read, outputs, at_once=work)
 

@@ -71,11 +71,22 @@ NPT void npt_fill(npt_chunk<T, N, true> &to, const V (&values)[N]) {
   }
 }
 
-// N elements: all at once, from an address that is a multiple of their size, or each by itself,
-// `step` apart.
+// Whether narrow elements stand side by side, and begin where a word of memory does.
+template <class T> NPT bool npt_is_words(const T *p, npt_index step) {
+  return step == 1 && reinterpret_cast<npt_uint64>(p) % 4 == 0;
+}
+
+// N elements: all at once, from an address that is a multiple of their size, or each word, or each
+// element, by itself, `step` apart.
 template <bool wide, int N, class T> NPT npt_chunk<T, N> npt_load(const T *p, npt_index step) {
   if constexpr (wide) return *reinterpret_cast<const npt_chunk<T, N> *>(p);
   npt_chunk<T, N> x = {};
+  if constexpr (sizeof(T) < 4 && N * sizeof(T) >= 4) {
+    if (npt_is_words(p, step)) {
+      NPT_EACH(w, N * int(sizeof(T)) / 4) x.w[w] = reinterpret_cast<const unsigned *>(p)[w];
+      return x;
+    }
+  }
 #pragma unroll
   for (int k = 0; k < N; k++) x.put(k, p[k * step]);
   return x;
@@ -84,10 +95,16 @@ template <bool wide, int N, class T>
 NPT void npt_store(T *p, npt_index step, const npt_chunk<T, N> &x) {
   if constexpr (wide) {
     *reinterpret_cast<npt_chunk<T, N> *>(p) = x;
-  } else {
-#pragma unroll
-    for (int k = 0; k < N; k++) p[k * step] = x.get(k);
+    return;
   }
+  if constexpr (sizeof(T) < 4 && N * sizeof(T) >= 4) {
+    if (npt_is_words(p, step)) {
+      NPT_EACH(w, N * int(sizeof(T)) / 4) reinterpret_cast<unsigned *>(p)[w] = x.w[w];
+      return;
+    }
+  }
+#pragma unroll
+  for (int k = 0; k < N; k++) p[k * step] = x.get(k);
 }
 
 // N columns from `first` on of a row that goes from `low` to below `high`, and by the rules of a
