@@ -37,7 +37,7 @@ from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, Shape
-from .numpy import check_kept, whole_shape
+from .numpy import check_values, whole_shape
 from .regions import Block, Node
 from .work import Group, Indices, Placed, Values, Work, cut, taken
 
@@ -48,14 +48,8 @@ def _bind_chain(
     """What does a group as one kernel; None if it has to be done node by node."""
     chain, along, shape = group.chain, group.nodes[0].along, fields[0].shape
     compiled: Compiled = chain.compiled
-    for node in group.nodes:
-        if node.border.uses("keep"):
-            check_kept(node.compiled.field_dtypes, node.out_dtypes)
-    given = fields[: len(fields) - len(compiled.positions)]
     core = tuple(shape[axis] for axis in along)
-    if 0 in shape or any(field.shape != shape for field in given):
-        return None
-    if not fits(core, compiled.reach):
+    if 0 in shape or not fits(core, compiled.reach):
         return None
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
@@ -217,6 +211,14 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
+    for node in group.nodes:
+        # As where it is done alone, whatever is read of all this.
+        made = node.compiled
+        types = made.field_dtypes, made.out_dtypes
+        check_values(node.border, node.cval, *types, len(made.positions))
+    given = fields[: len(fields) - group.positions]
+    if any(one.shape != given[0].shape for one in given):
+        return None
     numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
     run: Run | None
     if there:
@@ -233,7 +235,7 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
 def _at_once(
     group: Group, part: Placed, fields: Sequence[Array], into: tuple[Array, ...] | None
 ) -> Run | None:
-    """What does a group in one pass on a GPU; None if fields, or results, have other shapes.
+    """What does a group in one pass on a GPU; None if results have other shapes than its fields.
 
     Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
     nodes look, is cut off.
@@ -241,8 +243,7 @@ def _at_once(
     # Imported here: CuPy is optional, and the caller has it.
     from . import cuda
 
-    given = fields[: len(fields) - group.at_once.positions]
-    if any(one.shape != given[0].shape for one in (*given, *(into or ()))):
+    if any(one.shape != fields[0].shape for one in into or ()):
         return None
     run: Run = cuda.Executable(group.at_once, fields, group.nodes[0].along, into)
 

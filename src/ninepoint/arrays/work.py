@@ -28,6 +28,7 @@ Values: TypeAlias = Mapping[int, Array]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
+    The last of what they read may be `positions`.
     Several are a `chain`; they may be `steps` of an iteration.
     `kernel` is that of all nodes in one, and `names` says what the values are called there.
     `asked` tells that the schedule names one of them, so that arrays of any size are done so.
@@ -37,6 +38,7 @@ class Group:
     nodes: tuple[Any, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
+    positions: int = 0
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False

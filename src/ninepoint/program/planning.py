@@ -22,7 +22,6 @@ import numpy as np
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
 from ..arrays.layout import ABSENT, Border, Region
-from ..arrays.numpy import fitting_cval
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
@@ -162,7 +161,10 @@ def _group(program: Program, nodes: Nodes) -> Group:
     kernel, chain = pipeline.done()
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    return Group(tuple(nodes), pipeline.read, outputs, kernel, pipeline.names, asked, chain=chain)
+    return Group(
+        tuple(nodes), pipeline.read, outputs, pipeline.positions, kernel, pipeline.names, asked,
+        chain=chain,
+    )  # fmt: skip
 
 
 # On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
@@ -219,9 +221,8 @@ def _one_pass(program: Program, nodes: Nodes) -> Group | None:
         source,
         [cval for _, cval in pipeline.borders],
         margin=pipeline.margin,
-        positions=sum(value in graph.places for value in pipeline.read),
     )
-    return Group(tuple(nodes), pipeline.read, outputs, at_once=work)
+    return Group(tuple(nodes), pipeline.read, outputs, pipeline.positions, at_once=work)
 
 
 # Steps of an iteration.
@@ -366,6 +367,12 @@ class Pipeline:
             Request(fastmath=nodes[0].compiled.fastmath, schedule=schedule),
         )
 
+    @property
+    def positions(self) -> int:
+        """How many of what is read, the last of it, are positions."""
+        links = self.links
+        return len({one.sources[name] for one in links for name, _ in one.kernel.placed})
+
     def done(self) -> tuple[Kernel, Chain]:
         """The kernel of all calls, and what does it.
 
@@ -417,12 +424,6 @@ def _linked(
         number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
         if number == len(borders):
             borders.append((border, cval))
-        if border.uses("constant"):
-            # Also beside what nothing is read of beyond its ends, as alone.
-            placed = {name for name, _ in kernel.placed}
-            for name, dtype in kernel.fields:
-                if name not in placed:
-                    fitting_cval(cval, dtype, "the array")
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
         fields = zip(kernel.fields, node.fields, strict=True)

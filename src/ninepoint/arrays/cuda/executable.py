@@ -56,7 +56,7 @@ class Work:
     of fields along the core axes `extents` gives the points that each output has.  Several calls
     look as far as the `margin`, all together.  The text's constants are those of borders, whose
     values are `cvals`; beside arrays of `unread` types, which are positions, nobody reads.
-    `points` tells that no result looks beside its own point.  The last fields may be `positions`.
+    `points` tells that no result looks beside its own point.
     """
 
     compiled: Sequence[Compiled]
@@ -68,7 +68,6 @@ class Work:
     unread: Collection[np.dtype] = ()
     margin: Box | None = None
     points: bool = False
-    positions: int = 0
 
     def constants(self) -> tuple[Any, ...]:
         """The constants of the text; raises where one does not fit."""

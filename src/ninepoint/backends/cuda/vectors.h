@@ -19,9 +19,14 @@ template <class T> NPT constexpr int npt_aligned(int n) {
   return n == 1 ? alignof(T) : n * sizeof(T) > 16 ? 16 : n * sizeof(T);
 }
 
+// Whether n elements are kept in words.
+template <class T> NPT constexpr bool npt_in_words(int n) {
+  return sizeof(T) < 4 && n * sizeof(T) >= 4;
+}
+
 // N elements. To `put` one it must be 0 before. Where one is pushed behind the others the first one
 // goes: a loop that does this N times needs no registers for N elements on their way.
-template <class T, int N, bool words = (sizeof(T) < 4 && N * sizeof(T) >= 4)>
+template <class T, int N, bool words = npt_in_words<T>(N)>
 struct alignas(npt_aligned<T>(N)) npt_chunk {
   T e[N];
   NPT T get(int k) const { return e[k]; }
@@ -81,7 +86,7 @@ template <class T> NPT bool npt_is_words(const T *p, npt_index step) {
 template <bool wide, int N, class T> NPT npt_chunk<T, N> npt_load(const T *p, npt_index step) {
   if constexpr (wide) return *reinterpret_cast<const npt_chunk<T, N> *>(p);
   npt_chunk<T, N> x = {};
-  if constexpr (sizeof(T) < 4 && N * sizeof(T) >= 4) {
+  if constexpr (npt_in_words<T>(N)) {
     if (npt_is_words(p, step)) {
       NPT_EACH(w, N * int(sizeof(T)) / 4) x.w[w] = reinterpret_cast<const unsigned *>(p)[w];
       return x;
@@ -97,7 +102,7 @@ NPT void npt_store(T *p, npt_index step, const npt_chunk<T, N> &x) {
     *reinterpret_cast<npt_chunk<T, N> *>(p) = x;
     return;
   }
-  if constexpr (sizeof(T) < 4 && N * sizeof(T) >= 4) {
+  if constexpr (npt_in_words<T>(N)) {
     if (npt_is_words(p, step)) {
       NPT_EACH(w, N * int(sizeof(T)) / 4) reinterpret_cast<unsigned *>(p)[w] = x.w[w];
       return;
