@@ -157,14 +157,10 @@ def test_few_instructions_a_point(cupy, given, request):
     assert {name: n for name, n in counted.items() if n > 1.02 * MOST[name]} == {}
 
 
-def extremes(x):
-    return min(x[0, -1], -x[0, 1], 0), np.max(np.array([[1, -1, -1]]) * x[0:1, -1:2])
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
 def test_ptxas_is_given_no_minimum_of_a_negation(cupy, given, dtype, tmp_path):
     """It forgets the sign where it makes one instruction of two minima: see `device.h`."""
-    one = npt.stencil(boundary="nearest")(extremes)
+    one = npt.stencil(boundary="nearest")(on_gpu.negated_extremes)
     ((text, _),) = given(lambda: one(cupy.empty((64, 64), dtype)))
     source, made = tmp_path / "text.cu", tmp_path / "text.ptx"
     source.write_text(text, encoding="utf-8")

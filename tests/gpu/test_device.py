@@ -15,6 +15,7 @@ import agree
 import drawing
 import kernels
 import ninepoint as npt
+import on_gpu
 
 pytestmark = pytest.mark.gpu
 
@@ -142,14 +143,9 @@ def test_borders_of_every_type(cupy, rehearsal, rule, dtype):
         same(nine(cupy.asarray(x), boundary=rule), nine(x, boundary=rule))
 
 
-@npt.stencil(boundary="mirror")
-def extremes(x):
-    return min(x[0, -1], -x[0, 1], 0), np.max(np.array([[1, -1, -1]]) * x[0:1, -1:2])
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
 def test_extremes_of_negatives(cupy, dtype):
-    x = noise(dtype, 37, 70)
+    extremes, x = npt.stencil(boundary="mirror")(on_gpu.negated_extremes), noise(dtype, 37, 70)
     same(extremes(cupy.asarray(x)), extremes(x))
 
 
