@@ -32,12 +32,13 @@ def test_values_at_the_border_are_laid_by_their_labels():
         yield lambda: heat(field, boundary=border)
         yield lambda: heat(field.T, boundary=border, dims=("y", "x")).T
         yield lambda: heat.iterate(field, steps=1, boundary=border)
-        yield lambda: heat(field.chunk(2), boundary=border).compute()
         yield lambda: heat(npt.lazy(field), boundary=border).compute()
         yield lambda: heat(xr.Dataset({"u": field}), boundary=border)["u"]
 
     for call in ways(wall):
         np.testing.assert_array_equal(call(), wanted)
+    with pytest.raises(TypeError, match="lazy arrays know no border values"):
+        heat(field.chunk(2), boundary=(npt.dirichlet(wall), "nearest"))
     # Without labels they are laid by position, and one value is that of all.
     for call in ways(wall.drop_vars("x")):
         np.testing.assert_array_equal(call(), wanted)

@@ -22,11 +22,10 @@ from ..iteration.iterate import Iteration, Scalars, iterate
 from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
-from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..program.waiting import before_writing
-from ..running.dispatch import ON_GPU, evaluate, typed
+from ..running.dispatch import check_target, evaluate, refuse_values, typed
 from ..running.recording import Lazy, known, named_results, recorded
 
 if TYPE_CHECKING:
@@ -108,18 +107,15 @@ def iterated(
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
     graph = motion.graph
-    laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
+    there = plan.device is not None or any(map(is_device, arrays))
+    cut = any(map(is_chunked, arrays))
     # On a GPU no kernel is slow: what is not understood is refused there.
     if not there:
         graph.warn()
-    if laid and there:
-        raise TypeError(ON_GPU)
-    if laid and plan.comm is not None:
-        raise TypeError(
-            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            ": each process has another part of the border; name a border rule."
-        )
-    cut = any(map(is_chunked, arrays))
+    check_target(graph, there, cut)
+    if plan.comm is not None:
+        cure = ": each process has another part of the border; name a border rule."
+        refuse_values(graph, "comm= knows", cure)
     if cut or plan.comm is not None:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
@@ -158,7 +154,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     from ..iteration.lazy import InChunks
 
     state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
-    apart = plan.device is not None or has_conditions(graph) or graph.places
+    apart = plan.device is not None or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
         from ..iteration.slabs.cluster import on_cluster

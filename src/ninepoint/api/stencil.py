@@ -280,9 +280,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            bound = args
-            if named or len(args) != self._arguments.count:
-                bound = self._fitted(args, named)
+            bound = self._arguments.bound(args, named)
             key = None
             if dims is None and device is None:
                 key = call_key(
@@ -331,16 +329,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         _apply.__qualname__ = "Stencil.__call__"
         __call__ = _apply
 
-    def _fitted(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The value of every parameter, as Python would bind them."""
-        bound = self._arguments.bound(args, named)
-        if bound is None:
-            raise self._arguments.unfit(self.__name__, args, named)
-        return bound
-
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The same by their names."""
-        return dict(zip(self.parameters, self._fitted(args, named), strict=True))
+        """The value of every parameter, by its name."""
+        return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
 
     @door
     def iterate(

@@ -29,7 +29,7 @@ from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import core_last
 from .borders import Boundary, check_range, misfit
 from .commands import Single
-from .conditions import Condition, Slot, weights
+from .conditions import Condition, weights
 from .executable import Executable
 from .layout import (
     COPY,
@@ -42,7 +42,6 @@ from .layout import (
     Extensions,
     Rule,
     Shape,
-    Sides,
     source_indices,
 )
 from .numpy import Behind, whole_shape
@@ -70,11 +69,8 @@ class Edges:
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
         return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
 
-    def laid(self, boundary: Boundary, lazy: bool = False, fields: Sequence[Any] = ()) -> Boundary:
-        """The rules with their values laid along the edges, and checked.
-
-        Of lazy fields values may be lazy too.  Some may be among `fields`, laid already.
-        """
+    def laid(self, boundary: Boundary) -> Boundary:
+        """The rules with their values laid along the edges, and checked."""
         # Numbers are the same along all edges.
         known: dict[tuple[int, int], Condition] = {}
 
@@ -91,7 +87,7 @@ class Edges:
                 )
             found = known.get((id(one), far))
             if found is None:
-                found = self._laid(one, axis, lazy, fields)
+                found = self._laid(one, axis)
                 if found.kind == "robin":
                     _check_mix(found, far)
                 if one.plain:
@@ -100,7 +96,7 @@ class Edges:
 
         return boundary.with_conditions(laid, len(self.reach))
 
-    def _laid(self, one: Condition, axis: int, lazy: bool, fields: Sequence[Any]) -> Condition:
+    def _laid(self, one: Condition, axis: int) -> Condition:
         """A condition at the end of an axis.
 
         Its values have all axes of the fields; along their own they are one thick.
@@ -108,8 +104,6 @@ class Edges:
         first = len(self.shape) - len(self.reach)
 
         def laid(value: Any) -> Any:
-            if isinstance(value, Slot):
-                return fields[value.number]
             if type(value) in (float, int):
                 return value if one.at == "cell" else np.float64(value)
             words = f"npt.{one.kind}"
@@ -117,7 +111,7 @@ class Edges:
                 others = [n for k, n in enumerate(self.shape) if first <= k != axis]
                 words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
                 value = _called(value, one, others)
-            if is_chunked(value) and not lazy:
+            if is_chunked(value):
                 raise TypeError(
                     f"{words} has values that are yet to be computed; compute them first."
                 )
@@ -231,7 +225,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
         kind = value.dtype.kind if hasattr(value, "dtype") else "ic"[isinstance(value, complex)]
         if kind == "c" != dtype.kind:
             raise misfit(one, name, dtype, "real numbers")
-    if one.at == "cell" and not is_chunked(one.c):
+    if one.at == "cell":
         check_range(one, name, dtype)
 
 
@@ -239,8 +233,6 @@ def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
     a, b = one.a, one.b
     if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
-        return
-    if is_chunked(a) or is_chunked(b):
         return
     if np.any((a == 0) & (b == 0)):
         raise ValueError(
@@ -380,8 +372,7 @@ class _Laid:
 class GhostCall:
     """Calls of a node whose border has conditions, on fields like some.
 
-    Beyond sides that are not `closed` there are no neighbours.  Of the fields the last ones,
-    behind those of the program, are values along edges.
+    The arrays are whole.
     """
 
     def __init__(
@@ -389,12 +380,11 @@ class GhostCall:
         node: Node,
         program: Compiled,
         fields: Sequence[Array],
-        closed: Sequence[Sides],
         threads: int | None,
     ) -> None:
-        self.boundary, self._closed, self._cval = node.boundary, closed, node.cval
+        self.boundary, self._cval = node.boundary, node.cval
         self._program, self._along, self._threads = program, node.along, threads
-        self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
+        self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
         # Numbers that stay the same are laid once.
@@ -414,8 +404,7 @@ class GhostCall:
         Another boundary may have other values than that of the node.
         """
         # Values that do not fit are wrong beside an array without elements as well.
-        rules = self._rules(boundary or self.boundary, fields)
-        fields = fields[: len(self._program.field_dtypes)]
+        rules = self._rules(boundary or self.boundary)
         known: tuple[_Laid, Executable] | None = getattr(self._here, "known", None)
         if known is None:
             known = self._here.known = self._bound(fields, rules, out)
@@ -426,10 +415,9 @@ class GhostCall:
 
     def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
         """What does calls to these arrays whose values at the border stay the same."""
-        conditions = self.boundary.conditions
-        if not all(map(all, self._closed)) or not all(one.plain for one in conditions):
+        if not all(one.plain for one in self.boundary.conditions):
             return None
-        return self._bound(fields, self._rules(self.boundary, fields), tuple(outs))[1]
+        return self._bound(fields, self._rules(self.boundary), tuple(outs))[1]
 
     def _bound(
         self, fields: Sequence[Array], rules: Boundary, out: Any
@@ -443,12 +431,11 @@ class GhostCall:
         call = Single(program, border, self._cval, laid.ghosts)
         return laid, Executable(call, fields, self._along, out, self._threads)
 
-    def _rules(self, boundary: Boundary, fields: Sequence[Array]) -> Boundary:
-        """The rules with their values laid, of which some may be among the fields."""
+    def _rules(self, boundary: Boundary) -> Boundary:
+        """The rules with their values laid."""
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        own = turned(boundary.opened(self._closed), self._shape, self._along)
-        rules = self._edges.laid(own, fields=fields)
+        rules = self._edges.laid(turned(boundary, self._shape, self._along))
         self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
         return rules

@@ -156,8 +156,7 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     if ring or low == high == 0:
         return first, last
     # So many elements at an end decide what stands outside.
-    order = max((one.order for one in node.boundary.conditions), default=0)
-    thick = 1 + max(high - low, order)
+    thick = 1 + high - low
     if first <= 0:
         first, last = 0, max(last, thick)
     if last >= n:
@@ -272,7 +271,7 @@ def check_device(nodes: Sequence[Node]) -> None:
         if node.boundary.conditions:
             raise TypeError(
                 f"boundary={node.boundary} has values at the border, which are there for arrays "
-                "of NumPy, Dask and xarray, and not on a GPU; name a border rule."
+                "of NumPy and xarray, and not on a GPU; name a border rule."
             )
     if any(node.factors for node in nodes):
         raise TypeError(

@@ -375,7 +375,7 @@ class Graph:
                     axis = node.along[position.axis] + len(shape)
                     found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
             if len(shape) < -min(node.along):
-                raise too_few_axes(node.ndim, tuple(shape))
+                raise too_few_axes(node.ndim, tuple(shape), -min(node.along))
             core = tuple(shape[axis] for axis in node.along)
             for one in layout(core, node.reaches, node.border).out_shapes:
                 made = finer(one, node.factors)

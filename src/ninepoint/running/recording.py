@@ -19,14 +19,14 @@ from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, stretched
+from ..arrays.numpy import Behind
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions, with_boundaries
 from ..program.options import Place
-from ..program.program import Program, bound, program_of, reaching
+from ..program.program import Program, bound, program_of
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate, types_of
 
@@ -210,12 +210,8 @@ class _Made:
         lasts = axes is None or option_key(axes) == axes
         outcome = _outcome if lasts else _outcome.__wrapped__
         shapes, program = tuple(field.shape for field in self.fields), self._program
-        self.axes, reached, self.likes = outcome(program, shapes, axes, self.coloured)
+        self.axes, self.likes = outcome(program, shapes, axes, self.coloured)
         self.ndim = program.last.ndim
-        self.fields = tuple(
-            field if field.shape == shape else _node(stretched(_array(field), len(shape), shape))
-            for field, shape in zip(self.fields, reached, strict=True)
-        )
 
     def _name(self, place: Place) -> None:
         """Find the dimensions along which the call works, and name its results."""
@@ -272,19 +268,15 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
 @lru_cache(maxsize=256)
 def _outcome(
     program: Program, shapes: tuple[Shape, ...], axes: Any, coloured: bool
-) -> tuple[Behind | None, Sequence[Shape], list[_Result]]:
-    """What calls give for arrays of these shapes, without names for their axes.
-
-    Along which axes they work, what the shapes must be, and what the results are.
-    """
+) -> tuple[Behind | None, list[_Result]]:
+    """Along which axes calls work on arrays without names, of these shapes, and their results."""
     ndim, arrays = program.last.ndim, [np.broadcast_to(False, shape) for shape in shapes]
     if axes is None and coloured and ndim < max(map(len, shapes)):
         axes = tuple(range(-1 - ndim, -1))
     program = program.along(axes, arrays)
     graph, along = program.graph, None if axes is None else program.last.along
-    reached = [array.shape for array in reaching(graph, arrays)]
-    made = graph.shapes(reached)
-    return along, reached, [_Result(made[v], graph.dtypes[v]) for v in program.wanted]
+    made = graph.shapes(shapes)
+    return along, [_Result(made[v], graph.dtypes[v]) for v in program.wanted]
 
 
 @door
@@ -470,7 +462,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Sequence[Any] = found(arrays, found.told(leaves), place.out)
+        made: Sequence[Any] = found(arrays, found.program.told(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     names = [f"x{k}" for k in range(len(arrays))]
