@@ -1,16 +1,12 @@
-"""The one door to a GPU's text: of a kernel that was lowered, or of several done at once.
+"""The one door to a GPU's text: of a kernel that was lowered.
 
-    Compiled, rules of a border                ->   Source: in patches
-    kernel of a chain, its ends, borders       ->   Source, or None: one call after the other
-
-What is done in one pass over memory here gives the bits that the calls give one by one.
+Compiled, rules of a border   ->   Source: in patches, or point by point
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -34,16 +30,14 @@ from ...language.ir import (
     needed,
 )
 from ...lowering import kept
-from ...lowering.chain import Constant, Link, chained
+from ...lowering.chain import Constant
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
-from ...lowering.schedule import Schedule
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .patches import Patches, padded, shape_of
 from .printing import Array, Rules, asked, maps
 from .source import Scratch, Source
-from .strips import strips
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
@@ -125,19 +119,6 @@ def points(
     lines = [*maps(rules), *(line for part in parts for line in part.text()), ""]
     launches = tuple(part.launch() for part in parts)
     return Source("\n".join(lines), launches, tuple(scratch), constants)
-
-
-@lru_cache(maxsize=256)
-def together(
-    name: str,
-    links: tuple[Link, ...],
-    fields: tuple[tuple[str, np.dtype], ...],
-    outputs: tuple[str, ...],
-    types: tuple[np.dtype, ...],
-    how: tuple[Schedule, tuple[Rules, ...]],
-) -> Source | None:
-    """The text of calls at once, `how` is a schedule and the rules of their borders; or None."""
-    return strips(*chained(links, fields, outputs, how[0]), how[1], name, types)
 
 
 def title(name: str) -> str:
