@@ -61,7 +61,6 @@ runtime = SimpleNamespace(
         "name": b"Stand-in",
         "major": 9,
         "minor": 0,
-        "multiProcessorCount": fake.processors,
         "totalGlobalMem": fake.room,
     },
 )

@@ -62,7 +62,6 @@ failing = 0
 # Whether a kernel of before broke off, so that nothing comes back from a GPU.
 broken = False
 architecture = "90"
-processors = 132
 # What was begun on streams that wait for nobody, by their numbers, and not done yet.
 queues = {}
 # The memory of all arrays, which stays until what was begun with it is done.
@@ -180,11 +179,11 @@ def reset():
     without_compiler, refusing = False, ""
     texts.clear()
     threads.clear()
-    global devices, driver, room, device, streams, compiled, architecture, processors
+    global devices, driver, room, device, streams, compiled, architecture
     global failing, broken, pinned
     failing, broken, pinned = 0, False, 0
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
-    architecture, processors = "90", 132
+    architecture = "90"
     log.clear()
     places.clear()
     queues.clear()
