@@ -26,7 +26,7 @@ from nightly import only
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
 
 # Orders of threads, and where arrays lie.
-WAYS = [(0, ""), (7, "end"), (1, "begin")]
+WAYS = ["end", "begin"]
 
 
 @dataclass
@@ -62,7 +62,7 @@ def agree(cupy: Any, cases: list[Case], compiled: bool = False) -> None:
         wanted = [listed(case(*case.fields)) for case in cases]
         with on_gpu.prepared(lambda case=case: there(case) for case in cases):
             for way, (k, case) in itertools.product(WAYS, enumerate(cases)):
-                with on_gpu.strictly(*way):
+                with on_gpu.strictly(way):
                     found = listed(there(case))
                 for one, other in zip(found, wanted[k], strict=True):
                     words = f"{case.stencil} {case.named} {way}"
