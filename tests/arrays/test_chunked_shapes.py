@@ -86,6 +86,7 @@ STENCILS = {
     "finer": fine,
     "first axis alone": partial(around, boundary=("wrap", "valid")),
     "other axes": partial(around, axes=(1, 0)),
+    "conditions": partial(around, boundary=npt.dirichlet(2.0)),
     "ufunc": scaled,
     "ufunc of two": split,
     "gufunc": dot,

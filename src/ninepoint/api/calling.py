@@ -22,11 +22,12 @@ from ..iteration.iterate import Iteration, Scalars, iterate
 from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
+from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..program.waiting import before_writing
 from ..running.dispatch import check_target, evaluate, refuse_values, typed
-from ..running.recording import Lazy, known, named_results, recorded
+from ..running.recording import Lazy, known, recorded
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -154,7 +155,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     from ..iteration.lazy import InChunks
 
     state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
-    apart = plan.device is not None or graph.places
+    apart = plan.device is not None or has_conditions(graph) or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
         from ..iteration.slabs.cluster import on_cluster
@@ -171,7 +172,7 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     from ..arrays.xarray import arranged, restored
 
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    likes = named_results(motion.graph, named)
+    likes = named.results(motion.graph.nodes)
     callback = plan.callback
 
     def back(states: Arrays) -> list[Any]:

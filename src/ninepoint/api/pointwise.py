@@ -161,21 +161,15 @@ class Ufunc(Stencil):
                 before_writing(out)
             _refuse(self.__name__, named)
             values = self._arguments.bound(args, named)
+            options = {
+                "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
+            }  # fmt: skip
             for value, field in zip(values, self._plain, strict=True):
                 own = type(value) is np.ndarray or is_cupy(value)
                 if field and not (own and value.ndim):
                     Place(threads=threads, device=device).check(())
-                    options = {"dtype": dtype, "overflow": overflow, "threads": threads}
-                    return self._special(values, out, {**options, "device": device})
-            return super().__call__(
-                *args,
-                out=out,
-                dtype=dtype,
-                overflow=overflow,
-                threads=threads,
-                device=device,
-                **named,
-            )
+                    return self._special(values, out, options)
+            return super().__call__(*args, out=out, **options, **named)
         except Exception as error:
             shorten(error)
             raise

@@ -42,6 +42,7 @@ from .layout import (
     Extensions,
     Rule,
     Shape,
+    Sides,
     source_indices,
 )
 from .numpy import Behind, whole_shape
@@ -372,7 +373,7 @@ class _Laid:
 class GhostCall:
     """Calls of a node whose border has conditions, on fields like some.
 
-    The arrays are whole.
+    Beyond sides that are not `closed` there are no neighbours.
     """
 
     def __init__(
@@ -380,9 +381,10 @@ class GhostCall:
         node: Node,
         program: Compiled,
         fields: Sequence[Array],
+        closed: Sequence[Sides],
         threads: int | None,
     ) -> None:
-        self.boundary, self._cval = node.boundary, node.cval
+        self.boundary, self._closed, self._cval = node.boundary, closed, node.cval
         self._program, self._along, self._threads = program, node.along, threads
         self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), self._along)
@@ -415,7 +417,8 @@ class GhostCall:
 
     def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
         """What does calls to these arrays whose values at the border stay the same."""
-        if not all(one.plain for one in self.boundary.conditions):
+        conditions = self.boundary.conditions
+        if not all(map(all, self._closed)) or not all(one.plain for one in conditions):
             return None
         return self._bound(fields, self._rules(self.boundary), tuple(outs))[1]
 
@@ -436,6 +439,7 @@ class GhostCall:
         known = self._known
         if known is not None and known[0] is boundary:
             return known[1]
-        rules = self._edges.laid(turned(boundary, self._shape, self._along))
+        opened = boundary.opened(self._closed)
+        rules = self._edges.laid(turned(opened, self._shape, self._along))
         self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
         return rules

@@ -156,7 +156,8 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     if ring or low == high == 0:
         return first, last
     # So many elements at an end decide what stands outside.
-    thick = 1 + high - low
+    order = max((one.order for one in node.boundary.conditions), default=0)
+    thick = 1 + max(high - low, order)
     if first <= 0:
         first, last = 0, max(last, thick)
     if last >= n:

@@ -10,7 +10,7 @@ a graph gives is what its calls give one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -189,15 +189,12 @@ class Graph:
             return self
 
         def turned() -> Graph:
-            return self.of([n if n.axes is not None else n.turned(axes) for n in self.nodes])
+            graph = Graph(self.names, self.dtypes)
+            graph.given, graph.stored = self.given, self.stored
+            graph.nodes = [n if n.axes is not None else n.turned(axes) for n in self.nodes]
+            return graph
 
         return self._turned.made(axes, turned)
-
-    def of(self, nodes: Nodes) -> Graph:
-        """The graph with other nodes in the place of its own."""
-        graph = Graph(self.names, self.dtypes)
-        graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
-        return graph
 
     def append(
         self,
@@ -436,16 +433,6 @@ class Graph:
 def has_conditions(graph: Graph) -> bool:
     """Whether the border of some call has conditions."""
     return any(node.boundary.conditions for node in graph.nodes)
-
-
-def with_boundaries(nodes: Nodes, change: Callable[[Node], Boundary]) -> list[Node]:
-    """The nodes with other borders, where these have conditions."""
-    return [
-        replace(node, call=replace(node.call, boundary=change(node)))
-        if node.boundary.conditions
-        else node
-        for node in nodes
-    ]
 
 
 def read_by(nodes: Nodes) -> tuple[int, ...]:

@@ -45,8 +45,12 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
             "; leave out device=, give arrays of NumPy, or name a border rule.",
         )
         check_device(graph.nodes)
-    if cut:
-        refuse_values(graph, "lazy arrays know", "; compute them first, or name a border rule.")
+    conditions = [one for node in graph.nodes for one in node.boundary.conditions]
+    if cut and not all(one.plain for one in conditions):
+        raise TypeError(
+            "border values of lazy arrays are numbers, not arrays or functions; compute the "
+            "arrays first, or name a border rule."
+        )
 
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
