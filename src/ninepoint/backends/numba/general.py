@@ -79,21 +79,13 @@ def compile_general(
     """
     for one in with_helpers(function):
         refuse(one)
-    returned = _returned(function)
+    _check_returns(function)
     kinds = Arguments(arguments)
     box = Box((), ()) if kinds.pointwise else _looks(function, kinds, request)
     told = meaning(function), tuple(arguments.items()), request.neighborhood, request.fastmath
     token = digest(told)
     made, result = undisturbed(lambda: _inferred(function, kinds, box, token, request))
-    several = isinstance(result, types.BaseAnonymousTuple) and len(result) > 0
-    outputs: list[Any] = list(result) if several else [result]
-    if any(isinstance(kind, types.Array) for kind in outputs):
-        indexed = indexed_parameters(function)
-        for one in kinds.tables:
-            if one.name not in indexed:
-                place = first_use(function, one.name)
-                raise errors.array_for_scalar(place, one.name, one.shape, kinds.pointwise)
-    given = [_dtype(kind, returned, function) for kind in outputs]
+    given, several = _results(result, function, kinds)
     check_outputs(function.name, len(given), request)
     natural = [common(d, f.storage) for d, f in zip(given, kinds.fields, strict=False)]
     dtypes = request.dtypes or tuple(natural if request.kept else given)
@@ -101,9 +93,8 @@ def compile_general(
         _check(dtype, storage, request.overflow)
     band = "\n".join(kinds.band(len(given), several)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
-    text = "\n\n\n".join(
-        [title, f"point = {function.name}", ast.unparse(function.definition), band]
-    )
+    texts = [ast.unparse(one.definition) for one in with_helpers(function)]
+    text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
     where = f"{function.place.file}|{function.place.line}"
     return Compiled(
         name=cache.identifier(function.name),
@@ -374,8 +365,8 @@ def _held(value: Any) -> Any:
 # What it gives.
 
 
-def _returned(function: Function) -> Span:
-    """Where the kernel returns at last; its values must be as many wherever it does."""
+def _check_returns(function: Function) -> None:
+    """Raise where a kernel returns nothing, or not as many values wherever it does."""
     values = returned_values(function.definition)
     if not values:
         raise errors.no_return(function.place, function.name)
@@ -383,7 +374,21 @@ def _returned(function: Function) -> Span:
     for value, count in zip(values, counts, strict=True):
         if count and counts[0] and count != counts[0]:
             raise errors.return_mismatch(function.span(value), count, counts[0])
-    return function.span(values[-1])
+
+
+def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np.dtype], bool]:
+    """The types of what a point gives, and whether that is a tuple."""
+    several = isinstance(result, types.BaseAnonymousTuple) and len(result) > 0
+    outputs: list[Any] = list(result) if several else [result]
+    if any(isinstance(kind, types.Array) for kind in outputs):
+        indexed = indexed_parameters(function)
+        for one in kinds.tables:
+            if one.name not in indexed:
+                place = first_use(function, one.name)
+                raise errors.array_for_scalar(place, one.name, one.shape, kinds.pointwise)
+    # Where it returns at last.
+    span = function.span(returned_values(function.definition)[-1])
+    return [_dtype(kind, span, function) for kind in outputs], several
 
 
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
