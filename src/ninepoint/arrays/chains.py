@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.compiled import Compiled
+from ..backends.memory import copied
 from ..backends.threads import run_parallel
 from ..base import limits
 from ..language.box import Box
@@ -28,7 +29,7 @@ from ..lowering.chain import Edges
 from ..lowering.lanes import How
 from .layout import Array, Border, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import stacked
+from .strided import scattered, stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -58,11 +59,6 @@ STEPS = 8
 # 384 float32, neighbours at distance 1, two threads: single steps 2.7, 2 steps 3.1, 3 steps 3.3,
 # 4 steps 3.7 Gpoint/s; 8 steps, whose planes fit into no cache, are slower than 4, Zen 4.)
 STEPS_OF_PLANES = 4
-
-# What a pass costs besides its steps, and what a single step costs, in steps of a pass.  (4096 x
-# 4096 float32, 16 steps: passes of 4, 8 and 16 steps 86, 72 and 68 ms, single steps 158 ms.)
-PASS = 2.0
-SINGLE = 2.7
 
 
 def fits(core: Sequence[int], margin: Box) -> bool:
@@ -99,18 +95,6 @@ def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
         return False
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
-
-
-def even_length(length: int, steps: int) -> int:
-    """A length near `length`, so that few of so many steps are left to be done one by one."""
-    if length == 1:
-        return 1
-    near = range(max(2, length // 2), min(length * 5 // 4, steps) + 1)
-    return min(near, key=lambda one: (_cost(one, steps), abs(one - length)), default=1)
-
-
-def _cost(length: int, steps: int) -> float:
-    return steps // length * (length + PASS) + steps % length * SINGLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +151,9 @@ class Chain:
         )
         return [made] * len(self.compiled.out_dtypes)
 
-    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
+    def way(self, fields: Sequence[Array]) -> Passes:
         """How it is done on arrays like these."""
-        return Passes(self, fields[0].shape[-self.ndim :])
+        return Passes(self, fields)
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
@@ -211,10 +195,11 @@ class _Cut:
 class Passes:
     """A chain on arrays of one core shape."""
 
-    def __init__(self, chain: Chain, core: Shape) -> None:
-        self._chain, self._core = chain, core
+    def __init__(self, chain: Chain, fields: Sequence[Array]) -> None:
+        self._chain, self._core = chain, fields[0].shape[-chain.ndim :]
+        self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
-        self.points, self.handoff = math.prod(core), limits.current.handoff_seconds
+        self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
         # The pieces by how many threads share them, each with what the kernel is told of its ends.
         self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
@@ -223,6 +208,8 @@ class Passes:
     ) -> None:
         """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
         compiled, ndim = self._chain.compiled, self._chain.ndim
+        each = zip(fields, compiled.field_dtypes, self._scattered, strict=True)
+        fields = [copied(one, dtype) if copies else one for one, dtype, copies in each]
         fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
         pieces = self._pieces.get(threads)
         if pieces is None:

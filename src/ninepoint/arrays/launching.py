@@ -32,13 +32,13 @@ from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
 from .chains import Chain, fits, is_worth
-from .commands import Single
 from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, Shape
 from .numpy import check_values, whole_shape
 from .regions import Block, Node
+from .single import Single
 from .work import Group, Indices, Placed, Values, Work, cut, taken
 
 
@@ -308,9 +308,8 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._all, self._wanted = groups, wanted
+        self._wanted = wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._calls: list[OneCall] | None = None
         self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
@@ -327,32 +326,6 @@ class Launches:
         """
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
-
-    def calls(self, fields: Sequence[Array], outs: Values) -> list[OneCall] | None:
-        """All of it as calls in their order, none of which is done; None where it is more.
-
-        There is an array in `outs` for all that is made.
-        """
-        if self._calls is not None:
-            return self._calls
-        values, free = {**dict(enumerate(fields)), **outs}, True
-        found: list[OneCall] = []
-        for group in self._all:
-            for node in group.nodes:
-                one = bind_call(self._work, node, values, outs)
-                if not isinstance(one, OneCall):
-                    return None
-                run: Run | None = one.run
-                if isinstance(run, GhostCall) and one.targets:
-                    results = [outs[value] for value in one.outputs]
-                    run, free = run.fixed(taken(values, one.fields), results), False
-                if not isinstance(run, Executable):
-                    return None
-                found.append(replace(one, run=run))
-        if free:
-            # Others like these arrays are done so as well.
-            self._calls = found
-        return found
 
     def _bound(self, group: Group, values: Values, outs: Values) -> Step:
         """What does a group on such values."""

@@ -128,9 +128,6 @@ _CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_
 # Numbers are evenly spaced if no distance differs by a greater part of it.
 EVEN = 1e-6
 
-# What times are counted in, as xarray keeps them, each a thousandth of the one before.
-_UNITS = ("s", "ms", "us", "ns")
-
 
 def _as_long(one: Any, first: Any) -> bool:
     return all(first.sizes.get(dim, n) == n for dim, n in one.sizes.items())
@@ -329,26 +326,22 @@ def _between(values: np.ndarray, factor: int) -> Any:
 
 
 def _moments(values: np.ndarray, factor: int) -> Any:
-    """The same of times, in the coarsest unit that holds them; None where there is none."""
-    ticks = values.astype(np.int64)
+    """The same of times, in nanoseconds; None where these are too coarse, or too few."""
+    kind = f"{values.dtype.kind}8[ns]"
+    times = values.astype(kind)
+    ticks = times.astype(np.int64)
     first, step = int(ticks[0]), int(ticks[1]) - int(ticks[0])
-    if not np.all(np.diff(ticks) == step):
+    far = abs(first) + abs(step) * (len(ticks) + 1) > np.iinfo(np.int64).max
+    if far or np.any(np.diff(ticks) != step) or np.any(times.astype(values.dtype) != values):
         return None
-    own, count = np.datetime_data(values.dtype)
-    units = _UNITS[_UNITS.index(own) :] if own in _UNITS and count == 1 else (own,)
+    exact = step % factor == 0 and (factor - 1) * step % (2 * factor) == 0
+    if not exact and factor > 2 * EVEN * abs(step):
+        return None
     # Places are so many halves of these finer steps from the first.
     halves = 2 * np.arange(len(ticks) * factor) - factor + 1
-    for more, unit in enumerate(units):
-        begin, cell = first * 1000**more, step * 1000**more
-        ends = (begin + int(halves[k]) * cell // (2 * factor) for k in (0, -1))
-        if any(abs(end) >= np.iinfo(np.int64).max for end in ends):
-            return None
-        exact = cell % factor == 0 and (factor - 1) * cell % (2 * factor) == 0
-        if exact or (unit == units[-1] and factor <= 2 * EVEN * abs(cell)):
-            whole, rest = divmod(cell, 2 * factor)
-            found = begin + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
-            return found.astype(f"{values.dtype.kind}8[{unit}]" if more else values.dtype)
-    return None
+    whole, rest = divmod(step, 2 * factor)
+    found = first + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
+    return found.astype(kind)
 
 
 def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
