@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,6 @@ from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from ..lowering.lanes import How
 from .layout import Array, Border, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
 from .strided import scattered, stacked
@@ -102,12 +101,10 @@ class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
-    done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same for
-    arrays that lie in another way, if it has such a form.
+    done together, 0 for as many as keep rows of stages in cache.
 
     On a block some sides are `closed`: there an axis ends with the array.  At its other sides the
-    results begin, or end, by so much later or earlier as the chain looks.  With `any_stack`
-    a stack may lie innermost, or be done in parts.
+    results begin, or end, by so much later or earlier as the chain looks.
     """
 
     compiled: Compiled
@@ -115,32 +112,15 @@ class Chain:
     borders: Sequence[tuple[Border, Any]]
     rings: tuple[bool, ...]
     tile: int = 0
-    laid: Callable[[How], Chain | None] = lambda how: None
     closed: tuple[Sides, ...] = ()
-    any_stack: bool = True
-    _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
+
+    # A stack that lies innermost is copied.
+    any_stack = False
 
     @property
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
-
-    @property
-    def every(self) -> tuple[int, ...]:
-        """Along each axis, of how many points it computes one; nothing if it computes all."""
-        return self.compiled.every
-
-    def turned(self, how: How) -> Chain | None:
-        """The same for arrays that lie in another way, if it has such a form."""
-        if how not in self._known:
-            unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
-            self._known[how] = None if unfit else self.laid(how)
-        found, closed = self._known[how], self.closed
-        if isinstance(how, tuple):
-            closed = tuple(closed[axis] for axis in how)
-        elif how == 0:
-            closed = (*closed, (True, True))
-        return None if found is None else replace(found, closed=closed)
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, along core axes."""

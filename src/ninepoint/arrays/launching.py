@@ -31,6 +31,7 @@ from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
+from .arranging import core_last
 from .chains import Chain, fits, is_worth
 from .every import thinned
 from .executable import Executable, Run
@@ -39,6 +40,7 @@ from .layout import Array, Shape
 from .numpy import check_values, whole_shape
 from .regions import Block, Node
 from .single import Single
+from .strided import scattered
 from .work import Group, Indices, Placed, Values, Work, taken
 
 
@@ -51,10 +53,15 @@ def _bind_chain(
     core = tuple(shape[axis] for axis in along)
     if 0 in shape or not fits(core, compiled.reach):
         return None
+    order = core_last(len(shape), along)
+    lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+    if not group.steps and any(scattered(compiled, lain)):
+        # Each node does those where they lie.
+        return None
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
         return None
-    call: Chain = replace(chain, closed=part.closed, any_stack=not group.steps)
+    call: Chain = replace(chain, closed=part.closed)
     return Executable(call, fields, along, out, threads)
 
 

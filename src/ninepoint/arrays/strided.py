@@ -40,12 +40,6 @@ def standing(
     return found.view(dtype)
 
 
-def address(array: np.ndarray) -> int:
-    """Where an array begins."""
-    at: int = array.__array_interface__["data"][0]
-    return at
-
-
 def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
     """Whether two elements may be one: an axis does not step over all that shorter steps reach.
 
@@ -61,12 +55,6 @@ def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> 
             return True
         reached += step * (length - 1)
     return False
-
-
-def are_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays of one shape are the same elements."""
-    alike = one.dtype == other.dtype and one.strides == other.strides
-    return alike and address(one) == address(other)
 
 
 def mergeable(array: np.ndarray, lead: int) -> bool:
