@@ -4,13 +4,11 @@
         -> one shape, core axes last, rows whose elements lie side by side
 
     (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, the next column 3 on
-    (rows, columns, 137), along (0, 1)    a third axis, along which nothing looks
     (rows, columns), in Fortran's order   columns for rows, and a kernel that is transposed
 
 Axes that lie in another order than the kernel has them are so done without moving them.  A row of
 few *lanes*, which lie innermost, is too short for a loop of its own, so each such number of lanes
-is compiled for; rows of many lanes are long enough by themselves, and one form of the kernel does
-all.
+is compiled for.
 
 To a program that looks at no neighbour all axes are alike: they become as few as can be.
 
@@ -45,9 +43,8 @@ NOT_TRANSPOSED = (
     "for one order of axes"
 )
 
-# From so many lanes on each column is a row of its own.  What has no form for that is compiled for
-# their number up to the second.
-LEVELS, MANY = 32, 256
+# What has more lanes is copied: a kernel is compiled for their number.
+MANY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +60,6 @@ class Turned:
         nothing if all stay apart.
     inner : tuple of int
         How long the axes are that lie inside, the lanes.
-    levels : bool
-        Whether the lanes are an axis of their own.
     turn : tuple of int
         Which of the core axes stands in the place of each in the program; nothing if each
         stands in its own.
@@ -73,7 +68,6 @@ class Turned:
     order: tuple[int, ...]
     merged: tuple[Shape, ...] = ()
     inner: Shape = ()
-    levels: bool = False
     turn: tuple[int, ...] = ()
 
     @property
@@ -114,8 +108,7 @@ class Turned:
         if not self.inner and not self.turn:
             return True
         step = array.itemsize
-        flat = len(self.inner) + (not self.levels)
-        for axis in reversed(self.order[len(self.order) - flat :]):
+        for axis in self.order[: -2 - len(self.inner) : -1]:
             if array.shape[axis] != 1:
                 if array.strides[axis] != step:
                     return False
@@ -138,7 +131,7 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Turned |
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
     merged = _merged(first.ndim, lengths)
-    found = Turned((*outer, *along, *inner), merged, lengths, False, turn)
+    found = Turned((*outer, *along, *inner), merged, lengths, turn)
     if inner and all(map(found.lies, (*fields, *outs))):
         return found
     outer = tuple(range(first.ndim - core))
@@ -191,11 +184,6 @@ def with_lanes(
         if transposed is None or not found.inner:
             return None if transposed is None else (found, transposed)
         call = transposed
-    if found.count >= LEVELS:
-        other = call.turned(0)
-        if other is not None:
-            merged = _merged(len(found.order), found.inner[1:])
-            return replace(found, levels=True, merged=merged), other
     other = call.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
 
@@ -304,8 +292,6 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
         yield "stack", f"innermost, but copied: {reason}"
     elif is_inside and how and how.inner:
         lies = "of a row all at once, a column is as many on"
-        if how.levels:
-            lies = "an axis of its own, along which nothing looks"
         yield "stack", f"{how.count} lanes, innermost: {lies}"
     if turn and not positions:
         done = ": the kernel is transposed, and results lie so as well"

@@ -96,9 +96,7 @@ class Border:
         if isinstance(how, tuple):
             rules = tuple(self.rules[axis] for axis in how)
             return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
-        if how:
-            return replace(self, lanes=how)
-        return replace(self, rules=(*self.rules, ("nearest", "nearest")))
+        return replace(self, lanes=how)
 
     def __str__(self) -> str:
         """Give it as one would write the option."""

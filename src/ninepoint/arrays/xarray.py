@@ -129,10 +129,6 @@ _CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_
 EVEN = 1e-6
 
 
-def _as_long(one: Any, first: Any) -> bool:
-    return all(first.sizes.get(dim, n) == n for dim, n in one.sizes.items())
-
-
 class Named:
     """The fields of one call as DataArrays that have all dimensions along which it works.
 
@@ -158,19 +154,13 @@ class Named:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
-        try:
-            _check_alike("the fields' coordinates differ", named)
-        except ValueError as error:
-            for field, one in zip(fields, named, strict=True):
-                if field is not one and not _as_long(one, first):
-                    raise ValueError(
-                        f"an array of shape {np.shape(field)} without names stands beside one of "
-                        f"{dict(first.sizes)}, so its axes are taken for "
-                        f"{quoted(one.dims)}, and these have other lengths; name them, "
-                        "xr.DataArray(array, dims=(...)), without those along which it is the "
-                        "same: array[:, 0] is one of the first dimension alone."
-                    ) from error
-            raise
+        words = "the fields' coordinates differ"
+        if any(field is not one for field, one in zip(fields, named, strict=True)):
+            words += (
+                ", or the lengths of an array without names, whose axes are taken for the last "
+                "dimensions (xr.DataArray(array, dims=(...)) names them)"
+            )
+        _check_alike(words, named)
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:

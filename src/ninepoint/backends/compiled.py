@@ -193,8 +193,8 @@ class Compiled:
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
-        A number says how many lanes each column of a row has; 0 asks for one more axis, along
-        which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
+        A number says how many lanes each column of a row has.  Of an order of the axes, axis k
+        is axis `how[k]` of this one.
         """
         if how not in self._turned:
             written = self._fresh.written
