@@ -39,7 +39,7 @@ from .ghosts import GhostCall
 from .layout import Array, Shape
 from .numpy import check_values, whole_shape
 from .regions import Block, Node
-from .work import Group, Indices, Placed, Values, Work, cut, taken
+from .work import Group, Indices, Placed, Values, Work, taken
 
 
 def _bind_chain(
@@ -151,9 +151,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(
-            cuda.single_call(program, border, node.cval, node.text), fields, along, into
-        )
+        run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
     elif node.factors:
         run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:
@@ -204,9 +202,8 @@ def _thinned(
 
 def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
     """What does several nodes as one; None if they have to be done one by one."""
-    along, there = group.nodes[0].along, group.at_once is not None
-    reach = group.at_once.margin if there else group.chain.compiled.reaches[0]
-    part = work.common(group, reach)
+    along = group.nodes[0].along
+    part = work.common(group, group.chain.compiled.reaches[0])
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
@@ -220,38 +217,11 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
     if any(one.shape != given[0].shape for one in given):
         return None
     numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
-    run: Run | None
-    if there:
-        into = None if part.taken else into
-        run = _at_once(group, part, fields, into)
-    else:
-        run = _bind_chain(group, part, fields, into, work.threads)
+    run = _bind_chain(group, part, fields, into, work.threads)
     if run is None:
         return None
     work.stand(part)
     return OneCall(run, pairs, group.outputs, numbers, into is not None)
-
-
-def _at_once(
-    group: Group, part: Placed, fields: Sequence[Array], into: tuple[Array, ...] | None
-) -> Run | None:
-    """What does a group in one pass on a GPU; None if results have other shapes than its fields.
-
-    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
-    nodes look, is cut off.
-    """
-    # Imported here: CuPy is optional, and the caller has it.
-    from . import cuda
-
-    if any(one.shape != fields[0].shape for one in into or ()):
-        return None
-    run: Run = cuda.Executable(group.at_once, fields, group.nodes[0].along, into)
-
-    def inside(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        made = zip(part.gives.values(), listed(run(fields, numbers, None)), strict=True)
-        return tuple([cut(one, part.taken, gives) for gives, one in made])
-
-    return inside if part.taken else run
 
 
 # What is bound, on values that are there, and arrays to write to.
@@ -356,11 +326,9 @@ class Launches:
 
     def _bound(self, group: Group, values: Values, outs: Values) -> Step:
         """What does a group on such values."""
-        if len(group.nodes) == 1 and group.at_once is None:
+        if len(group.nodes) == 1:
             return bind_call(self._work, group.nodes[0], values, outs)
-        step = None
-        if group.at_once is not None or group.chain is not None:
-            step = _bind_group(self._work, group, values, outs)
+        step = _bind_group(self._work, group, values, outs) if group.chain is not None else None
         if step is None and group.steps:
             return InTurn(group.steps, group.outputs, self._bound)
         return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))

@@ -267,7 +267,7 @@ class InMemory:
         # As many as somebody lets pass by, where steps are done one by one.
         self.longest = max(self._lengths, default=max(1, plan.steps))
         if self._lengths:
-            fields = fields if self.there else self._laid(fields)
+            fields = self._laid(fields)
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
         self._given = self._states = self._before = list(fields[:count])
