@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import logging
 import pickle
 
 import numpy as np
@@ -154,26 +152,6 @@ def test_descriptions_of_ome_zarr_that_make_no_sense(tmp_path):
     attrs.write_text("{")
     with pytest.raises(ValueError, match=r"ome.zarr.* cannot be opened"):
         npt.open(path)
-
-
-def test_tifffile_logs_each_line_once(tmp_path, caplog):
-    path = tmp_path / "a.tif"
-    tif(path)
-    data = path.read_bytes()
-    # A tag of no known type, of which tifffile logs a line.
-    at = int.from_bytes(data[4:8], "little") + 2 + 12 * 4
-    path.write_bytes(data[: at + 2] + b"\x63\x00" + data[at + 4 :])
-    with caplog.at_level(logging.WARNING, logger="tifffile"):
-        for _ in range(3):
-            for read in (npt.open, npt.imread):
-                with contextlib.suppress(OSError):
-                    read(path).compute()
-        lines = [record.getMessage() for record in caplog.records]
-        assert len(lines) == len(set(lines))
-        # What others ask of tifffile is theirs.
-        before = len(lines)
-        logging.getLogger("tifffile").warning("another")
-        assert len(caplog.records) == before + 1
 
 
 def test_numbers_by_the_hundred_are_no_message(tmp_path):

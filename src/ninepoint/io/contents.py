@@ -16,7 +16,6 @@ one of the two is lost, without an error.  So units are made of whole shards or 
 from __future__ import annotations
 
 import math
-import os
 import re
 import secrets
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -30,9 +29,9 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
-from .paths import AmongInputsError, need
+from .paths import need
 from .progress import Progress, shown
-from .resume import Meaning, Seen, facts_of
+from .resume import sources
 from .run import Region, Shape, Units, Writer, compute, grown, in_units
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
@@ -156,40 +155,23 @@ class Contents:
         return sum(one.units.count for one in self.variables)
 
     @property
-    def meaning(self) -> Meaning:
-        """What is computed, how it lies in a store, and the values that lie around it."""
-        facts = facts_of([one.array for one in self.variables])
-        for one in self.variables:
-            facts[f"the dtype{one.of}"] = np.dtype(one.array.dtype).str
-            facts[f"the shape{one.of}"] = one.array.shape
-            if one.chunks is not None:
-                facts[f"the chunks{one.of}"] = one.chunks
-                facts[f"the shards{one.of}"] = one.shards
-                facts[f"what a task writes{one.of}"] = one.units.size
-        if self.attributes:
-            facts["the axes and channels"] = dict(self.attributes)
-        tokenize = imported("dask.base").tokenize
-        lazy = {one.name for one in self.variables}
-        around = {} if self.dataset is None else self.dataset.variables
-        for name in sorted(around.keys() - lazy, key=str):
-            facts[f"the coordinate {name!r}"] = tokenize(np.asarray(around[name].values))
-        for one in self.variables:
-            facts[
-                f"the lazy array{one.of} (the chunks of its sources, functions of others, sources "
-                "without a lasting name)"
-            ] = one.array.name
-        return facts
+    def arrays(self) -> list[Any]:
+        """The Dask arrays."""
+        return [one.array for one in self.variables]
 
-    def check_not_read(self, path: str) -> None:
-        """Raise `ValueError` if a variable is read from what it would replace."""
-        real = os.path.realpath(path)
-        for variable in self.variables:
-            for one in Seen(variable.array.dask).paths:
-                if one == real or one.startswith(real + os.sep):
-                    raise AmongInputsError(
-                        f"save would replace {path!r}, from which the array is still to be read; "
-                        "save under another name"
-                    )
+    @property
+    def meaning(self) -> str:
+        """A fingerprint of what is computed, how it lies in a store, and what lies around it.
+
+        Dask's name of an array covers its kernels, their arguments, and its chunks.
+        """
+        named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
+        lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
+        around = {} if self.dataset is None else self.dataset.variables
+        others = sorted(around.keys() - {one.name for one in self.variables}, key=str)
+        values = [(str(name), np.asarray(around[name].values)) for name in others]
+        facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
+        return str(imported("dask.base").tokenize(facts))
 
     def write(
         self,
