@@ -311,9 +311,11 @@ def test_nothing_to_open() -> None:
     with pytest.raises(ValueError, match="holds no variables"):
         npt.open("bad.npy", variable="u")
     put("a.zarr")
-    with pytest.raises(ValueError, match=r"chunks names 'z'"):
+    with pytest.raises(ValueError, match="chunks names the dimension 'z'"):
         npt.open("a.zarr", chunks={"z": 3})
-    for length in (0, -2, True):
+    with pytest.raises(TypeError, match=r"chunks is a length, .* not True"):
+        npt.open("a.zarr", chunks=True)
+    for length in (0, -2):
         with pytest.raises(ValueError, match=f"chunks holds {length}; a length is at least 1"):
             npt.open("a.zarr", chunks=length)
     with pytest.raises(ValueError, match="is one array, and holds no variable 'u'"):

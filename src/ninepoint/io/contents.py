@@ -32,7 +32,7 @@ from ..base.undisturbed import imported
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
-from .run import Region, Shape, Units, Writer, compute, grown, in_units
+from .run import Region, Shape, Units, Writer, compute, grown, in_units, lengths
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -91,8 +91,7 @@ class Variable:
     def laid(self, chunks: Cut, shards: Cut) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
         array = self.array
-        pieces = None if chunks is None else _lengths("chunks", chunks, self)
-        files = None if shards is None else _lengths("shards", shards, self)
+        pieces, files = self._lengths("chunks", chunks), self._lengths("shards", shards)
         if pieces is None:
             if files is None and self.chunks is not None:
                 return self
@@ -112,6 +111,13 @@ class Variable:
                     )
             files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
         return replace(self, chunks=pieces, shards=files)
+
+    def _lengths(self, name: str, cut: Cut) -> Shape | None:
+        """Read `chunks` or `shards`; dimensions of other variables are left out."""
+        if isinstance(cut, Mapping):
+            cut = {dim: n for dim, n in cut.items() if dim in self.dims}
+        shape = self.array.shape
+        return None if cut is None else lengths(name, cut, shape, self.dims, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +147,7 @@ class Contents:
             unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
             if unknown:
                 raise ValueError(
-                    f"{name} names the dimension {unknown[0]!r}, and there are "
-                    f"{', '.join(map(repr, dims)) or 'none that have names'}"
+                    f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
         found = (one.laid(chunks, shards) for one in self.variables)
         return replace(
@@ -317,30 +322,4 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
                 break
         else:
             break
-    return tuple(lengths)
-
-
-def _lengths(name: str, cut: Cut, variable: Variable) -> Shape:
-    """Read `chunks` or `shards`; -1 and None, and dimensions left out, are whole axes."""
-    shape = variable.array.shape
-    if isinstance(cut, Mapping):
-        given: list[Any] = [cut.get(dim) for dim in variable.dims]
-    elif isinstance(cut, Sequence) and not isinstance(cut, str):
-        given = list(cut)
-        if len(given) != len(shape):
-            raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
-    else:
-        given = [cut] * len(shape)
-    lengths = []
-    for one, n in zip(given, shape, strict=True):
-        if one is None or one == -1:
-            one = n
-        if isinstance(one, bool) or not hasattr(one, "__index__"):
-            raise TypeError(
-                f"{name} is a length, one for each axis, or those of dimensions by name, "
-                f"not {cut!r}"
-            )
-        if one < 1 and n:
-            raise ValueError(f"{name} holds {one}; a length is at least 1, and -1 the whole axis")
-        lengths.append(max(1, min(int(one), n)))
     return tuple(lengths)
