@@ -27,10 +27,8 @@ from ..base.remembered import Remembered
 from ..base.undisturbed import Later
 from ..language.box import Box
 from ..language.dtypes import short
-from ..language.ir import Kernel
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
-from ..lowering.lanes import How, turn_of
 from ..lowering.schedule import Request, Schedule
 from .graph import Node, Nodes, Values, read_by, reads
 
@@ -154,17 +152,17 @@ def _group(program: Program, nodes: Nodes) -> Group:
     ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
     stages += [(names[value], "rows") for value in ends]
     own = replace(schedule, stages=tuple(stages), rows=1 if ends else schedule.rows)
-    chained = _Chained(
+    # The borders and their constants are no part of what is compiled.
+    kernel, compiled, edges = pipeline.compile_chain(
         nodes[-1].label,
+        tuple(links),
         tuple((names[value], graph.dtypes[value]) for value in read),
         tuple(names[value] for value in outputs),
-        Request(fastmath=nodes[0].compiled.fastmath, schedule=own),
-        tuple(links),
-        tuple(borders),
         common_margin(nodes, outputs),
-        rings_of(nodes) or (),
+        Request(fastmath=nodes[0].compiled.fastmath, schedule=own),
+        borders[0][0].deciding,
     )
-    kernel, chain = chained.done()
+    chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
     positions = len(places.keys() & set(read))
     asked = any(name in called and how != "whole" for name, how in schedule.stages)
     return Group(tuple(nodes), read, outputs, positions, kernel, names, asked, chain=chain)
@@ -260,56 +258,6 @@ def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
             return None
         found.append(True in kinds)
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Chained:
-    """Calls that are one kernel: links, whose values have names.
-
-    The `margin` is where all of them look, and along `rings` they look as along a ring.
-    """
-
-    name: str
-    fields: tuple[tuple[str, np.dtype], ...]
-    outputs: tuple[str, ...]
-    request: Request
-    links: tuple[Link, ...]
-    borders: tuple[tuple[Border, Any], ...]
-    margin: Box
-    rings: tuple[bool, ...]
-
-    def done(self) -> tuple[Kernel, Chain]:
-        """The kernel of all calls, and what does it.
-
-        The borders and their constants are no part of what is compiled.
-        """
-        kernel, compiled, edges = pipeline.compile_chain(
-            self.name, self.links, self.fields, self.outputs, self.margin,
-            self.request, self.borders[0][0].deciding,
-        )  # fmt: skip
-        tile = self.request.schedule.tile
-        return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
-
-    def _laid(self, how: How) -> Chain | None:
-        """The same for arrays that lie in another way, if all calls have such a form."""
-        turn, rings, links = turn_of(how), self.rings, []
-        if isinstance(how, tuple):
-            rings = tuple(rings[axis] for axis in how)
-        elif how == 0:
-            rings = (*rings, False)
-        for link in self.links:
-            kernel = turn.kernel(link.kernel)
-            if kernel is None:
-                return None
-            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
-        turned = replace(
-            self,
-            links=tuple(links),
-            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
-            margin=turn.box(self.margin),
-            rings=rings,
-        )
-        return turned.done()[1]
 
 
 def _linked(

@@ -188,6 +188,8 @@ class BoundCall:
 
     def __init__(self, program: Program, step: OneCall) -> None:
         self.program, self._step = program, step
+        # The border that was given last: what it says is laid once.
+        self._last: tuple[Any, Any] = None, None
 
     def __call__(
         self, fields: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
@@ -197,7 +199,9 @@ class BoundCall:
         run, numbers = step.run, step.numbers.told(given)
         fields = taken(fields, step.fields)
         if boundary is not None and isinstance(run, GhostCall):
-            made = run(fields, numbers, out, Boundary.of(boundary))
+            if boundary is not self._last[0]:
+                self._last = boundary, Boundary.of(boundary)
+            made = run(fields, numbers, out, self._last[1])
         else:
             made = run(fields, numbers, out)
         return made if type(made) is tuple else (made,)
