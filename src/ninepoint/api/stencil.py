@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..running import dispatch
+    from ..running import dispatch, recording
     from ..running.dispatch import Prepared
-    from . import calling
+    from . import iterating
     from .signatures import called
 
     # What a stencil is a function of, and what its function gives at one point.
@@ -78,7 +78,8 @@ else:
     # A call of a stencil on arrays of NumPy needs none of these.
     asking = Later("..inspecting.asked", __package__)
     dispatch = Later("..running.dispatch", __package__)
-    calling = Later(".calling", __package__)
+    recording = Later("..running.recording", __package__)
+    iterating = Later(".iterating", __package__)
     debugging = Later("..inspecting.debugging", __package__)
     displays = Later("..inspecting.displays", __package__)
     explaining = Later("..inspecting.explaining", __package__)
@@ -316,7 +317,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                     # Only what went well is remembered.
                     self._bound_calls[key] = short
                     return result
-            return calling.called(call, fields, place)
+            return recording.called(call, fields, place)
         except Exception as error:
             shorten(error)
             raise
@@ -437,7 +438,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
         values = self._bound(args, named)
-        return calling.iterated(self.definition, values, plan, boundary, cval)
+        before_writing(out)
+        values |= {name: recording.known(values[name]) for name in self.fields}
+        return iterating.iterated(self.definition, values, plan, boundary, cval)
 
     # Looking inside.
 

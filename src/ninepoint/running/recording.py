@@ -1,9 +1,14 @@
-"""Lazy values: calls of stencils that are recorded, and done together when they are needed."""
+"""Calls on arrays of any kind; on lazy values they are recorded, and done together when needed.
+
+datasets                     variable by variable
+lazy values, and with names  recorded
+all others                   a program, evaluated
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -13,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays import accepted, spacings
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_chunked, is_device, is_xarray
+from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
@@ -27,7 +32,7 @@ from ..program.graph import Graph, Node, has_conditions
 from ..program.options import Place
 from ..program.program import Program, bound, program_of
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate, types_of
+from .dispatch import as_fields, evaluate, typed, types_of
 
 if TYPE_CHECKING:
     pass
@@ -327,6 +332,35 @@ def _array(node: _Node) -> Any:
     if node.value is None:
         _compute([node], None)
     return node.value
+
+
+def called(call: Call, fields: Arrays, place: Place) -> Any:
+    """What a call gives for fields of any kind."""
+    place.check([one._node.like if isinstance(one, Lazy) else one for one in fields])
+    if any(map(is_dataset, fields)):
+        return _over_datasets(call, fields, place)
+    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
+        return recorded(fields, call, place)
+    fields, types = typed(call.definition, fields)
+    call.check_spaced()
+    made = evaluate(program_of(call, types), fields, place)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
+    """The results for datasets among the fields, variable by variable."""
+    from ..arrays.xarray import over_variables
+
+    given = dict(zip(call.definition.fields, fields, strict=True))
+
+    def one(variables: Mapping[str, Any]) -> Any:
+        return called(call, list((given | dict(variables)).values()), place)
+
+    def ndim(variable: Any) -> int:
+        types = [accepted.native(variable.dtype)] * len(fields)
+        return program_of(call.spaced(), types).last.ndim
+
+    return over_variables(one, given, place.dims, ndim)
 
 
 def recorded(fields: Arrays, call: Call, place: Place) -> Any:
