@@ -291,7 +291,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 )
             leaves: Leaves = ()
             if key is not None:
-                if self._numbers and self.definition.calls:
+                if self._numbers and self.definition.may_call:
                     # A program of several calls is bound for what each of them is given.
                     numbers = {name: bound[k] for name, k in self._numbers}
                     leaves = leaves_of(self.definition, numbers)

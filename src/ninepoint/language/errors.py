@@ -676,29 +676,29 @@ stage_use = Mistake(
 stage_field = Mistake(
     "stage-field",
     "The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
-    "neither a field of this kernel nor what another stencil made",
+    "'{parameter}' is neither a field of this kernel nor what another stencil made",
     "Give it the name of a field, without an index.",
 )
 
 stage_scalar = Mistake(
     "stage-scalar",
     "The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
-    "'{name}' differs from point to point",
+    "'{parameter}' differs from point to point",
     "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
-)
-
-stage_option = Mistake(
-    "stage-option",
-    "In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
-    "this is neither",
-    "Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
 )
 
 stage_place = Mistake(
     "stage-place",
     "The stencil '{callee}' is called once for the whole array, before any point is done.",
-    "it cannot depend on {words}",
+    "it cannot depend on how often a loop runs",
     "Call it before, give what it makes a name, and choose between values at the point.",
+)
+
+stage_general = Mistake(
+    "stage-general",
+    "'{name}' calls stencils, and holds {reason}.",
+    "this is not analysed, and no stencil can be called beside it",
+    "Call the stencils before, and give '{name}' what they make as fields.",
 )
 
 stage_arguments = Mistake(
@@ -726,7 +726,8 @@ unsupported = Mistake(
     "unsupported",
     "A kernel cannot contain {words}.",
     "not part of the language",
-    "{cure}",
+    "Keep to numbers, tuples, branches and loops; what is the same for all points is done outside "
+    "the kernel, and given as a scalar.",
 )
 
 not_compiled = Mistake(

@@ -240,7 +240,7 @@ def _freeze(value: Any, active: _Active) -> Any:
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
         if (plain.__module__ or "").startswith(f"{_PACKAGE}.") and not statistics.is_own(plain):
-            return Unusable("a function of whole arrays: give the kernel what it makes as a field")
+            return Unusable("for outside: give what it makes as a field, or to the decorator")
         try:
             return _capture(plain, active)
         except errors.StencilError as error:

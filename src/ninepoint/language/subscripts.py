@@ -127,6 +127,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at:
     """An element of a field, or a window of it."""
     ends, along = _ends(indices, node, at), _along(indices)
     span, dtype = at(node), value_type(field.storage)
+    reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")

@@ -16,7 +16,7 @@ from ..base.remembered import Remembered
 from ..language.box import FAR, Neighborhood
 from ..language.dtypes import kind_of
 from ..language.errors import hint
-from ..language.stages import OPTIONS
+from ..language.signature import OPTIONS
 
 if TYPE_CHECKING:
     from ..language.definitions import Function

@@ -249,7 +249,8 @@ class Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if any(keyword.arg is None for keyword in node.keywords):
             span = self._scope.function.span(node)
-            raise errors.unsupported(span, "'**' in a call", "Name each argument.")
+            words = "'**' hides which argument is which"
+            raise errors.wrong_arguments(span, ast.unparse(node.func), words)
         for function in self._scope.constant(node.func):
             if is_shape(function):
                 return self._shape(node, function)
