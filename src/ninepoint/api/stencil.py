@@ -297,6 +297,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                     leaves = leaves_of(self.definition, numbers)
                     more = numbers_key(leaves)
                     key = None if more is None else (*key, more)
+                    leaves = leaves if self.definition.may_call else ()
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.

@@ -25,14 +25,11 @@ from ..backends.compiled import Forms
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
-from ..base import limits
-from ..iteration.iterate import Scalars
-from ..iteration.motion import Motion
 from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
 from ..language.text import kernel_text
-from ..language.warned import cure
+from ..language.warned import SLOWER, cure
 from ..lowering.kept import rows_kept
 from ..lowering.notes import (
     Note,
@@ -85,7 +82,7 @@ def _kernel_page(node: Node) -> Lines:
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}"])
     forms = compiled.forms
     if forms is None:
-        how = "each read is mapped and checked"
+        how = "each read is checked"
         if pointwise:
             how = "one loop over the elements, one after the other"
         place = compiled.unread
@@ -93,7 +90,7 @@ def _kernel_page(node: Node) -> Lines:
             "path",
             f"general, because of {compiled.reason}",
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
-            f"{how}, about {compiled.factor} times",
+            f"{how}, about {SLOWER} times",
             "as long as a kernel of the same reads that is analysed; instead,",
             cure(compiled.reason),
         )
@@ -288,16 +285,21 @@ def texts(one: Asked, target: object) -> str:
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cpu":
         return "\n\n".join(kernel.module.text for kernel in one.kernels)
-    found: list[Source] = []
-    for group in _passes(one):
-        for node in () if group.at_once else group.nodes:
-            if general := node.compiled.cpu_only:
-                place, reason = general
-                raise errors.gpu_general(place, node.label, reason)
-            found.append(written(node.compiled, node.border.rules))
-        if group.at_once is not None:
-            found.append(group.at_once.source)
-    return "\n\n".join(source.text for source in found)
+    return "\n\n".join(_gpu_source(node).text for node in _gpu_nodes(one))
+
+
+def _gpu_nodes(one: Asked) -> Sequence[Node]:
+    """The calls, which a GPU does one by one."""
+    nodes = [node for group in plan(one.program, there=True).groups for node in group.nodes]
+    check_device(nodes)
+    return nodes
+
+
+def _gpu_source(node: Node) -> Source:
+    if general := node.compiled.cpu_only:
+        place, reason = general
+        raise errors.gpu_general(place, node.label, reason)
+    return written(node.compiled, node.border.rules)
 
 
 # The functions that are rounded correctly, or are the same operations on every target.
@@ -306,47 +308,15 @@ _EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
 
 
 def _on_gpu(one: Asked) -> Lines:
-    """How a call on arrays of a GPU is computed: each kernel, and which are one pass."""
-    graph, page = one.program.graph, Lines()
-    for group in _passes(one):
-        joined = group.at_once
-        for node in group.nodes:
-            page += _gpu_page(node, alone=joined is None)
-        if joined is not None:
-            names = [graph.names[value] for value in group.fields]
-            moved = [graph.dtypes[value] for value in group.fields] + list(joined.out_dtypes)
-            size = sum(dtype.itemsize for dtype in moved)
-            page.append(f"{one.call.definition.name}: all of this in one pass")
-            _launches(page, joined.source, names, f"{size} bytes a point for all of them")
-    if one.is_step:
-        page.add("iterate", _steps_text(one))
+    """How a call on arrays of a GPU is computed, one kernel after the other."""
+    page = Lines()
+    for node in _gpu_nodes(one):
+        page += _gpu_page(node)
     return page
 
 
-def _passes(one: Asked) -> Sequence[Group]:
-    """The calls that are tried at once; with what does them, or they are done one by one."""
-    check_device(one.program.graph.nodes)
-    return plan(one.program, there=True).groups
-
-
-def _steps_text(one: Asked) -> str:
-    """What `iterate` does with a call that can be a step."""
-    reason = no_chain(one)
-    if not reason:
-        most = one.schedule.steps or limits.current.recorded_steps
-        motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
-        program = motion.repeated([one.call.scalars] * most)
-        stored = program.graph.stored
-        planned = plan(replace(program, schedule=replace(one.schedule, steps=most)), there=True)
-        steps = [sum(stored.issuperset(n.outputs) for n in g.nodes) for g in planned.groups]
-        if max(steps) > 1:
-            return f"{max(steps)} steps in one pass over memory, where they take long"
-        reason = "no text holds two of them"
-    return f"one step after the other: {reason}"
-
-
-def _gpu_page(node: Node, alone: bool) -> Lines:
-    """What is said of one kernel; of one `alone`, how it is started as well."""
+def _gpu_page(node: Node) -> Lines:
+    """What is said of one kernel."""
     compiled = node.compiled
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}, on a GPU"])
     if found := compiled.cpu_only:
@@ -363,9 +333,8 @@ def _gpu_page(node: Node, alone: bool) -> Lines:
     assert forms is not None, compiled.reason
     _numbers(page, node, forms.simplified)
     page.add("bits", _bits(forms))
-    if alone:
-        source = written(compiled, node.border.rules)
-        _launches(page, source, compiled.fields, _memory_text(node))
+    source = written(compiled, node.border.rules)
+    _launches(page, source, compiled.fields, _memory_text(node))
     return page
 
 

@@ -377,7 +377,8 @@ class Expressions(Frame):
         # Defaults are evaluated only where they are needed.
         waiting = defaults_of(definition)
         found = given.bound(signature_of(definition.args, waiting))
-        names = {n: self.eval(v) if v is waiting.get(n) else v for n, v in found.items()}
+        own = {name for name, value in found.items() if value is waiting.get(name)}
+        names = found | {name: self.eval(waiting[name]) for name in own}
         here.span = span
         if len(self.active) > 50:
             raise errors.recursion(given.name)

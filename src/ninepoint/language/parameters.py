@@ -15,10 +15,15 @@ from .errors import Span
 from .positions import index
 
 
+def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
+    """The arguments of a call, each with the parameter that it is for."""
+    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return [*zip(parameters, call.args, strict=False), *named]
+
+
 def _given(parameters: Iterable[str], arrays: Collection[str], call: ast.Call) -> set[str]:
     """The names that a call gives for those of its parameters that are arrays."""
-    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
-    given = [*zip(parameters, call.args, strict=False), *named]
+    given = passed(parameters, call)
     return {v.id for name, v in given if name in arrays and isinstance(v, ast.Name)}
 
 
@@ -148,11 +153,11 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
                 helper = function.constants.get(ast.unparse(called))
                 if helper is index:
                     names = {one.id for one in args if isinstance(one, ast.Name)}
-                    found |= names - _operands(nodes)
+                    found |= names - numbers
                 elif isinstance(helper, ArrayFunction):
                     callee = helper.definition
                     names = _given(callee.parameters, callee.fields, node)
-                    # Of a ufunc it may be a number.
+                    # What a ufunc is given may be a number.
                     found |= names - numbers if callee.pointwise else names
                 elif isinstance(helper, Function) and helper not in active:
                     inner = indexed_parameters(helper, active)

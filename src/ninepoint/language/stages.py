@@ -157,7 +157,7 @@ def _done(expr: ir.Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
         case ir.Select():
             return args[1] if args[0] else args[2]
         case ir.Call(function=name):
-            return getattr(np, name, getattr(math, name, None))(*args)
+            return getattr(np if hasattr(np, name) else math, name)(*args)
         case ir.Cast(storage=storage):
             return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
         case ir.Element(array=array, index=index):

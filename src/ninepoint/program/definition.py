@@ -255,7 +255,7 @@ class Definition:
 
     def _read(self, scalars: Mapping[str, Any], tried: Sequence[np.dtype]) -> values.Met:
         """What the text calls for scalars such as these."""
-        arguments = {one.name: one for one in self.kinds(tried[:1] * len(self.fields), scalars)}
+        arguments = {one.name: one for one in self.kinds([tried[0]] * len(self.fields), scalars)}
         try:
             parse.read(self.function, arguments, self.options.neighborhood, self.factors)
         except values.NotUnderstood:
@@ -357,6 +357,7 @@ class Definition:
         given = dict.fromkeys(self.scalars, 1)
         try:
             self._stages = self._read(given, _TRIED[:1])
+            self.may_call = bool(self._stages.calls)
         except errors.StencilError as error:
             code = error.diagnostic.code
             if code in _WITH_FACTORS and divides_position(self.function):
@@ -398,7 +399,7 @@ class Definition:
         told = self._whole or self
         if told.live is None or told.token in _told or not told.options.performance_warnings:
             return
-        found = slow_kernel(compiled.unread, told.name, compiled.reason, compiled.factor)
+        found = slow_kernel(compiled.unread, told.name, compiled.reason)
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
