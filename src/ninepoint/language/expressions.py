@@ -42,7 +42,6 @@ from .values import (
     constant,
     holds_value,
     is_number,
-    kind,
     reading,
     settled,
     words,
@@ -229,7 +228,7 @@ class Expressions(Frame):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of a window")
-        raise errors.unknown_method(kind(base), node.attr)
+        raise errors.unknown_method(node.attr, words(base))
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -312,14 +311,14 @@ class Expressions(Frame):
             if any(isinstance(one, Value) for one in given.all):
                 raise NotUnderstood("a method of an array")
             if not callable(getattr(base, attribute.attr, None)):
-                raise errors.unknown_method(kind(base), attribute.attr)
+                raise errors.unknown_method(attribute.attr, words(base))
             return given.tried(getattr(base, attribute.attr))
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](base)
         if not base.shape or attribute.attr not in METHODS:
             if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window")
-            raise errors.unknown_method(kind(base), attribute.attr)
+            raise errors.unknown_method(attribute.attr, words(base))
         whole = _Given(attribute.attr, (base, *given.args), given.named)
         return whole.built(METHODS[attribute.attr])
 

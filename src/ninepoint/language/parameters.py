@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from .definitions import ArrayFunction, Function, SelfReference, target_names, with_helpers
+from .definitions import ArrayFunction, Function, target_names, with_helpers
 from .errors import Span
 from .positions import index
 
@@ -110,15 +110,6 @@ def divides_position(function: Function) -> bool:
     """Whether a function asks for the position of the point, and divides something."""
     parts = [n for n in ast.walk(function.definition) if isinstance(n, ast.FloorDiv | ast.Mod)]
     return bool(parts) and asks_position(function)
-
-
-def own_calls(function: Function) -> Iterator[tuple[Span, str]]:
-    """Where a function names itself."""
-    for node in ast.walk(function.definition):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            value = function.constants.get(node.id)
-            if isinstance(value, SelfReference):
-                yield function.span(node), value.name
 
 
 def _operands(nodes: Iterable[ast.AST]) -> set[str]:

@@ -244,8 +244,7 @@ class Axes:
         if self.count is None:
             self.count = len(offset)
         if len(offset) != self.count:
-            declared = self.neighborhood is not None
-            raise errors.offset_count(name, len(offset), self.count, declared)
+            raise errors.offset_count(name, len(offset), self.count)
 
     def check(self, name: str, low: Offset, high: Offset) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
@@ -339,16 +338,6 @@ def words(value: Any) -> str:
     if callable(value) or isinstance(value, Function | SelfReference | Closure):
         return "a function"
     return f"a value of type '{type(value).__name__}'"
-
-
-def kind(value: Any) -> str:
-    """What a value is, without its details, at the beginning of a sentence."""
-    if isinstance(value, Field):
-        return f"The field '{value.name}'"
-    if isinstance(value, Value) and value.shape:
-        return "A window"
-    told = "a number" if isinstance(value, Value) or is_number(value) else words(value)
-    return told[0].upper() + told[1:]
 
 
 def holds_value(value: Any) -> bool:

@@ -37,7 +37,6 @@ from ..language.parameters import (
     divides_position,
     indexed_parameters,
     indices,
-    own_calls,
 )
 from ..language.positions import Spacing
 from ..language.readable import shown_at_home, with_room
@@ -333,8 +332,6 @@ class Definition:
             if not arrays:
                 raise errors.ufunc_no_field(function.place, function.name)
         elif not self.fields:
-            for place, name in own_calls(function):
-                raise errors.recursion(place, name)
             raise errors.no_field(function.place, function.name)
 
     def _check_factors(self) -> None:
