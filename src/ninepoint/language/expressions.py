@@ -436,15 +436,14 @@ class _Given:
 
     def _steps(self) -> Steps:
         """A range whose ends are known at run time only."""
-        name, args = self.name, self.args
-        if self.named or not 1 <= len(args) <= 3:
-            raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
+        args = self.args
         for one in args:
-            whole = isinstance(one, int)
-            if isinstance(one, Value):
-                whole = not one.shape and one.dtype.is_integer
-            if not whole:
-                raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
+            if not isinstance(one, int) and not (
+                isinstance(one, Value) and not one.shape and one.dtype.is_integer
+            ):
+                raise errors.bad_operand(f"'{self.name}'", f"{words(one)} that is not whole")
+        if self.named or not 1 <= len(args) <= 3:
+            raise errors.wrong_arguments(self.name, "it takes 1 to 3 numbers")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
         if isinstance(step, Value) or step == 0:
             raise NotUnderstood("a loop whose step is not constant")
