@@ -43,7 +43,7 @@ def drawn(definition: Definition) -> str | None:
     What stages make is drawn as fields, with the calls that make them.  A function of numbers
     looks at nothing that could be drawn, and a box may be too large.
     """
-    if definition.pointwise or definition.options.standard_indexing:
+    if definition.pointwise or not definition.is_known:
         return None
     rest = definition.rest(False)
     try:

@@ -23,7 +23,7 @@ import numpy as np
 from ..base.remembered import digest
 from . import errors, ir
 from .dtypes import Coefficients, Field
-from .errors import Span, here
+from .errors import Span, here, hint
 from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
@@ -60,11 +60,12 @@ class StageCall:
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
     wrong, span = errors.stage_arguments, here.span
+    whole = with_options(signature(callee.function), dict.fromkeys(OPTIONS))
     try:
-        whole = with_options(signature(callee.function), dict.fromkeys(OPTIONS))
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
-        raise wrong(callee.name, str(error)) from None
+        hints = (hint(name, OPTIONS) for name in named if name not in whole.parameters)
+        raise wrong(callee.name, f"{error}{''.join(hints)}") from None
     for name, default in callee.defaults.items():
         if isinstance(default, Spacing) and name not in given:
             raise wrong(callee.name, f"'{name}' is {default!r}, which only calls outside know")
