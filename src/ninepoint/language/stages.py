@@ -141,7 +141,7 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
         for assign in value.body:
             expr = assign.value
             made = _done(expr, [*map(number, ir.atoms(expr))], known)
-            known[assign.name] = np.asarray(made).astype(expr.dtype.numpy)[()]
+            known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
     return found.item() if value.weak else found
 

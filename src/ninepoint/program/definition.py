@@ -150,7 +150,7 @@ class Definition:
         self._schedules: Remembered[str, Schedule] = Remembered(256)
         self._variants: Remembered[Any, Definition] = Remembered(256)
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
-        self._met: Remembered[tuple[Argument, ...], values.Met] = Remembered(256)
+        self._met: Remembered[Key, values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         arrays, standard = self._arrays(), set(options.standard_indexing)
         self.fields = tuple(p for p in self.parameters if p in arrays - standard)
@@ -241,13 +241,13 @@ class Definition:
             return ()
         if scalars is None:
             return self._stages.calls if self._stages else ()
-        kinds = self.kinds(_TRIED[:1] * len(self.fields), scalars)
 
         def met() -> values.Met:
             with shown_at_home(self.function):
                 return with_room(lambda: self._read(scalars, _TRIED), self.function)
 
-        found = self._met.made(kinds, met)
+        key = kinds([*scalars.values()])
+        found = met() if key is None else self._met.made(key, met)
         self._stages = self._stages or found
         self.may_call = bool(found.calls)
         return found.calls
