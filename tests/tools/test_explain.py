@@ -375,7 +375,7 @@ def test_picture_of_stages_tells_what_makes_them():
         return steep[0, 1] - k * x[2, 0]
 
     lines, colours = lines_of(corners._repr_svg_())
-    assert "steep = laplace(x, boundary='nearest')" in lines
+    assert 'steep = laplace(x, boundary="nearest")' in lines
     assert colours.count("#7aa6d8") == colours.count("#e69f00") == 1
 
 
