@@ -392,7 +392,7 @@ def test_debug_shows_the_traceback(here, capsys):
             "unknown boundary 'odd'; use one",
         ),
         (["median", "grey", "o", "--boundary", "odd"], "unknown boundary 'odd'; use one of"),
-        (["mean", "grey", "o", "--param", "size=0"], "at least one point along each axis"),
+        (["mean", "grey", "o", "--param", "size=0"], "size holds 0; give at least 1"),
         (["mean", "grey", "o", "--param", "size='a'"], "no whole number"),
         (["mean", "grey", "o/{}{}.png"], "should hold one {}"),
         (["mean", "grey", "o/a.xyz"], "cannot tell the format"),

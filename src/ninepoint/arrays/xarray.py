@@ -162,7 +162,7 @@ class Named:
         self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
         try:
-            _check_alike("the fields' coordinates differ", named)
+            check_alike("the fields' coordinates differ", named)
         except ValueError as error:
             for field, one in zip(fields, named, strict=True):
                 if field is not one and not _as_long(one, first):
@@ -205,7 +205,7 @@ class Named:
         words = (
             f"the coordinates of the values at the border along {dim!r} differ from the fields'"
         )
-        _check_alike(words, [*self._named, value.isel(others, drop=True)])
+        check_alike(words, [*self._named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
 
     def coordinate(self, dim: Hashable) -> np.ndarray | None:
@@ -256,7 +256,7 @@ class Named:
         return made
 
 
-def _check_alike(words: str, arrays: Sequence[Any]) -> None:
+def check_alike(words: str, arrays: Sequence[Any]) -> None:
     """Raise, with these words, where coordinates of one name differ."""
     try:
         xr.align(*arrays, join="exact", copy=False)

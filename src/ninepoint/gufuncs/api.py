@@ -170,7 +170,7 @@ class Gufunc:
         begin = time.perf_counter()
         result = called(self, given)
         short = time.perf_counter() - begin < limits.current.handoff_seconds
-        plain = not (named or given.scalars or definition.signature.apart)
+        plain = not (named or given.scalars or definition.signature.new)
         if short and plain and all(kinds := list(map(_kind, args))):
             types = types_of([one.dtype for one in args], {})
             self._last = kinds, compile_for(definition, types).call
