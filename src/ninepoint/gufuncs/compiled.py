@@ -264,7 +264,7 @@ def body(definition: GufuncDefinition) -> Any:
     if definition.options.boundscheck:
         options |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
     function = replace(definition.function, tree=tree, defaults={})
-    return users.jitted(function, definition.token, options, {})
+    return users.jitted(function, definition.token, options)
 
 
 # What it gives, without a run.
