@@ -307,9 +307,13 @@ def finite(name: str, value: Any, least: float = -math.inf) -> float:
 
 def whole(name: str, value: Any, least: int = -sys.maxsize) -> int:
     """Give the argument as a whole number of at least so many, or raise."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} holds {value!r}, which is no whole number.")
-    number = operator.index(value)
+    error = TypeError(f"{name} holds {value!r}, which is no whole number.")
+    if isinstance(value, bool | np.bool_):
+        raise error
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise error from None
     if number < least:
-        raise ValueError(f"{name} holds {value!r}; give at least {least}.")
+        raise ValueError(f"{name} holds {number}; give at least {least}.")
     return number

@@ -53,6 +53,10 @@ _WRITES = re.compile(
     r"Cannot modify readonly array|(?:setitem|arr_fill|run_quicksort\d?)\(readonly array"
 )
 _INDEXED_NUMBER = re.compile(rf">>> (?:static_)?getitem\({_NUMBER},")
+_ALGEBRA = re.compile(
+    r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
+    r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
+)
 
 
 class WrongShape(ValueError):
@@ -400,6 +404,8 @@ def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
             return errors.input_changed(place)
         if _INDEXED_NUMBER.search(text):
             return errors.core_number(place)
+        if _ALGEBRA.search(text):
+            return errors.core_integers(place)
         return errors.body_not_compiled(place, users.reason(text))
 
     return users.explained(definition.function, words)

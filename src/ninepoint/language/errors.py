@@ -800,6 +800,13 @@ core_number = Mistake(
     "Write it without an index, or name its axes in the signature: '(n)' instead of '()'.",
 )
 
+core_integers = Mistake(
+    "core-integers",
+    "Linear algebra in a function of core arrays is there for floats and complex numbers.",
+    "this is given integers",
+    "Convert first, x.astype(np.float64), or write the sum of products, np.sum(x * y).",
+)
+
 body_not_compiled = Mistake(
     "body-not-compiled",
     "This function cannot be compiled.",
