@@ -99,8 +99,8 @@ class Gufunc:
         ----------
         *args, **named
             Inputs and numbers, as the function's parameters.  An input is an array of NumPy,
-            Dask or xarray; its last axes are the core, those before are a stack, and stacks
-            broadcast as NumPy's do.
+            Dask, xarray or pandas; its last axes are the core, those before are a stack, and
+            stacks broadcast as NumPy's do.
         out : array or tuple of arrays, optional
             Where to write the results.
         axes : list of tuples of int, optional

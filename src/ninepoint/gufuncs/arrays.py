@@ -1,4 +1,4 @@
-"""Gufuncs on arrays: of NumPy, Dask and xarray; labels stay with the axes that remain.
+"""Gufuncs on arrays: of NumPy, Dask, xarray and pandas; labels stay with the axes that remain.
 
 NumPy: the stack is cut into parts, which threads share.  NumPy's own gufunc (see `compiled`) is
 called for each part.  The first part tells how long the others take, and whether it is worth it
@@ -28,10 +28,9 @@ import numpy as np
 from ..arrays.accepted import (
     check_writable,
     is_dask,
-    is_frame,
+    is_pandas,
     is_xarray,
     listed,
-    refuse_foreign,
     refuse_mask,
 )
 from ..arrays.foreign import Applied, asked, asks
@@ -64,14 +63,14 @@ _PARTS, _LONGEST = 4, 2e-3
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
     inputs, options = given.inputs, dict(given.options)
-    for value, name in zip(inputs, gufunc.definition.inputs, strict=True):
+    for value in inputs:
         refuse_mask(value)
-        if is_frame(value):
-            refuse_foreign(value, repr(name))
     if any(map(is_xarray, inputs)):
         return on_xarray(gufunc, given)
     if "dims" in options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+    if any(map(is_pandas, inputs)):
+        return on_pandas(gufunc, given)
     if any(map(is_dask, inputs)):
         return on_dask(gufunc, given)
     if asks(inputs):
@@ -316,6 +315,40 @@ def _core_dims(
     for own, core in zip(found, signature.inputs, strict=True):
         own += [] if own else [names.setdefault(size, size) for size in core]
     return found, [[names.get(size, size) for size in core] for core in signature.outputs]
+
+
+def on_pandas(gufunc: Any, given: Arguments) -> Any:
+    """The results for inputs of which some are columns or tables, with the labels that remain."""
+    given.refuse(("out", "axes", "axis", "keepdims"), "is for arrays; give x.to_numpy() instead.")
+    definition, signature = gufunc.definition, gufunc.definition.signature
+    labels: dict[Any, Any] = {}
+    arrays, named = [], None
+    for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
+        arrays.append(value)
+        if not is_pandas(value):
+            continue
+        arrays[-1] = value.to_numpy()
+        named = value.name if value.ndim == 1 and not labels else named
+        for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
+            if not labels.setdefault(place, label).equals(label):
+                raise ValueError(
+                    f"the index of '{name}' is another than that of the inputs before; align "
+                    "them first, or give .to_numpy()."
+                )
+    pandas: Any = sys.modules["pandas"]
+    made = listed(gufunc(*arrays, **given.scalars, **given.options))
+    for k, core in enumerate(signature.outputs):
+        match [labels.get(place) for place in _places(np.ndim(made[k]), core)]:
+            case [index] if index is not None:
+                made[k] = pandas.Series(made[k], index, name=named)
+            case [index, columns] if index is not None and columns is not None:
+                made[k] = pandas.DataFrame(made[k], index, columns)
+    return single_or_tuple(made)
+
+
+def _places(ndim: int, core: Sequence[str]) -> list[Any]:
+    """Names of axes: those of the stack are counted from the last, those of the core have some."""
+    return [*range(len(core) - ndim, 0), *core[max(0, len(core) - ndim) :]]
 
 
 def on_dask(gufunc: Any, given: Arguments) -> Any:
