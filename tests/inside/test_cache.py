@@ -328,7 +328,7 @@ def damped(rate, x):
 
 def codes(place):
     """The files of machine code of kernels."""
-    return {file for file in place.glob("*.o") if not file.name.startswith("commands")}
+    return {file for file in place.glob("*.o") if not file.name.startswith("shared")}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

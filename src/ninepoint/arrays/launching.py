@@ -31,14 +31,16 @@ from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
+from .arranging import core_last
 from .chains import Chain, fits, is_worth
-from .commands import Single
 from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, Shape
 from .numpy import check_values, whole_shape
 from .regions import Block, Node
+from .single import Single
+from .strided import scattered
 from .work import Group, Indices, Placed, Values, Work, taken
 
 
@@ -51,10 +53,15 @@ def _bind_chain(
     core = tuple(shape[axis] for axis in along)
     if 0 in shape or not fits(core, compiled.reach):
         return None
+    order = core_last(len(shape), along)
+    lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+    if not group.steps and any(scattered(compiled, lain)):
+        # Each node does those where they lie.
+        return None
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
         return None
-    call: Chain = replace(chain, closed=part.closed, any_stack=not group.steps)
+    call: Chain = replace(chain, closed=part.closed)
     return Executable(call, fields, along, out, threads)
 
 
@@ -278,9 +285,8 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._all, self._wanted = groups, wanted
+        self._wanted = wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._calls: list[OneCall] | None = None
         self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
@@ -297,32 +303,6 @@ class Launches:
         """
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
-
-    def calls(self, fields: Sequence[Array], outs: Values) -> list[OneCall] | None:
-        """All of it as calls in their order, none of which is done; None where it is more.
-
-        There is an array in `outs` for all that is made.
-        """
-        if self._calls is not None:
-            return self._calls
-        values, free = {**dict(enumerate(fields)), **outs}, True
-        found: list[OneCall] = []
-        for group in self._all:
-            for node in group.nodes:
-                one = bind_call(self._work, node, values, outs)
-                if not isinstance(one, OneCall):
-                    return None
-                run: Run | None = one.run
-                if isinstance(run, GhostCall) and one.targets:
-                    results = [outs[value] for value in one.outputs]
-                    run, free = run.fixed(taken(values, one.fields), results), False
-                if not isinstance(run, Executable):
-                    return None
-                found.append(replace(one, run=run))
-        if free:
-            # Others like these arrays are done so as well.
-            self._calls = found
-        return found
 
     def _bound(self, group: Group, values: Values, outs: Values) -> Step:
         """What does a group on such values."""

@@ -68,7 +68,7 @@ class Written:
     def turned(self, compiled: Compiled, how: How) -> Compiled | None:
         """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
         turn, every, written = turn_of(how), compiled.every, None
-        found = turn.kernel(self.single if isinstance(how, tuple) or not how else self.kernel)
+        found = turn.kernel(self.single if isinstance(how, tuple) else self.kernel)
         if found is None:
             return None
         if isinstance(how, tuple):
@@ -77,10 +77,8 @@ class Written:
             every = turn.offset(every) if every else ()
             kernel, title = _rows(found, self.schedule, every), f"{self.title}, transposed"
             written = Written(title, kernel, found, self.schedule)
-        elif how:
-            kernel, title = found, f"{self.title}, {how} lanes"
         else:
-            kernel, title = _rows(found, self.schedule), f"{self.title}, levels last"
+            kernel, title = found, f"{self.title}, {how} lanes"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
         module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)

@@ -31,7 +31,6 @@ from ..language.dtypes import short
 from ..language.ir import Kernel
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
-from ..lowering.lanes import How, turn_of
 from ..lowering.schedule import Request, Schedule
 from .graph import Graph, Node, Nodes, Values, read_by, reads
 
@@ -331,29 +330,7 @@ class Pipeline:
         )  # fmt: skip
         assert self.rings is not None, self.names
         tile = self.request.schedule.tile
-        return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
-
-    def _laid(self, how: How) -> Chain | None:
-        """The same for arrays that lie in another way, if all calls have such a form."""
-        turn, rings, links = turn_of(how), self.rings, []
-        assert rings is not None, self.names
-        if isinstance(how, tuple):
-            rings = tuple(rings[axis] for axis in how)
-        elif how == 0:
-            rings = (*rings, False)
-        for link in self.links:
-            kernel = turn.kernel(link.kernel)
-            if kernel is None:
-                return None
-            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
-        turned = replace(
-            self,
-            links=tuple(links),
-            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
-            margin=turn.box(self.margin),
-            rings=rings,
-        )
-        return turned.done()[1]
+        return kernel, Chain(compiled, edges, self.borders, self.rings, tile)
 
 
 def _linked(

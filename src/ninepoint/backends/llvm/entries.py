@@ -1,8 +1,7 @@
 """How Python and NumPy call the machine code of kernels; one code for all of them.
 
     entry(*fields, *results, *coefficients, *scalars)             a block
-    entry(*the same, *lists)                                      whole arrays, by commands
-    entry(*the same, *lists, crew, threads)                       lists shared among a crew
+    entry(*the same, crew, threads, axis, parts, step)            one shared among a crew
     elements                                                      the loop of a function of NumPy's
 
 This is text for the compiler (see `modules`), as that of kernels is: it never runs as Python.
@@ -17,7 +16,7 @@ those are not near enough to be reached.
 
 A kernel is called with *views* of its arrays, each of which is an address, a shape and strides,
 and with its *values*, which are coefficients and scalars, one after the other; it gives 0 if all
-went well.  Commands take a *table* instead: the address of each array.
+went well.
 """
 
 from __future__ import annotations
@@ -26,8 +25,6 @@ import platform
 from typing import Any
 
 import numpy as np
-
-from .commands import AXES as STEPS
 
 c: Any = None
 machine: Any = None
@@ -48,27 +45,32 @@ OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
 BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
 
 
-def entry(self, arguments, count):
-    """Compute a block, or whole arrays by one list of commands, or by several, among a crew.
+# What a part of a job is told: a record, views, values, and then the crew, how many threads take
+# part, an axis, how many parts there are along it, and how many elements of fields apart two
+# results are.
+RECORD, VIEWS, VALUES, CREW, THREADS, AXIS, PARTS, STRIDE, TOLD = range(9)
 
-    All is looked at first, so that the threads of a crew carry out the lists without Python.
+
+def entry(self, arguments, count):
+    """Compute a block, alone or among a crew, whose parts of it are cut along an axis.
+
+    All is looked at first, so that the threads of a crew compute without Python.
     """
-    record = self[DATA]
-    more, lists = count - record[KINDS], arguments + 8 * record[KINDS]
-    arrays = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
+    record, held = self[DATA], machine.room(TOLD)
+    kinds = record[KINDS]
+    views = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
     values = machine.room(record[WORDS])
-    if not taken(record, arguments, more == 0, arrays, values):
+    held[RECORD], held[VIEWS], held[VALUES] = record, views, values
+    for k in range(count - kinds):
+        held[CREW + k] = c.PyLong_AsLongLong(arguments[kinds + k])
+    if not taken(record, arguments, views, values):
         return 0
-    held = machine.room(4)
-    held[0], held[1], held[2], held[3] = arrays, values, lists, record[CODE]
-    crew, threads = integer(lists, more - 2, more), integer(lists, more - 1, more)
     thread = c.PyEval_SaveThread()
-    if more == 0:
-        status = machine.do(record[CODE], arrays, values)
-    elif more == 1:
-        status = part(held, 0)
+    if count == kinds:
+        status = machine.do(record[CODE], views, values)
     else:
-        status = machine.do(crew[0], crew, threads, record[PART], held, more - 2)
+        crew = held[CREW]
+        status = machine.do(crew[0], crew, held[THREADS], record[PART], held, held[PARTS])
     c.PyEval_RestoreThread(thread)
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
@@ -78,21 +80,24 @@ def entry(self, arguments, count):
 
 
 def part(held, index):
-    """Carry out one of the lists; 0 if all went well."""
-    told = held[2][index]
-    return c.ninepoint_commands(told[DATA], held[0], held[3], held[1])
+    """Compute one of the parts of a block; 0 if all went well."""
+    record, axis, parts = held[RECORD], held[AXIS], held[PARTS]
+    arrays, axes, fields = record[ARRAYS], record[AXES], record[FIELDS]
+    words = 2 * axes + 1
+    views = machine.room(arrays * words)
+    c.memcpy(views, held[VIEWS], 8 * arrays * words)
+    # All results are as long.
+    length = views[fields * words + 1 + axis]
+    first, last = length * index // parts, length * (index + 1) // parts
+    for k in range(arrays):
+        view, step = views + 8 * k * words, held[STRIDE] if k < fields else 1
+        view[0] += first * step * view[1 + axes + axis]
+        view[1 + axis] -= (length - last + first) * step
+    return machine.do(record[CODE], views, held[VALUES])
 
 
-def integer(arguments, k, count):
-    """The integer at a place among so many arguments; 0 where there is none but an array."""
-    return c.PyLong_AsLongLong(arguments[k]) if count > 1 else 0
-
-
-def taken(record, arguments, is_block, arrays, values):
-    """Write where the arrays of a call are, and its values; whether Python has raised nothing.
-
-    Arrays of a block are written as views, whole ones as a table.
-    """
+def taken(record, arguments, views, values):
+    """Write views of the arrays of a call, and its values; whether Python has raised nothing."""
     count = record[ARRAYS]
     for k in range(record[KINDS]):
         kind, argument = kind_of(record, k), arguments[k]
@@ -101,10 +106,8 @@ def taken(record, arguments, is_block, arrays, values):
             number(argument, kind, value)
         elif k >= count:
             described(argument, axes, value)
-        elif is_block:
-            described(argument, axes, arrays + 8 * k * (2 * axes + 1))
         else:
-            arrays[k] = argument[DATA]
+            described(argument, axes, views + 8 * k * (2 * axes + 1))
     return c.PyErr_Occurred() == 0
 
 
@@ -143,6 +146,76 @@ def real(value, size, at):
         machine.put(at, f32(value))
     else:
         machine.put(at, value)
+
+
+def pad(self, arguments, count):
+    """Fill a block with elements of an array, and with a constant where it has none.
+
+    The last argument is a table: how many axes there are, and from which to which place elements
+    of a row follow each other; then, axis by axis from the last to that behind the stack, which
+    element is at each place, or -1.
+    """
+    block, array, constant = arguments[0], arguments[1], arguments[2][DATA]
+    told = arguments[3][DATA]
+    size = block[STRIDES][told[0] - 1]
+    thread = c.PyEval_SaveThread()
+    if size == 1:
+        padded(np.uint8, block, array, constant, told)
+    elif size == 2:
+        padded(np.uint16, block, array, constant, told)
+    elif size == 4:
+        padded(np.uint32, block, array, constant, told)
+    elif size == 8:
+        padded(np.uint64, block, array, constant, told)
+    else:
+        padded(np.complex128, block, array, constant, told)
+    c.PyEval_RestoreThread(thread)
+    none = self[DATA][0]
+    c.Py_IncRef(none)
+    return none
+
+
+def padded(kind, block, array, constant, told):
+    """As `pad`, of elements that are as large as a number of a type."""
+    shape, steps, last, columns = block[SHAPE], array[STRIDES], told[0] - 1, told + 24
+    length, step, size, to = shape[last], steps[last], block[STRIDES][last], block[DATA]
+    places, rows = machine.room(last), 1
+    for axis in range(last):
+        places[axis] = 0
+        rows *= shape[axis]
+    low = told[1] if step == size else length
+    high = max(low, told[2])
+    for _ in range(rows):
+        at, missing, table = array[DATA] + places[0] * steps[0], 0, columns + 8 * length
+        axis = last - 1
+        while axis > 0:
+            source = table[places[axis]]
+            missing |= source
+            at += source * steps[axis]
+            table += 8 * shape[axis]
+            axis -= 1
+        if missing < 0:
+            for j in range(length):
+                machine.put(to + j * size, machine.at(kind, constant))
+        else:
+            for j in range(low):
+                column(kind, to + j * size, at, columns[j], step, constant)
+            c.memcpy(to + low * size, at + columns[low] * step, (high - low) * size)
+            for j in range(high, length):
+                column(kind, to + j * size, at, columns[j], step, constant)
+        to += length * size
+        axis = last - 1
+        places[axis] += 1
+        while axis > 0 and places[axis] == shape[axis]:
+            places[axis] = 0
+            axis -= 1
+            places[axis] += 1
+
+
+def column(kind, to, row, source, step, constant):
+    """Copy an element of a row, or the constant."""
+    at = row + source * step if source >= 0 else constant
+    machine.put(to, machine.at(kind, at))
 
 
 # The loop over elements, as NumPy calls that of a function of its own.
@@ -192,20 +265,19 @@ def elements(arguments, sizes, steps, data):
             block = min(length, BLOCK)
             # It begins at a line of the cache.
             one[ROOM] = (machine.room((block * size >> 3) + 8) + 63) & -64
-    first, plane = 0, machine.room(3 * STEPS)
-    plane[0], plane[STEPS], plane[2 * STEPS] = 1, 0, 0
+    first = 0
     while first < length:
         some = min(block, length - first)
         for k in range(arrays):
             one, view = operand(operands, k), views + 40 * k
             if one[ROOM] != 0 and k < fields and (first == 0 or one[STEP] != 0):
-                copied(one, first, some, plane, False)
+                copied(one, first, some, False)
             view[0] = one[ROOM] if one[ROOM] != 0 else one[AT] + first * one[STEP]
             view[2] = some
         data[0] = data[0] | machine.do(record[CODE], views, values)
         for k in range(fields, arrays):
             if operand(operands, k)[ROOM] != 0:
-                copied(operand(operands, k), first, some, plane, True)
+                copied(operand(operands, k), first, some, True)
         first += block
     # Forget that a float was none, or too large: floats give no warnings.
     if EXCEPTIONS != 0 and c.fetestexcept(np.int32, EXCEPTIONS) != 0:
@@ -218,12 +290,29 @@ def operand(operands, k):
     return operands + 8 * PER_OPERAND * k
 
 
-def copied(one, first, count, plane, back):
-    """Copy so many elements from `first` on into their room, or back (see `commands.apart`)."""
-    at, step, size, room = one[AT] + first * one[STEP], one[STEP], one[SIZE], one[ROOM]
-    plane[1] = count
-    plane[STEPS + 1], plane[2 * STEPS + 1] = (step if back else size), (size if back else step)
-    c.ninepoint_apart(size, at if back else room, room if back else at, plane)
+def copied(one, first, count, back):
+    """Copy so many elements from `first` on into their room, or back."""
+    there, far, size, room = one[AT] + first * one[STEP], one[STEP], one[SIZE], one[ROOM]
+    to, at = there if back else room, room if back else there
+    step, step_at = far if back else size, size if back else far
+    if far == size:
+        c.memcpy(to, at, count * size)
+    elif size == 1:
+        moved(np.uint8, count, to, step, at, step_at)
+    elif size == 2:
+        moved(np.uint16, count, to, step, at, step_at)
+    elif size == 4:
+        moved(np.uint32, count, to, step, at, step_at)
+    elif size == 8:
+        moved(np.uint64, count, to, step, at, step_at)
+    else:
+        moved(np.complex128, count, to, step, at, step_at)
+
+
+def moved(kind, count, to, step, at, step_at):
+    """Copy elements that lie so many bytes apart."""
+    for k in range(count):
+        machine.put(to + k * step, machine.at(kind, at + k * step_at))
 
 
 def meets(one, operands, fields, length):

@@ -78,7 +78,7 @@ def _keep_freed_memory() -> None:
 def entries(
     engine: Any, kinds: Sequence[Kind]
 ) -> tuple[Callable[..., None], tuple[int, int] | None]:
-    """What runs a block or lists of commands, and the loop over elements.
+    """What runs a block, alone or among a crew, and the loop over elements.
 
     Of that where it begins, and what it is told; nothing if the kernel has more axes than one,
     or takes arrays besides.
@@ -88,6 +88,13 @@ def entries(
     alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
     loop = (address("elements"), record.ctypes.data) if alone else None
     return _function(address("entry"), record), loop
+
+
+@cache
+def padding() -> Callable[..., None] | None:
+    """What fills a block (see `entries.pad`); nothing where arrays lie otherwise."""
+    whole = possible() and shared() is not None
+    return _function(address("pad"), np.array([id(None)], np.int64)) if whole else None
 
 
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
@@ -163,7 +170,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
+    file = disk.home() / f"shared_{disk.key('', disk.machine())}.o"
     return disk.remembered(file, lambda code, needs: engine(code, needs, {}), shared_code)[0]
 
 
@@ -213,13 +220,12 @@ def shared_code() -> Code:
     """The code of what all kernels share: functions whose names begin with `ninepoint_`."""
     from ...loops.nodes import Module
     from ...loops.reading import functions_of, read
-    from . import commands, entries, library, runtime
+    from . import entries, library, runtime
     from .printing import printed_words
 
     # What others call of each text.
     shared = {
-        commands: "apart commands",
-        entries: "entry part elements",
+        entries: "entry part elements pad",
         runtime: "begin member do malloc calloc realloc free swap mapped unmap",
     }
     functions = functions_of(_text(library))

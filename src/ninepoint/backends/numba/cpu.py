@@ -58,7 +58,7 @@ def load(compiled: Compiled) -> Loaded:
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
             entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
-        elif not found.lists:
+        elif not found.crew:
             entry = functools.partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
@@ -144,7 +144,7 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
         if not whole:
             return Loaded(native.block(engine, kinds))
         entry, loop = native.entries(engine, kinds)
-        return Loaded(entry, lists=True, elements=loop)
+        return Loaded(entry, crew=True, elements=loop)
 
     found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
     if found is None:
