@@ -264,17 +264,9 @@ def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
         if not out.flags.writeable:
             return False
         for other in (*fields, *outs[:k]):
-            if may_overlap(out, other):
+            if np.may_share_memory(out, other):
                 return False
     return True
-
-
-def may_overlap(one: Array, other: Array) -> bool:
-    """Whether two arrays may share memory, judged by their bounds."""
-    # Two arrays that own their memory share none: 0.1 us, where NumPy's function takes 0.4 us.
-    if one is not other and one.flags.owndata and other.flags.owndata:
-        return False
-    return np.may_share_memory(one, other)
 
 
 def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:

@@ -325,9 +325,8 @@ class Pipeline:
         The borders and their constants are no part of what is compiled.
         """
         kernel, compiled, edges = pipeline.compile_chain(
-            self.name, self.links, self.fields, self.outputs, self.margin,
-            self.request, self.borders[0][0].deciding,
-        )  # fmt: skip
+            self.name, self.links, self.fields, self.outputs, self.margin, self.request
+        )
         assert self.rings is not None, self.names
         tile = self.request.schedule.tile
         return kernel, Chain(compiled, edges, self.borders, self.rings, tile)
