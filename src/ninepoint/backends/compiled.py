@@ -72,10 +72,10 @@ class Compiled:
     What `load` gives runs it.  The text was made of what is `written`, if that can be written in
     another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
     that was loaded from disk has neither, and what compiles it `again`.  `unread` is the first
-    piece of it that is not analysed, for some `reason`; `factor` says how many times as long it
-    takes.  `control` is its first loop whose turns differ from point to point.  `pace` is how long
-    a point took when that was last measured [s], or empty.  Its outputs are those of so many
-    `phases`: the results at the first of the points around an element, then at the next one.
+    piece of it that is not analysed, for some `reason`.  `control` is its first loop whose turns
+    differ from point to point.  `pace` is how long a point took when that was last measured [s],
+    or empty.  Its outputs are those of so many `phases`: the results at the first of the points
+    around an element, then at the next one.
     """
 
     name: str
@@ -102,7 +102,6 @@ class Compiled:
     unread: Span | None = None
     control: Span | None = None
     reason: str = ""
-    factor: str = ""
     phases: int = 1
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     # The other forms that were asked for (see `turned`).

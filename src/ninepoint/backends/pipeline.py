@@ -29,7 +29,7 @@ from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel
-from ..language.parameters import asks_position
+from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
@@ -100,12 +100,18 @@ def compile_kernel(
     """Compile, on the first path or the general one.
 
     There are no forms on the general path; then its `reason` says why it was taken.
+
+    Raises
+    ------
+    StencilError
+        If it is not understood, and asks where it is, or how long arrays are.
     """
     try:
         return compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
-    if request.upsample and asks_position(function):
+    whole = [used for _, _, used in array_uses(function, _named(arguments, Field))]
+    if any(whole) or asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.

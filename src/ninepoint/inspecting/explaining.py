@@ -29,7 +29,7 @@ from ..language import errors
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
 from ..language.text import kernel_text
-from ..language.warned import cure
+from ..language.warned import SLOWER, cure
 from ..lowering.kept import rows_kept
 from ..lowering.notes import (
     Note,
@@ -82,7 +82,7 @@ def _kernel_page(node: Node) -> Lines:
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}"])
     forms = compiled.forms
     if forms is None:
-        how = "each read is mapped and checked"
+        how = "each read is checked"
         if pointwise:
             how = "one loop over the elements, one after the other"
         place = compiled.unread
@@ -90,7 +90,7 @@ def _kernel_page(node: Node) -> Lines:
             "path",
             f"general, because of {compiled.reason}",
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
-            f"{how}, about {compiled.factor} times",
+            f"{how}, about {SLOWER} times",
             "as long as a kernel of the same reads that is analysed; instead,",
             cure(compiled.reason),
         )
