@@ -37,12 +37,6 @@ from .layout import Array, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
 
-# Why a kernel has no form for axes in another order.
-NOT_TRANSPOSED = (
-    "a kernel that runs down rows, takes the general path or asks for its position is compiled "
-    "for one order of axes"
-)
-
 # What has more lanes is copied: a kernel is compiled for their number.
 MANY = 256
 
@@ -79,11 +73,6 @@ class Turned:
     def inverse(self) -> tuple[int, ...]:
         """Where each of the axes comes to be."""
         return tuple(map(self.order.index, range(len(self.order))))
-
-    @property
-    def count(self) -> int:
-        """How many lanes there are."""
-        return math.prod(self.inner)
 
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
@@ -184,7 +173,8 @@ def with_lanes(
         if transposed is None or not found.inner:
             return None if transposed is None else (found, transposed)
         call = transposed
-    other = call.turned(found.count) if found.count <= MANY else None
+    count = math.prod(found.inner)
+    other = call.turned(count) if count <= MANY else None
     return None if other is None else (found, other)
 
 
@@ -275,56 +265,21 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
     The fields, without positions, have one shape and core axes last; so many are `given`, others
     are made.  What is as usual is not told.
     """
-    positions, turn = bool(program.positions), turned(fields, program.ndim)
-    found = None if positions else with_lanes(program, fields)
-    how = None if found is None else found[0]
-    is_inside = any(_inside(field, program.ndim) for field in fields)
-    if is_inside and how is None:
-        reason = _unlaid(program, fields)
-        yield "stack", f"innermost, but copied: {reason}"
-    elif is_inside and how and how.inner:
-        lies = "of a row all at once, a column is as many on"
-        yield "stack", f"{how.count} lanes, innermost: {lies}"
-    if turn and not positions:
-        done = ": the kernel is transposed, and results lie so as well"
-        if how is None:
-            done = f", and copied: {NOT_TRANSPOSED}"
-        yield "axes", f"in memory in the order {turn}{done}"
-    if how is None and (is_inside or (turn and not positions)):
-        return
-    lain = fields if how is None else [how.of(field) for field in fields]
-    reasons = [
-        f"field {k + 1}, for {reason}"
-        for k, (array, dtype) in enumerate(zip(lain[:given], program.field_dtypes, strict=False))
-        if (reason := _unreadable(array, dtype))
+    found = None if program.positions else with_lanes(program, fields)
+    if found is not None:
+        how, program = found
+        fields = list(map(how.of, fields))
+        if how.inner:
+            lies = "of a row all at once, a column is as many on"
+            yield "stack", f"{math.prod(how.inner)} lanes, innermost: {lies}"
+        if how.turn:
+            done = "the kernel is transposed, and results lie so as well"
+            yield "axes", f"in memory in the order {how.turn}: {done}"
+    pairs = zip(fields[:given], program.field_dtypes, strict=False)
+    copied = [
+        f"field {k}"
+        for k, (array, dtype) in enumerate(pairs, 1)
+        if not plain(array, dtype, program.ndim)
     ]
-    if reasons:
-        yield "strides", f"copied: {'; '.join(reasons)}"
-
-
-def _unlaid(program: Compiled, fields: Sequence[Array]) -> str:
-    """Why a program does not take a stack that lies innermost as it is."""
-    lying = lanes(fields, (), program.ndim)
-    if program.positions:
-        return "positions are the same in all lanes"
-    if lying is None:
-        return "rows have gaps, or not all fields have the stack inside"
-    if program.every:
-        return "rows of lanes have no steps"
-    if lying.count > MANY:
-        return f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
-    return "the kernel takes the general path"
-
-
-def _unreadable(array: Array, dtype: np.dtype) -> str:
-    """Why a program cannot read an array where it lies; empty if it can."""
-    if array.dtype != dtype:
-        return "its bytes are in another order"
-    if not array.flags.aligned:
-        return "its elements are not aligned"
-    step = array.strides[-1]
-    if array.shape[-1] < 2 or step in (0, array.itemsize):
-        return ""
-    if step < 0:
-        return "its rows run backwards"
-    return f"its rows have gaps: {step} bytes from one element of {array.itemsize} to the next"
+    if copied:
+        yield "strides", f"copied: {', '.join(copied)}, whose rows are none that it can read"
