@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.footprint import extents
-from ..analysis.ranges import Interval, ranges, words
+from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.arranging import told
@@ -26,8 +26,7 @@ from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
 from ..language import errors
-from ..language.functions import FLOAT_FUNCTIONS
-from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
+from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
 from ..language.warned import SLOWER, cure
 from ..lowering.kept import rows_kept
@@ -169,33 +168,11 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
             page.add(label, f"{output.dtype.value}, {words(value)}")
         else:
             page.add(label, output.dtype.value)
-        if wrapping := _wrapping(kernel, same, known):
-            page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
+    if any(value.wraps for value in known.values()):
+        page.add("", "an operation may wrap beyond 64 bits")
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
-
-
-def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Interval]) -> list[str]:
-    """The operations from which results are made that 64 bits might not hold."""
-    needed = {one.name for one in outputs if isinstance(one, Ref)}
-    for assign in reversed(kernel.body):
-        if assign.name in needed:
-            needed |= {one.name for one in atoms(assign.value) if isinstance(one, Ref)}
-    found = [one.value for one in kernel.body if one.name in needed and known[one.name].wraps]
-    kinds = [one.op if isinstance(one, Binary) else getattr(one, "kind", "") for one in found]
-    return list(dict.fromkeys(_MADE.get(kind, "a number") for kind in kinds))
-
-
-_MADE = {
-    "+": "a sum",
-    "-": "a difference",
-    "*": "a product",
-    "**": "a power",
-    "<<": "a shift",
-    "sum": "the sum of a window",
-    "prod": "the product of a window",
-}
 
 
 def notes(forms: Forms) -> tuple[Note, ...]:
@@ -302,11 +279,6 @@ def _gpu_source(node: Node) -> Source:
     return written(node.compiled, node.border.rules)
 
 
-# The functions that are rounded correctly, or are the same operations on every target.
-_EXACT = frozenset("signbit sign isnan isinf isfinite".split())
-_EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
-
-
 def _on_gpu(one: Asked) -> Lines:
     """How a call on arrays of a GPU is computed, one kernel after the other."""
     page = Lines()
@@ -320,67 +292,24 @@ def _gpu_page(node: Node) -> Lines:
     compiled = node.compiled
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}, on a GPU"])
     if found := compiled.cpu_only:
-        reason = found[1] if compiled.unread is None else f"{found[1]}, which is not analysed"
         page.add(
             "path",
-            f"none: a GPU computes no kernel that holds {reason};",
+            f"none: a GPU computes no kernel that holds {found[1]};",
             "write it without, or give arrays of NumPy",
         )
         return page
     page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
     _places(page, node, "all points are computed, and these are copied")
-    forms = compiled.forms
-    assert forms is not None, compiled.reason
-    _numbers(page, node, forms.simplified)
-    page.add("bits", _bits(forms))
-    source = written(compiled, node.border.rules)
-    _launches(page, source, compiled.fields, _memory_text(node))
+    assert compiled.forms is not None, compiled.reason
+    _numbers(page, node, compiled.forms.simplified)
+    page.add("memory", _memory_text(node))
+    page.add("launches", _launches(written(compiled, node.border.rules)))
     return page
 
 
-def _launches(page: Lines, source: Source, fields: Sequence[str], memory: str) -> None:
-    """Tell how a text is started: a line for each launch, and one for what its blocks do."""
-    names = {f"field{k}": name for k, name in enumerate(fields)}
-    outs = {name for one in source.launches for name in one.arrays if name.startswith("out")}
-    names |= {name: f"result {name.removeprefix('out')}" for name in outs}
-    if len(outs) == 1:
-        names |= dict.fromkeys(outs, "result")
-    launches = []
-    for launch in source.launches:
-        # Fields and scratch that another launch made are read; the rest is written.
-        shown = ", ".join(names.get(name, name) for name in launch.arrays)
-        points = " x ".join(map(str, launch.tile))
-        blocks = f"  blocks of {math.prod(launch.threads)} threads do {points} points"
-        if launch.wide:
-            blocks += f", in vectors of {max(launch.wide)} bytes where rows allow it"
-        launches += [f"{launch.function}({shown})", blocks]
-    page.add("launches", *launches)
-    between = [
-        f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
-        for one in source.scratch
-    ]
-    page.add("memory", memory, *between)
-    page.add("registers", "unknown before a compiler has made machine code for some GPU")
-
-
-def _bits(forms: Forms) -> str:
-    """How the numbers of a GPU and those of the CPU compare."""
-    if forms.request.fastmath:
-        return "floats may be rounded in another way than on the CPU (fastmath)"
-    kernel, inexact = forms.simplified, set()
-    for assign in (*kernel.body, *(one for stage in kernel.stages for one in stage.body)):
-        # What each target has from a library of its own.
-        match assign.value:
-            case Call(dtype, function) if function not in _EXACT or dtype.is_complex:
-                inexact.add(function)
-            case Binary(dtype, "**") if not dtype.is_integer:
-                inexact.add("power")
-            case Unary(op="abs", arg=Ref(dtype=dtype)) if dtype.is_complex:
-                inexact.add("abs of complex numbers")
-            case _:
-                pass
-    but = f", but for the last places of {', '.join(sorted(inexact))}" if inexact else ""
-    return f"those of the CPU{but}"
+def _launches(source: Source) -> str:
+    """The functions of a text, in the order in which they are started."""
+    return ", then ".join(launch.function for launch in source.launches)
 
 
 # Plans.
