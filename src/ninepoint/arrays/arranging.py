@@ -93,9 +93,7 @@ class Turned:
         return result.transpose(self.inverse)
 
     def lies(self, array: Array) -> bool:
-        """Whether `of` gives a view of an array, whose rows have no gaps."""
-        if not self.inner and not self.turn:
-            return True
+        """Whether `of` gives a view of an array with lanes, whose rows have no gaps."""
         step = array.itemsize
         for axis in self.order[: -2 - len(self.inner) : -1]:
             if array.shape[axis] != 1:
@@ -103,33 +101,6 @@ class Turned:
                     return False
                 step *= array.shape[axis]
         return True
-
-
-def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Turned | None:
-    """Find how fields of one shape, and arrays to write to, lie if their stack lies innermost.
-
-    Their core axes come last.  None if there is no stack inside, or the arrays differ in it.
-    """
-    # Nearly always rows are in order, and nothing has to be found out.
-    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
-        return None
-    first, turn = fields[0], turned((*fields, *outs), core)
-    axes = range(first.ndim - core, first.ndim)
-    along = [axes[axis] for axis in turn] or list(axes)
-    inner = _inside(first, core, along[-1])
-    lengths = tuple(first.shape[axis] for axis in inner)
-    outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
-    merged = _merged(first.ndim, lengths)
-    found = Turned((*outer, *along, *inner), merged, lengths, turn)
-    if inner and all(map(found.lies, (*fields, *outs))):
-        return found
-    outer = tuple(range(first.ndim - core))
-    return Turned((*outer, *along), turn=turn) if turn else None
-
-
-def _merged(rank: int, inner: Shape) -> tuple[Shape, ...]:
-    """The last of so many axes are one, with these lengths but for the first."""
-    return (*((),) * (rank - len(inner) - 1), inner) if inner else ()
 
 
 def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
@@ -146,36 +117,42 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     return memory_order(lengths, [array.strides[-core:] for array in arrays])
 
 
-def _inside(array: Array, core: int, last: int = -1) -> list[int]:
-    """The axes of the stack that lie inside the `last` core axis, in the order of memory."""
-    column = abs(array.strides[last])
-    if not array.size or array.shape[last] == 1:
-        return []
-    lead = range(array.ndim - core)
-    inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
-    return sorted(inner, key=lambda axis: -array.strides[axis])
-
-
 def with_lanes(
     call: Any, fields: Sequence[Array], outs: Sequence[Array] = ()
 ) -> tuple[Turned, Any] | None:
-    """Find what does a call on arrays whose stack lies innermost; None if it is done before.
+    """Find what does a call on arrays whose stack lies innermost, or axes in another order.
 
-    It is one call, or several as one, or a program, which knows the lengths that it asks for.  The
-    fields have one shape and core axes last.
+    None if it is done as they are.  It is a call or a program, which knows the lengths that it
+    asks for.  The fields have one shape and core axes last.
     """
-    found = lanes(fields, outs, call.ndim)
-    # Rows of lanes have no steps.
-    if found is None or (call.every and found.inner):
+    # Nearly always rows are in order, and nothing has to be found out.
+    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
         return None
-    if found.turn:
-        transposed = call.turned(found.turn)
-        if transposed is None or not found.inner:
-            return None if transposed is None else (found, transposed)
-        call = transposed
-    count = math.prod(found.inner)
-    other = call.turned(count) if count <= MANY else None
-    return None if other is None else (found, other)
+    first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - call.ndim
+    axes = range(split, first.ndim)
+    inner = _inside(first, split)
+    lengths = tuple(first.shape[axis] for axis in inner)
+    outer = (axis for axis in range(split) if axis not in inner)
+    merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
+    how, form = Turned((*outer, *axes, *inner), merged, lengths), None
+    if inner and all(map(how.lies, arrays)):
+        count = math.prod(lengths)
+        # Rows of lanes have no steps.
+        form = None if call.every or count > MANY else call.turned(count)
+    elif turn := turned(arrays, call.ndim):
+        how = Turned((*range(split), *(axes[axis] for axis in turn)), turn=turn)
+        form = call.turned(turn)
+    return None if form is None else (how, form)
+
+
+def _inside(array: Array, split: int) -> list[int]:
+    """The axes of the stack that lie inside the last axis, in the order of memory."""
+    column = abs(array.strides[-1])
+    if not array.size or array.shape[-1] == 1:
+        return []
+    lead = range(split)
+    inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
+    return sorted(inner, key=lambda axis: -array.strides[axis])
 
 
 def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
