@@ -91,8 +91,8 @@ def _is_numbered(name: str, text: str) -> bool:
     found = _NAME.fullmatch(name)
     if found is None:
         raise ValueError(
-            f"the pattern {text[:80]!r} should hold one {{}} for the number of the frame, with how "
-            "many digits it has at least, such as 'smooth/{:04d}.png'"
+            f"the pattern {text[:80]!r} should hold one {{}} for the number of the frame, with "
+            "how many digits it has at least, such as 'smooth/{:04d}.png'"
         )
     return found[1] is not None
 
