@@ -5,7 +5,7 @@
     zones       moved from the constant, or from a field
 
 What to do is found out once for each layout, and for each part of it that a thread computes.  It
-is written as a list that one call of machine code carries out (`ninepoint.backends.llvm.commands`
+is written as a list that one call of machine code carries out (`ninepoint.backends.llvm.entries`
 says how); for programs that take no list it is done here, on the way.
 
 A list knows memory by the number of a base and the bytes from there on.  While it is written, each
@@ -65,7 +65,7 @@ PARTS = 4
 # that others make as well.
 PART_POINTS = 1 << 16
 
-# What `ninepoint.backends.llvm.commands` has: the commands, and axes of a move.
+# What `ninepoint.backends.llvm.entries` has: the commands, and axes of a move.
 _MOVE, _RUN, _GHOSTS = range(3)
 _AXES = 5
 

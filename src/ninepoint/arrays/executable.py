@@ -22,16 +22,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backends.memory import LEAST, empty
-from ..backends.threads import run_parallel, thread_count
-from ..backends.universal import Elements
+from ..backends.threads import thread_count
 from ..base import limits
 from .accepted import check_writable, listed, write
-from .arranging import Arrangement, are_writable, core_last, may_overlap
+from .arranging import Arrangement, are_writable, core_last
 from .chains import Chain, Passes
-from .commands import PARTS, Commands, Single
+from .commands import Commands, Single
 from .layout import Array, cut
 from .numpy import Behind, checked_out, in_place, too_few_axes, whole_shape
-from .strided import SOMEWHERE, are_same, standing
+from .strided import SOMEWHERE, standing
 
 # Fewer points are done by one thread, whatever they cost: to look up how many cores there are
 # takes 1.5 us, of the 5 us of a small call (Zen 4).
@@ -129,44 +128,15 @@ class Executable:
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
     ) -> Any:
-        """The same where results may lie over fields: made in their place, or moved there."""
+        """The same where results may lie over fields: made apart, and moved there."""
         check_writable(targets)
-        if not self._takes_place(fields, numbers, targets):
-            if self._apart is None:
-                call, along = self._bound
-                self._apart = Executable(call, fields, along, threads=self._threads)
-            made = self._apart(fields, numbers)
-            for target, one in zip(targets, listed(made), strict=True):
-                write(target, one)
+        if self._apart is None:
+            call, along = self._bound
+            self._apart = Executable(call, fields, along, threads=self._threads)
+        made = self._apart(fields, numbers)
+        for target, one in zip(targets, listed(made), strict=True):
+            write(target, one)
         return targets[0] if len(targets) == 1 else tuple(targets)
-
-    def _takes_place(
-        self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
-    ) -> bool:
-        """Compute into the place of fields, if each result depends on its own elements alone."""
-        compiled, length = self._bound[0].compiled, len(targets[0])
-        elements, dtypes = compiled.elements, (*compiled.field_dtypes, *compiled.out_dtypes)
-        if elements is None or dtypes != tuple(array.dtype for array in (*fields, *targets)):
-            return False
-        whole = [np.broadcast_to(field, targets[0].shape) for field in fields]
-        if any(
-            may_overlap(out, field) and not are_same(out, field)
-            for field in whole
-            for out in targets
-        ):
-            return False
-
-        def compute(threads: int) -> None:
-            parts = cut((0, length), threads * PARTS if threads > 1 else 1)
-            arrays = [*whole, *numbers], targets
-            run_parallel((partial(_of_elements, elements, *arrays, one) for one in parts), threads)
-
-        if self._shared:
-            handoff = limits.current.handoff_seconds
-            paced(compiled.pace, self._points, self._threads, handoff, compute)
-        else:
-            compute(1)
-        return True
 
 
 def _is_outer(array: Array, axis: int, along: Behind) -> bool:
@@ -201,16 +171,6 @@ class _InParts:
             if last - first not in self._known:
                 self._known[last - first] = Executable(call, read, along, made, self._threads)
             self._known[last - first](read, numbers, made)
-
-
-def _of_elements(
-    elements: Elements, given: Sequence[Any], outs: Sequence[Array], part: tuple[int, int]
-) -> None:
-    """Compute a part of elements that lie anywhere, in the place of fields too."""
-    some = slice(*part)
-    arrays = [one[some] if isinstance(one, np.ndarray) else one for one in given]
-    elements.call(*arrays, out=tuple([one[some] for one in outs]))
-    elements.check()
 
 
 # How many threads there are is said by how long a point took in an earlier call.

@@ -272,7 +272,7 @@ class Gather:
                         yield axis, run.side, part
 
 
-# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it: `beta -
+# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.entries` has it: `beta -
 # mirrored`, `mirrored + beta`, `alpha * mirrored + beta`; or they are beta, or the last element.
 FACE, SLOPE, MIX, VALUE, COPY = range(5)
 

@@ -15,7 +15,6 @@ from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
 from .generated import Module
-from .universal import Elements
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -40,14 +39,12 @@ class Loaded:
     from ``fields[b, i + o - lo]``, or with `every` from ``fields[b, every * i + o - lo]``,
     serially and without the GIL.  If it takes `lists`, it also does whole arrays, with or without
     a stack axis, by lists of commands (`arrays.commands`), which it shares among a crew
-    (`llvm.entries`).  `elements` is where the loop over elements begins, and what it is told of
-    the kernel; nothing if there is none.
+    (`llvm.entries`).
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
     lists: bool = False
-    elements: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,24 +178,6 @@ class Compiled:
     def ready(self) -> bool:
         """Whether this kernel's machine code was asked for already."""
         return "loaded" in vars(self)
-
-    @cached_property
-    def elements(self) -> Elements | None:
-        """The same as a function of NumPy's, if it looks at the point alone and has no arrays.
-
-        It takes fields, then numbers, whose types are exact; see `Elements`.
-        """
-        lengths = any(isinstance(one, Length) for one in self.scalars)
-        if not self.at_points or lengths or self.coefficients:
-            return None
-        loop = self.loaded.elements
-        numbers = (one.numpy for one in self.scalar_types)
-        inputs = (*self.field_dtypes, *map(np.dtype, numbers))
-        types = (*inputs, *self.out_dtypes)
-        # NumPy's functions take no more, and no types of other packages.
-        if loop is None or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
-            return None
-        return Elements(*loop, inputs, self.out_dtypes, self.name)
 
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.

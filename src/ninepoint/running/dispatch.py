@@ -7,7 +7,7 @@ program, arrays                ->     the values that are wanted
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,13 +20,10 @@ from ..arrays.channels import working_axes
 from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
-from ..arrays.executable import SPLIT_POINTS, threads_for
 from ..arrays.grid import refuse_unknown
 from ..arrays.layout import Array
 from ..arrays.regions import check_device, finer_values
-from ..backends.memory import LEAST, empty
-from ..backends.threads import CREW_HANDOFF
-from ..backends.universal import Elements
+from ..backends.memory import empty
 from ..program.definition import Call, Definition, Leaves, options_stay
 from ..program.graph import Graph, Node, has_conditions, read_by, with_boundaries
 from ..program.options import Place
@@ -292,74 +289,3 @@ def _task(
         for value in found.keys() & set(node.outputs):
             found[value] = thinned(found[value], node.every, node.along)
     return found
-
-
-# Functions of numbers.
-
-
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """Calls of a function of numbers on arrays of one shape that is not large, once more.
-
-    To look at types and shapes takes a fraction of the microseconds in which all else that a call
-    may be is found out (see `arrays.keys`).  Calls that take long are none of these: the ordinary
-    way shares them among threads.
-
-    `kinds` are the types of the values, `fields` where those of the arrays are, and their types,
-    `order` where the function of NumPy's finds what it takes; `pace` is the kernel's.
-    """
-
-    elements: Elements
-    kinds: list[type]
-    fields: Sequence[tuple[int, np.dtype]]
-    order: Sequence[int]
-    pace: list[float]
-
-    def call(self, values: Sequence[Any], out: Any) -> Any:
-        """What a call gives; nothing if it is not one of these."""
-        elements, first = self.elements, values[self.order[0]]
-        shape, size, made = first.shape, first.size, elements.out_dtypes[0]
-        # Larger results are made of memory that is warm.
-        if not shape or size * made.itemsize >= LEAST:
-            return None
-        for k, dtype in self.fields:
-            if values[k].dtype != dtype or values[k].shape != shape:
-                return None
-        if out is not None and (
-            type(out) is not np.ndarray or out.dtype != made or out.shape != shape
-        ):
-            return None
-        if size >= SPLIT_POINTS and threads_for(self.pace, size, None, CREW_HANDOFF) > 1:
-            return None
-        try:
-            result = elements.call(*[values[k] for k in self.order], out=out)
-        except (TypeError, ValueError, OverflowError):
-            # What is wrong is said in our own words.
-            return None
-        elements.check()
-        return result
-
-
-def quick(call: Call, values: Sequence[Any]) -> Quick | None:
-    """How calls of a function of numbers are done at once; `values` are those of all parameters.
-
-    Nothing where calls need more than NumPy's function for their types, as half floats do.
-    """
-    names, fields = call.definition.parameters, call.definition.fields
-    at = [names.index(name) for name in fields]
-    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
-        return None
-    if any(not values[k].dtype.isnative for k in at):
-        return None
-    graph = program_of(call, [values[k].dtype for k in at]).graph
-    if len(graph.nodes) != 1:
-        return None
-    compiled = graph.nodes[0].compiled
-    elements = compiled.elements
-    numbers = [name for name in compiled.scalars if isinstance(name, str)]
-    # An array without axes is of the type of one that has some.
-    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
-        return None
-    kinds = [(k, values[k].dtype) for k in at]
-    order = [*at, *map(names.index, numbers)]
-    return Quick(elements, list(map(type, values)), kinds, order, compiled.pace)

@@ -1,33 +1,46 @@
-"""How Python and NumPy call the machine code of kernels; one code for all of them.
+"""How Python calls the machine code of kernels, and lists of commands for it; one code for all.
 
     entry(*fields, *results, *coefficients, *scalars)             a block
     entry(*the same, *lists)                                      whole arrays, by commands
     entry(*the same, *lists, crew, threads)                       lists shared among a crew
-    elements                                                      the loop of a function of NumPy's
 
-This is text for the compiler (see `modules`), as that of kernels is: it never runs as Python.
+This is text for the compiler (see `native`), as that of kernels is: it never runs as Python.
 All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
 functions of C, and `machine` what only machine code does (see `printing`).
 
 What an entry is bound to is an array of words, its *record*, which says where the kernel's machine
-code is and of which kinds its arguments are (see below).  They read arrays where NumPy keeps
-what describes them, and let go of the interpreter's lock; who calls them sees to it that arrays
-are those that the kernel was compiled for.  They call Python's functions only, none of its data:
+code is and of which kinds its arguments are (see below).  It reads arrays where NumPy keeps
+what describes them, and lets go of the interpreter's lock; who calls it sees to it that arrays
+are those that the kernel was compiled for.  It calls Python's functions only, none of its data:
 those are not near enough to be reached.
 
 A kernel is called with *views* of its arrays, each of which is an address, a shape and strides,
 and with its *values*, which are coefficients and scalars, one after the other; it gives 0 if all
 went well.  Commands take a *table* instead: the address of each array.
+
+A kernel's own machine code computes a block whose neighbours are all there.  What a call takes
+besides, that is padded blocks and what is written without being computed, is a list of commands,
+made by `ninepoint.arrays.commands`.  What carries it out knows elements by their size, memory by
+addresses, and a kernel by a function that computes a block.
+
+    head      arrays of the caller, words of a view, bytes of memory for blocks, commands
+    place     the number of a base, and bytes from there on
+    move      0, the size of an element; the places that are written and read; the shape; for both
+              the bytes to the next element along each axis
+    run       1; for each array of the kernel its place, its shape and its strides
+    ghosts    2, a kind of floats, how; how many terms there are, bytes to the next element and to
+              the next alpha; the places of what is written, of what is mirrored, and of alpha and
+              beta, of double precision; the shape; for each the bytes to the next along each axis
+
+Bases are nothing, for what lies at an address, the arrays of the caller, and memory for blocks.
+The shape of a move or of ghosts has `DEPTH` axes, the first of which may be 1.
 """
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import numpy as np
-
-from .commands import AXES as STEPS
 
 c: Any = None
 machine: Any = None
@@ -39,9 +52,9 @@ f32 = np.float32
 DATA, SHAPE, STRIDES = 2, 4, 5
 
 # The record of a kernel, in words: where its machine code begins, where a part of a job does,
-# None, how many arguments there are, arrays and fields among them, axes of these, words of all
-# values; then what each argument is [bytes].
-CODE, PART, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, FIRST = range(9)
+# None, how many arguments there are, arrays among them, axes of these, words of all values; then
+# what each argument is [bytes].
+CODE, PART, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(8)
 # Of each its axes, the letter of its kind, its size, and where it is among the values.
 OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
 
@@ -66,7 +79,7 @@ def entry(self, arguments, count):
     if more == 0:
         status = machine.do(record[CODE], arrays, values)
     elif more == 1:
-        status = part(held, 0)
+        status = machine.do(record[PART], held, 0)
     else:
         status = machine.do(crew[0], crew, threads, record[PART], held, more - 2)
     c.PyEval_RestoreThread(thread)
@@ -80,7 +93,7 @@ def entry(self, arguments, count):
 def part(held, index):
     """Carry out one of the lists; 0 if all went well."""
     told = held[2][index]
-    return c.ninepoint_commands(told[DATA], held[0], held[3], held[1])
+    return commands(told[DATA], held[0], held[3], held[1])
 
 
 def integer(arguments, k, count):
@@ -145,102 +158,146 @@ def real(value, size, at):
         machine.put(at, value)
 
 
-# The loop over elements, as NumPy calls that of a function of its own.
+# Commands.
 
-# So many elements are computed together where they are copied: some kilobytes stay in the cache.
-# Column times matrix, 2048x2048 float32: 2.1 ms, where copies of 2 MB took 2.7 ms (Zen 5).
-BLOCK = 1024
+# Words of their head, and axes of moves and ghosts.
+HEAD, DEPTH = 4, 5
 
-# What NumPy looks for after a loop, by the machine: invalid, divided by zero, over- and underflow.
-EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}.get(
-    platform.machine(), 0
-)
+# Bytes from the shape of a command to the first of its steps, and to those of the next array.
+STEPS = 8 * DEPTH
 
-# The words of a field or a result here: its address, the bytes from element to element and of one,
-# and room for a block of it, if it goes through that.
-AT, STEP, SIZE, ROOM, PER_OPERAND = range(5)
+# The commands, and words of each but its number; a run has more for each array.
+MOVE, RUN, GHOSTS = range(3)
+MOVE_WORDS, GHOSTS_WORDS = 1 + 2 * 2 + 3 * DEPTH, 5 + 4 * 2 + 5 * DEPTH
 
 
-def elements(arguments, sizes, steps, data):
-    """Compute elements that lie anywhere, by a kernel of one axis that looks at no neighbour.
+def commands(told, arrays, block, values):
+    """Carry out the commands at an address; 0 if all went well.
 
-    `arguments` are where fields, numbers and results begin, `steps` how far it is from one element
-    of each to the next, `sizes` how many there are; a number has one element.  They are computed
-    as a row is.  What does not lie side by side, or is a result in the place of a field, comes and
-    goes through a short block that stays in the cache: an element that stands for all is put there
-    once.
-
-    At `data` stand a word that is set where there was no memory, and the kernel's record.
+    At `arrays` stand the addresses of the arrays of the caller; `block` is the function that
+    computes a block, called with views of its arrays and with `values`.
     """
-    record, length = data[1], sizes[0]
-    fields, arrays = record[FIELDS], record[ARRAYS]
-    numbers = record[KINDS] - arrays
-    values = machine.room(record[WORDS])
-    for k in range(numbers):
-        kind = kind_of(record, arrays + k)
-        c.memcpy(values + kind[OF_VALUE], arguments[fields + k], kind[OF_SIZE])
-    operands, views = machine.room(PER_OPERAND * arrays), machine.room(5 * arrays)
-    block = length
-    for k in range(arrays):
-        one, view, size = operand(operands, k), views + 40 * k, kind_of(record, k)[OF_SIZE]
-        # NumPy has results behind all else.
-        place = k if k < fields else k + numbers
-        one[AT], one[STEP], one[SIZE], one[ROOM] = arguments[place], steps[place], size, 0
-        # The stack has one image.
-        view[1], view[3], view[4] = 1, 0, size
-        if one[STEP] != size or meets(one, operands, fields if k >= fields else 0, length):
-            block = min(length, BLOCK)
-            # It begins at a line of the cache.
-            one[ROOM] = (machine.room((block * size >> 3) + 8) + 63) & -64
-    first, plane = 0, machine.room(3 * STEPS)
-    plane[0], plane[STEPS], plane[2 * STEPS] = 1, 0, 0
-    while first < length:
-        some = min(block, length - first)
-        for k in range(arrays):
-            one, view = operand(operands, k), views + 40 * k
-            if one[ROOM] != 0 and k < fields and (first == 0 or one[STEP] != 0):
-                copied(one, first, some, plane, False)
-            view[0] = one[ROOM] if one[ROOM] != 0 else one[AT] + first * one[STEP]
-            view[2] = some
-        data[0] = data[0] | machine.do(record[CODE], views, values)
-        for k in range(fields, arrays):
-            if operand(operands, k)[ROOM] != 0:
-                copied(operand(operands, k), first, some, plane, True)
-        first += block
-    # Forget that a float was none, or too large: floats give no warnings.
-    if EXCEPTIONS != 0 and c.fetestexcept(np.int32, EXCEPTIONS) != 0:
-        c.feclearexcept(np.int32, EXCEPTIONS)
-    return 0
+    given, size, memory = told[0], 8 * told[1], told[2]
+    # Two lines of the cache, as blocks begin at one.
+    begin = 8 * (given + 2) + given * size
+    bases = c.malloc(begin + memory + 64)
+    if bases == 0:
+        return 1
+    c.memcpy(bases + 8, arrays, 8 * given)
+    bases[0], bases[given + 1] = 0, (bases + begin + 63) & -64
+    views, at = bases + 8 * (given + 2), told + 8 * HEAD
+    status = 0
+    for _ in range(told[3]):
+        kind = at[0]
+        at += 8
+        if kind == MOVE:
+            move(bases, at)
+            at += 8 * MOVE_WORDS
+        elif kind == GHOSTS:
+            ghosts(bases, at)
+            at += 8 * GHOSTS_WORDS
+        else:
+            for k in range(given):
+                view = views + k * size
+                view[0] = placed(bases, at)
+                c.memcpy(view + 8, at + 16, size - 8)
+                at += size + 8
+            status = machine.do(block, views, values)
+            if status != 0:
+                break
+    c.free(bases)
+    return status
 
 
-def operand(operands, k):
-    """The words of a field or a result."""
-    return operands + 8 * PER_OPERAND * k
+def placed(bases, place):
+    """The address of what a command says the place of."""
+    return bases[place[0]] + place[1]
 
 
-def copied(one, first, count, plane, back):
-    """Copy so many elements from `first` on into their room, or back (see `commands.apart`)."""
-    at, step, size, room = one[AT] + first * one[STEP], one[STEP], one[SIZE], one[ROOM]
-    plane[1] = count
-    plane[STEPS + 1], plane[2 * STEPS + 1] = (step if back else size), (size if back else step)
-    c.ninepoint_apart(size, at if back else room, room if back else at, plane)
+def far(steps, i, j, k, m):
+    """How far a row is from the first one [bytes]; `steps` are those to the next along an axis."""
+    return i * steps[0] + j * steps[1] + k * steps[2] + m * steps[3]
 
 
-def meets(one, operands, fields, length):
-    """Whether a result may lie where one of so many fields does."""
-    begin, end = first_byte(one, length), behind(one, length)
-    for k in range(fields):
-        other = operand(operands, k)
-        if begin < behind(other, length) and first_byte(other, length) < end:
-            return True
-    return False
+# Elements side by side are copied together from so many on.
+SIDE_BY_SIDE = 8
 
 
-def first_byte(one, length):
-    """Where the first byte of all elements lies."""
-    return one[AT] + min(one[STEP] * (length - 1), 0)
+def move(bases, command):
+    """Move elements from one array to another."""
+    size, to, at = command[0], placed(bases, command + 8), placed(bases, command + 24)
+    if size == 1:
+        moved(np.uint8, 1, to, at, command + 40)
+    elif size == 2:
+        moved(np.uint16, 2, to, at, command + 40)
+    elif size == 4:
+        moved(np.uint32, 4, to, at, command + 40)
+    else:
+        moved(np.uint64, 8, to, at, command + 40)
 
 
-def behind(one, length):
-    """What is behind their last byte."""
-    return one[AT] + max(one[STEP] * (length - 1), 0) + one[SIZE]
+def moved(kind, size, to, at, shape):
+    """Move elements that are numbers of a type, which lie anywhere."""
+    steps, steps_at = shape + STEPS, shape + 2 * STEPS
+    columns, across, across_at = shape[4], steps[4], steps_at[4]
+    together = columns >= SIDE_BY_SIDE and across == size and across_at == size
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            for k in range(shape[2]):
+                for m in range(shape[3]):
+                    there, here = to + far(steps, i, j, k, m), at + far(steps_at, i, j, k, m)
+                    if together:
+                        c.memcpy(there, here, columns * size)
+                    else:
+                        for n in range(columns):
+                            machine.put(there + n * across, machine.at(kind, here + n * across_at))
+
+
+# Ghosts are beta - mirrored, mirrored + beta, or alpha * mirrored + beta and further terms.
+FACE, SLOPE, MIX = range(3)
+
+
+def ghosts(bases, command):
+    """Make ghosts of a kind of floats, with double precision."""
+    kind = command[0]
+    if kind == 0:
+        ghosts_of(np.float32, np.float64, bases, command)
+    elif kind == 1:
+        ghosts_of(np.float64, np.float64, bases, command)
+    elif kind == 2:
+        ghosts_of(np.complex64, np.complex128, bases, command)
+    else:
+        ghosts_of(np.complex128, np.complex128, bases, command)
+
+
+def ghosts_of(kind, wide, bases, command):
+    """Make ghosts of a type, computed in a wide one."""
+    shape = command + 40 + 4 * 16
+    places = machine.room(4)
+    for i in range(shape[0]):
+        for j in range(shape[1]):
+            for k in range(shape[2]):
+                for m in range(shape[3]):
+                    for n in range(4):
+                        begin = placed(bases, command + 40 + 16 * n)
+                        places[n] = begin + far(shape + STEPS * (n + 1), i, j, k, m)
+                    for _ in range(shape[4]):
+                        machine.put(places[0], kind(ghost(kind, wide, places, command)))
+                        for n in range(4):
+                            places[n] += shape[DEPTH * (n + 1) + 4]
+
+
+def ghost(kind, wide, places, command):
+    """One ghost, of what is mirrored, alpha and beta."""
+    how, count, at, alpha = command[1], command[2], places[1], places[2]
+    mirrored, more = wide(machine.at(kind, at)), machine.at(wide, places[3])
+    if how == FACE:
+        return more - mirrored
+    if how == SLOPE:
+        return mirrored + more
+    made = machine.at(wide, alpha) * mirrored + more
+    for _ in range(1, count):
+        at += command[3]
+        alpha += command[4]
+        made += machine.at(wide, alpha) * wide(machine.at(kind, at))
+    return made

@@ -75,27 +75,27 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def entries(
-    engine: Any, kinds: Sequence[Kind]
-) -> tuple[Callable[..., None], tuple[int, int] | None]:
-    """What runs a block or lists of commands, and the loop over elements.
+def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
+    """What runs a block or lists of commands: a function of Python, bound to the kernel's record.
 
-    Of that where it begins, and what it is told; nothing if the kernel has more axes than one,
-    or takes arrays besides.
+    The record says what the shared entry is told of the kernel.
     """
     _keep_freed_memory()
     record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
-    alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
-    loop = (address("elements"), record.ctypes.data) if alone else None
-    return _function(address("entry"), record), loop
+    method = _Method(b"band", address("entry"), _FASTCALL, None)
+    _kept.append((method, record))
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
+    return function
 
 
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
     arrays, axes = arrays_of(kinds), kinds[0].ndim
-    fields = sum(not kind.mutable for kind in kinds[:arrays])
     values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, part, id(None), len(kinds), arrays, fields, axes, values]
+    words = [code, part, id(None), len(kinds), arrays, axes, values]
     at = 0
     for k, kind in enumerate(kinds):
         words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
@@ -122,17 +122,6 @@ def _packed(kind: Kind, value: Any) -> bytes:
     if kind.ndim:
         return struct.pack(f"{kind.words}q", value.ctypes.data, *value.shape, *value.strides)
     return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
-
-
-def _function(address: int, record: np.ndarray) -> Callable[..., None]:
-    """Machine code as a function of Python, which is bound to the record of a kernel."""
-    method = _Method(b"band", address, _FASTCALL, None)
-    _kept.append((method, record))
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
-    return function
 
 
 def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
@@ -213,13 +202,12 @@ def shared_code() -> Code:
     """The code of what all kernels share: functions whose names begin with `ninepoint_`."""
     from ...loops.nodes import Module
     from ...loops.reading import functions_of, read
-    from . import commands, entries, library, runtime
+    from . import entries, library, runtime
     from .printing import printed_words
 
     # What others call of each text.
     shared = {
-        commands: "apart commands",
-        entries: "entry part elements",
+        entries: "entry part",
         runtime: "begin member do malloc calloc realloc free swap mapped unmap",
     }
     functions = functions_of(_text(library))

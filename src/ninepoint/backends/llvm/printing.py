@@ -39,7 +39,6 @@ from ...loops.nodes import (
     View,
     While,
 )
-from ...loops.values import whole
 from .instructions import (
     LINE,
     TYPES,
@@ -394,7 +393,6 @@ class _Writer(Instructions):
     def _by_machine(self, name: str, node: Call, values: Sequence[str]) -> str:
         """What is done with memory at an address, or with code that begins there."""
         first, *rest = values
-        kind = stored(node.type)
         match name:
             case "room":
                 # So many words, as long as the call lasts.
@@ -410,9 +408,6 @@ class _Writer(Instructions):
                 return ""
             case "at":
                 return self.load(node.type, self.address(first), ", align 1")
-            case "pick":
-                assert isinstance(node.args[0], Number)
-                return self._pick(kind, whole(node.args[0]), *rest)
         place = f"ptr {self.address(first)}"
         match name:
             case "get":
@@ -425,17 +420,6 @@ class _Writer(Instructions):
                 return self.new(f"extractvalue {{ i64, i1 }} {pair}, 0")
             case _:
                 return self.new(f"atomicrmw {_ATOMIC[name]} {place}, i64 {rest[0]} seq_cst")
-
-    def _pick(self, kind: str, step: int, to: str, at: str) -> str:
-        """Copy 16 bytes of elements that lie some steps apart, or backwards, out of vectors."""
-        count = 128 // int(kind[1:])
-        places = [k * step if step > 0 else count - 1 - k for k in range(count)]
-        wide, short = f"<{count * abs(step)} x {kind}>", f"<{count} x {kind}>"
-        held = self.read(wide, self.address(at), ", align 1")
-        picks = f"<{count} x i32> <{', '.join(f'i32 {one}' for one in places)}>"
-        made = self.new(f"shufflevector {wide} {held}, {wide} undef, {picks}")
-        self.write(short, self.address(to), made, ", align 1")
-        return ""
 
 
 # Steps that no other thread sees the half of.

@@ -143,8 +143,7 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        entry, loop = native.entries(engine, kinds)
-        return Loaded(entry, lists=True, elements=loop)
+        return Loaded(native.entry(engine, kinds), lists=True)
 
     found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
     if found is None:
