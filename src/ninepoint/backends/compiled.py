@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
-from .generated import Module
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -29,6 +29,27 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 
 # Of a kernel the lists for so many kinds of arrays are remembered.
 WAYS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Generated text with one function, `band`, that computes a block.
+
+    `warm` is how many rows (or planes) of stages are made before the first of the result; where
+    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
+    bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
+    that it read outside its neighborhood; `places` says where each of its reads stands.  It
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
+    of its own to machine code, from the file of the text and what it is compiled to.
+    """
+
+    text: str
+    warm: int = 0
+    kept: int = 0
+    checked: bool = False
+    places: tuple[str, ...] = ()
+    shorts: bool = False
+    opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from ninepoint.backends.llvm.library import (
     row,
     row_function,
     padded,
+    f32,
 )
 
 
@@ -26,7 +27,6 @@ def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
 
 @row_function()
 def band_row(v0_0, o0, n):
-    f32_0 = numbers_float32[0]
     for j in range(n):
         t0 = v0_0[j]
         t1 = v0_0[j + 1]
@@ -37,7 +37,7 @@ def band_row(v0_0, o0, n):
         t6 = t2 + t3
         t7 = t5 + t6
         t8 = t7 + t4
-        t9 = t8 / f32_0
+        t9 = t8 / f32(25.0)
         o0[j] = t9
 
 
@@ -65,9 +65,6 @@ def v0_rows(x_0, x_1, x_2, x_3, x_4, x_5, x_6, o0, o1, o2, n):
         o0[j] = v0_r8
         o1[j] = v0_r13
         o2[j] = v0_r17
-
-
-numbers_float32 = np.array([25.0], dtype=np.float32)
 
 
 def band(x, out0):

@@ -124,8 +124,8 @@ def _packed(kind: Kind, value: Any) -> bytes:
     return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
 
 
-def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
-    """What holds object code and its numbers; nothing if something it calls is not found."""
+def engine(code: bytes, needs: Sequence[str]) -> Any:
+    """What holds object code; nothing if something it calls is not found."""
     llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
@@ -140,8 +140,6 @@ def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray])
             return None
     made.add_object_file(llvm.ObjectFileRef.from_data(code))
     made.finalize_object()
-    for name, values in numbers.items():
-        ctypes.memmove(made.get_global_value_address(name), values.ctypes.data, values.nbytes)
     _kept.append(made)
     return made
 
@@ -153,7 +151,7 @@ def shared() -> Any:
     It is compiled once for a machine, and kept on disk.
     """
     file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
-    return disk.remembered(file, lambda code, needs: engine(code, needs, {}), shared_code)[0]
+    return disk.remembered(file, engine, shared_code)[0]
 
 
 def address(name: str) -> int:

@@ -28,7 +28,6 @@ from ...language.dtypes import computed, short
 from ...language.ir import DType
 from .. import cache
 from ..compiled import Compiled, Loaded
-from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.layout import Kind
 from ..outside import REACH, SITE
@@ -84,9 +83,7 @@ def loaded(compiled: Compiled) -> Loaded:
             elif interpreted():
                 found = Loaded(_in_python(path))
             else:
-                code, numbers = separated(text)
-                place = path.with_stem(f"{name}_{cache.key(code, use)}")
-                found = _native(place, compiled, numbers)
+                found = _native(path, compiled)
             _loaded[key] = found
         return _loaded[key]
 
@@ -129,8 +126,8 @@ def in_numpy(code: CodeType) -> CodeType:
 # Machine code.
 
 
-def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
-    """The object code of a text at a path, made if it is not there, with the text's numbers."""
+def _native(path: Path, compiled: Compiled) -> Loaded:
+    """The object code of a text at a path, made if it is not there."""
     whole = native.possible() and native.shared() is not None
     kinds = kinds_of(compiled)
     make = functools.partial(
@@ -138,7 +135,7 @@ def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
     )
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
-        engine = native.engine(code, needs, numbers)
+        engine = native.engine(code, needs)
         if engine is None:
             return None
         if not whole:

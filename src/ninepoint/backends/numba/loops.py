@@ -62,7 +62,7 @@ from ...language.ir import (
 from ...lowering.abreast import together
 from ...lowering.chain import Absent
 from ...lowering.kept import Kept
-from ..generated import Module
+from ..compiled import Module
 from .layout import Layout, Row, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
 from .ranks import histogram_function, in_bins, selecting_function
@@ -93,7 +93,7 @@ class Loops(Layout):
         ]
         band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
         how = "fastmath=True" if fastmath else ""
-        text = self.texts.text(title, band, self.expressions.tables.lines(), how)
+        text = self.texts.text(title, band, how)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         places = tuple(self.places)
         return Module(text, self.warm, kept, looks, places, shorts=self.converts)

@@ -57,7 +57,6 @@ from ...language.ir import (
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
 from ...lowering.windows import PIECE, quantile_position, total_type
-from ..generated import Tables
 
 # After so many turns a loop looks whether it shall go on.
 EACH = 256
@@ -220,10 +219,9 @@ class Window:
 
 @dataclass
 class Point:
-    """Writes what is computed at a point; gathers the tables and buffers that this takes."""
+    """Writes what is computed at a point; gathers the constants and buffers that this takes."""
 
     expressions: Operations
-    tables: Tables
     storage: dict[str, np.dtype]
     names: Mapping[str, str]
     reach: Box
@@ -347,12 +345,9 @@ class Point:
                 return [*lines, f"{inner} = {text}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
-                if expr.dtype.is_float:
-                    table = self.tables.listed(machine, map(float, expr.texts))
-                else:
-                    values = (Const(expr.dtype, text).value for text in expr.texts)
-                    texts = [number(machine, value) for value in values]
-                    table = self._table(f"{inner}_{name}", texts, machine)
+                values = (Const(expr.dtype, text).value for text in expr.texts)
+                texts = [number(machine, value) for value in values]
+                table = self._table(f"{inner}_{name}", texts, machine)
                 return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
             case Coefficient():
                 self._as_stored(inner, expr.array)

@@ -33,8 +33,7 @@ from ....language.positions import GREATEST, LEAST
 from ....lowering.schedule import Request
 from ....lowering.storage import misfit
 from ... import cache
-from ...compiled import Compiled, Loaded
-from ...generated import Module
+from ...compiled import Compiled, Loaded, Module
 from ...llvm.layout import Kind
 from ...patience import announced
 from ...pipeline import check_outputs
