@@ -40,7 +40,7 @@ class Module:
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
     that it read outside its neighborhood; `places` says where each of its reads stands.  It
     takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
-    of its own to machine code, from the file of the text and what it is compiled to.
+    of its own to machine code, from the file where that is kept and what it is compiled to.
     """
 
     text: str

@@ -28,6 +28,7 @@ from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
 from ..backends.numba.cpu import interpreted
+from ..backends.numba.kept import Kept
 from ..backends.numba.users import INSIDE
 from ..backends.patience import announced
 from ..backends.universal import Universal
@@ -148,7 +149,7 @@ def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types
     if not definition.foreign:
         # Values of others may mean something else in another process.
         meaning = f"{definition.token}\n{dtypes}"
-        kept = cache.kept_by_meaning(definition.name, meaning, "loop")
+        kept = Kept(cache.code_place(definition.name, meaning, "loop"))
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found

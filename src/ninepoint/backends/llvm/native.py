@@ -150,8 +150,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    file = disk.home() / f"commands_{disk.key('', disk.machine())}.o"
-    return disk.remembered(file, engine, shared_code)[0]
+    return disk.remembered(disk.code_place("commands", "", "o"), engine, shared_code)[0]
 
 
 def address(name: str) -> int:

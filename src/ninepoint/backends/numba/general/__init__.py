@@ -234,7 +234,7 @@ def _inferred(function: Function, point: Point, request: Request) -> tuple[Any, 
         own = {word + point.rewriter.suffix: one for word, one in vars(relative).items()}
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(point.function, point.token, options, own)
-        made._cache = cache.kept_by_meaning(name, point.token, "point")
+        made._cache = Kept(cache.code_place(name, point.token, "point"))
         made.compile(point.kinds)
     return made, made.overloads[point.kinds].signature.return_type
 
@@ -293,7 +293,7 @@ def _loaded(
     band: str,
     given: Sequence[np.dtype],
     overflow: str | None,
-    path: Path,
+    place: Path,
     compiled: Compiled,
 ) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
@@ -305,11 +305,11 @@ def _loaded(
     """
     names = {**vars(relative), "point": point}
     exec(band, names)
-    names["band"].__qualname__ = f"{path.stem}.band"
+    names["band"].__qualname__ = f"{place.stem}.band"
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(path.with_suffix(".band"))
+    dispatcher._cache = Kept(place)
     # The last argument is where it notes what it read.
     kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
     outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))
