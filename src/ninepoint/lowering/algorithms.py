@@ -13,7 +13,7 @@ that floats do not drift: a sum of n elements is a tree of depth log2(n) or litt
 of integers, which are exact, run down the rows instead: one row in, one row out.
 
 Quantiles of small windows are found in columns that are sorted once for all the neighbours, those
-of large ones slide along the row, by a histogram or by their places in order.  Those of some bytes
+of large ones slide along the row, by their places in order.  Those of some bytes
 in a window of another shape are counted, bit by bit:
 
     median of 81 bytes:   v = 0, bit = 128
@@ -70,8 +70,9 @@ from .windows import (
 )
 
 # Bytes up to which those of some rank are counted bit by bit: discs of 81, 113 and 149 took 0.23,
-# 0.28 and 0.31 of the time of a histogram, of 197 0.36, one of 253 15 times as long.  Of 16 bits
-# they took 0.9 to 1.8 times as long as places that slide (512 x 512, Zen 5).
+# 0.28 and 0.31 of the time of a histogram that slid, of 197 0.36, one of 253 15 times as long.
+# (Places that slide take up to twice as long as that did.)  Of 16 bits they took 0.9 to 1.8 times
+# as long as places that slide (512 x 512, Zen 5).
 COUNTED = 200
 
 _INT = DType.INT
@@ -217,10 +218,7 @@ def _by_histogram(staging: Staging, reduce: Reduce, tap: Tap | None) -> Atom:
         return staging.emit(Read(tap.dtype, name, (0,) * ndim))
 
     found = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
-    how = f"the places of {count} elements in order slide along"
-    if storage.itemsize == 1 and len(lines[0]) == 3:
-        how = f"a histogram of the {count} elements slides along"
-    staging.note(f"axis {ndim - 1}: {how}")
+    staging.note(f"axis {ndim - 1}: the places of {count} elements in order slide along")
     return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 

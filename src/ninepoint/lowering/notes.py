@@ -213,14 +213,12 @@ def work(kernel: Kernel) -> Work:
 
     for stage in kernel.stages:
         if isinstance(stage, Histogram):
-            # What enters and what leaves, and where the wanted one is found: among half the
-            # coarse and the fine bins, or some words of places.  To put an element in order
-            # takes a few steps for each of its bytes.
+            # What enters and what leaves, and where the wanted one is found among some words of
+            # places.  To put an element in order takes a few steps for each of its bytes.
             size = fields[stage.read.field].itemsize
-            short = size == 1 and stage.values[0].dtype.is_integer
             moved = 2 * len(stage.runs)
             lanes[load] += moved
-            lanes["int64"] += 2 * moved + (16 if short else 6 * size + _WORDS)
+            lanes["int64"] += 2 * moved + 6 * size + _WORDS
             continue
         count(stage.body)
     count(kernel.body)
